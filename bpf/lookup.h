@@ -37,34 +37,47 @@ static __always_inline __u32 word_record(enum sl_list word)
 	return SL_RECORD(word == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
 }
 
-/* Removes expired lists from a mask. The first expiry of the others limits the result. */
-BPF_GLOBAL __u64 lookup_lists(__u64 lists, const struct sl_gate *gate, struct lookup *lookup)
+/*
+ * Removes expired lists, and a list on which the entry has expired, from a mask. The first expiry
+ * of the others limits the result. until, timed: `list_until` and `timed` of the face.
+ */
+BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
+			      struct lookup *lookup)
 {
+	__u32 now = clock_until();
+
 	if (!gate || !lookup)
 		return 0;
-	return lists_in_force(gate, lists, clock_until(), &lookup->until);
+	lists = entries_in_force(lists, until, timed, now, &lookup->until);
+	return lists_in_force(gate, lists, now, &lookup->until);
 }
 
 /* Returns the access of the lists that contain one prefix: allow if any list allows. */
-static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate *gate,
-					      struct lookup *lookup)
+static __always_inline enum sl_list lists_say(const struct sl_face *face,
+					      const struct sl_gate *gate, struct lookup *lookup)
 {
-	if (lists & gate->lists_ending)
-		lists = lookup_lists(lists, gate, lookup);
+	__u64 lists = face->lists;
+
+	if (lists & gate->lists_ending || face->list_until)
+		lists = lookup_lists(lists, face->list_until, face->timed, gate, lookup);
 	if (lists & gate->lists_allow)
 		return SL_LIST_ALLOW;
 	return lists ? SL_LIST_DENY : SL_LIST_NONE;
 }
 
+/* Returns the face that counts: a rule written for a later generation has its previous content. */
+static __always_inline const struct sl_face *rule_face(const struct sl_rule *rule, __u32 generation)
+{
+	return (__s32)(rule->since - generation) > 0 ? &rule->before : &rule->now;
+}
+
 /*
  * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
- * complete. A rule that was written for a later generation counts with its previous content.
+ * complete.
  */
-static __always_inline bool lookup_rule(const struct sl_rule *rule, const struct sl_gate *gate,
-					__u32 generation, struct lookup *lookup)
+static __always_inline bool lookup_face(const struct sl_face *face, const struct sl_gate *gate,
+					struct lookup *lookup)
 {
-	bool prepared = (__s32)(rule->since - generation) > 0;
-	const struct sl_face *face = prepared ? &rule->before : &rule->now;
 	enum sl_list hand = face->list, listed = SL_LIST_NONE;
 	__u32 says;
 
@@ -73,7 +86,7 @@ static __always_inline bool lookup_rule(const struct sl_rule *rule, const struct
 	if (hand)
 		lookup->until = end_first(lookup->until, face->until);
 	else if (face->lists)
-		listed = lists_say(face->lists, gate, lookup);
+		listed = lists_say(face, gate, lookup);
 	says = hand			 ? word_record(hand)
 	       : listed == SL_LIST_ALLOW ? word_record(listed)
 					 : face->record;
@@ -99,21 +112,37 @@ static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 	return read_once(gate->changing);
 }
 
-static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_rule *b)
+/* What a lookup of a host found. */
+struct found {
+	struct sl_face face;
+	__u64 bits; /* of its rule; 0: none */
+};
+
+static __always_inline struct found host_face(const struct sl_prefix *key, __u32 generation)
+{
+	const struct sl_rule *rule = host_find(key);
+
+	if (!rule)
+		return (struct found){0};
+	return (struct found){*rule_face(rule, generation), rule->bits};
+}
+
+static __always_inline bool found_same(const struct found *a, const struct found *b)
 {
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
 
-	_Static_assert(sizeof(*a) == 5 * sizeof(*x), "all of it is compared");
-	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3] && x[4] == y[4];
+	_Static_assert(sizeof(*a) == 4 * sizeof(*x), "all of it is compared");
+	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3];
 }
 
 /* Looks up the host again. Returns whether the result is the same: see host_lookup(). */
-static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_rule *found)
+static __always_inline bool host_agrees(const struct sl_prefix *key, __u32 generation,
+					struct found *found)
 {
-	struct sl_rule *rule = host_find(key), before = *found;
+	struct found before = *found;
 
-	*found = rule ? *rule : (struct sl_rule){0};
-	return rule_same(found, &before);
+	*found = host_face(key, generation);
+	return found_same(found, &before);
 }
 
 /*
@@ -127,22 +156,21 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_r
 BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *gate,
 			   struct lookup *lookup)
 {
-	struct sl_rule found = {0}, *rule;
 	struct sl_prefix key;
+	struct found found;
 	bool at_rest;
 
 	if (!packet || !gate || !lookup)
 		return false;
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
-	rule = host_find(&key);
-	if (rule)
-		found = *rule;
+	found = host_face(&key, packet->generation);
 	/* No loop: clang merges its end with its head, which Linux 6.1's verifier refuses. */
-	if ((!at_rest || gate_is_changing(gate)) && !host_agrees(&key, &found) &&
-	    !host_agrees(&key, &found))
-		host_agrees(&key, &found);
-	return found.bits && lookup_rule(&found, gate, packet->generation, lookup);
+	if ((!at_rest || gate_is_changing(gate)) &&
+	    !host_agrees(&key, packet->generation, &found) &&
+	    !host_agrees(&key, packet->generation, &found))
+		host_agrees(&key, packet->generation, &found);
+	return found.bits && lookup_face(&found.face, gate, lookup);
 }
 
 #define PREFIX_END (-1)
@@ -162,7 +190,7 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	key = packet->source;
 	key.bits = bits;
 	rule = bpf_map_lookup_elem(&prefixes, &key);
-	if (!rule || lookup_rule(rule, gate, packet->generation, lookup))
+	if (!rule || lookup_face(rule_face(rule, packet->generation), gate, lookup))
 		return PREFIX_END;
 	return (int)rule->bits - 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The expiry of named lists, as struct sl_gate stores it. Pure functions; the time is an argument,
- * in the unit of struct sl_face.
+ * The expiry of named lists, as struct sl_gate stores it, and of their entries, as struct sl_face
+ * does. Pure functions; the time is an argument, in the unit of struct sl_face.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
@@ -38,6 +38,24 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 		else
 			lists ^= bit;
 	}
+	return lists;
+}
+
+/*
+ * Returns the lists of a mask without the list of index `timed`, if the entry on that list expired
+ * at `until`; 0: it does not expire. *end: lowered to that expiry, if it is yet to come. An expired
+ * entry has no effect on a later list of the same index: its bit counts again only after a command
+ * has written the rule.
+ */
+static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
+{
+	__u64 bit = 1ULL << timed % SL_LIST_PLACES;
+
+	if (!until || !(lists & bit))
+		return lists;
+	if (until <= now)
+		return lists & ~bit;
+	*end = end_first(*end, until);
 	return lists;
 }
 

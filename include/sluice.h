@@ -335,6 +335,9 @@ struct sl_face {
 	__u32 list : 2;	   /* enum sl_list: the runtime entry */
 	__u32 until;	   /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
 	__u64 lists; /* bit mask of the lists that contain the prefix, by index in map `lists` */
+	/* Expiry of the prefix on one of these lists, beside that of the list; 0: none. */
+	__u32 list_until;
+	__u32 timed; /* index of that list */
 };
 
 /* 67 ms, so that 32 bits last for nine years. */

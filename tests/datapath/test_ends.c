@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* List entries with a time: they end by themselves, in the packet path. */
+/* Entries with a time, by hand and on lists: they end by themselves, in the packet path. */
 #include "rig.h"
 
 #include <stdlib.h>
+
+#include "gate/change.h"
+#include "gate/list_change.h"
+#include "gate/rulemap.h"
 
 /*
  * The clock of tests with times: so late that no list entry of theirs is over by the clock of the
@@ -38,12 +42,30 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
+/* Puts a prefix on lists, which are made, with an end of its own on the list at `timed`. */
+static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
+			 uint32_t until)
+{
+	const struct sl_prefix parsed = prefix_of(prefix);
+	struct ruleset set = {0};
+	struct rule rule;
+
+	rules_make_list(&set, 0, SL_LIST_DENY, 0);
+	rules_make_list(&set, 1, SL_LIST_ALLOW, 0);
+	rules_make_list(&set, 2, SL_LIST_DENY, rig_until(rig, SEC));
+	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), OK);
+	rule.lists = lists;
+	assert_true(rule_add_list(&rule, timed, until));
+	assert_int_equal(ruleset_add(&set, &rule), OK);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
 /*
  * The last tick of the clock before the end is the entry's, the first is not: for a source that was
  * heard never, long before, and just before, whatever part of a jiffy was over then.
  */
-static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, uint64_t lead,
-		      bool heard_at_once)
+static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, bool by_hand,
+		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_LIST_ALLOW;
 	unsigned int late = lead % 2; /* the kernel may count its ticks late */
@@ -54,7 +76,10 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_list l
 	until = rig_until(rig, 2 * SEC);
 	if (allowed) /* else what comes after would not be told apart */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
-	rig_list(rig, it->prefix, list, until);
+	if (by_hand)
+		rig_list(rig, it->prefix, list, until);
+	else
+		listed_until(rig, it->prefix, 0, allowed ? 1 : 0, until);
 	if (heard_at_once)
 		expect(rig, it->source, allowed);
 	if (lead) {
@@ -85,11 +110,12 @@ static void test_ends_at_its_moment(void **state)
 	srand(9);
 	for (size_t i = 0; i < ARRAY_SIZE(end_cases); i++)
 		for (size_t l = 0; l < ARRAY_SIZE(leads); l++)
-			for (int turn = 0; turn < 2; turn++, checks++)
-				end_check(rig, &end_cases[i], turn ? SL_LIST_DENY : SL_LIST_ALLOW,
-					  leads[l], turn ^ (l % 2));
-	print_message("figure: %u list entries with a time: all end to the tick of the clock, for "
-		      "hot sources and new ones\n",
+			for (int turn = 0; turn < 4; turn++, checks++)
+				end_check(rig, &end_cases[i],
+					  turn % 2 ? SL_LIST_DENY : SL_LIST_ALLOW, turn < 2,
+					  leads[l], turn % 2 ^ (l % 2));
+	print_message("figure: %u entries with a time, by hand and on lists: all end to the tick "
+		      "of the clock, for hot sources and new ones\n",
 		      checks);
 }
 
@@ -251,6 +277,157 @@ static void test_ends_within_a_64(void **state)
 	rig_check_counted(rig);
 }
 
+/* --- On lists ------------------------------------------------------------------------------- */
+
+static void test_an_entry_ends_and_its_other_lists_stay(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t lists; /* 1: denies, 2: allows, 4: denies for a second */
+		int timed;
+		unsigned int seconds; /* of the entry */
+		bool passes[3];	      /* in 0.5 s, 1.5 s, 2.5 s */
+	} cases[] = {
+		{"a deny", 0, 0, 2, {false, false, true}},
+		{"a deny beside a list that denies", 1 << 2, 0, 2, {false, false, true}},
+		{"an allow beside a list that denies", 1, 1, 2, {true, true, false}},
+		{"an allow beside a list that denies for a second", 4, 1, 2, {true, true, true}},
+		{"a deny beside a list that allows", 2, 0, 2, {true, true, true}},
+		{"an entry that would outlast its list", 0, 2, 2, {false, true, true}},
+		{"a deny beside a list that denies longer", 1, 2, 1, {false, false, false}},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t start;
+
+		rig_empty(rig);
+		rig_clock_start(rig, LATE);
+		start = until_ticks(rig_until(rig, 0));
+		clock_to(rig, start);
+		listed_until(rig, "192.0.2.1", cases[i].lists, cases[i].timed,
+			     rig_until(rig, cases[i].seconds * SEC));
+		for (unsigned int second = 0; second < 3; second++) {
+			bool passes;
+
+			clock_to(rig, start + second * SEC + SEC / 2);
+			passes = rig_send_from(rig, "192.0.2.1", 1);
+			if (passes != cases[i].passes[second])
+				fail_msg("%s: %d in second %u", cases[i].name, passes, second);
+		}
+		rig_check_counted(rig);
+	}
+}
+
+/* Puts 192.0.2.1, which has a limit, on the list at place 0 until long ago. The list is made. */
+static void put_ended(struct rig *rig)
+{
+	const struct sl_prefix ended = prefix_of("192.0.2.1");
+	struct ruleset entries = {0};
+	struct rule rule;
+
+	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL); /* the rule is not swept */
+	assert_int_equal(rules_get(&rig->gate, &ended, &rule), OK);
+	assert_true(rule_add_list(&rule, 0, 1));
+	assert_int_equal(ruleset_add(&entries, &rule), OK);
+	rules_make_list(&entries, 0, SL_LIST_DENY, 0);
+	assert_int_equal(rig_change(rig, &entries), OK);
+}
+
+/* Its rule keeps the bit of that list, which may be the bit of another list later. */
+static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **state)
+{
+	struct sl_list_info list = {.name = "later", .list = SL_LIST_DENY};
+	const struct sl_prefix ended = prefix_of("192.0.2.1");
+	struct rig *rig = rig_begin(state);
+	struct ruleset entries = {0};
+	struct list_counts counts;
+	struct sl_rule raw;
+	struct rule rule;
+
+	rig_clock_start(rig, LATE);
+	put_ended(rig);
+	assert_int_equal(list_drop(&rig->gate, "list0", &counts), OK);
+	assert_int_equal(counts.gone, 0);
+	assert_int_equal(rulemap_get(&rig->gate, &ended, &raw), 1);
+	assert_int_equal(raw.now.lists, 1);
+	rules_add_list(&entries, "198.51.100.1", SL_LIST_NONE, 0);
+	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
+	assert_int_equal(rig->gate.state->lists_allow | rig->gate.state->lists_ending, 0);
+	assert_string_equal(rig->gate.lists[0].name, "later");
+	assert_int_equal(rig_burst_of(rig, "198.51.100.1"), 0);
+	assert_int_equal(rig_send_from(rig, "192.0.2.1", 1), 1);
+	assert_int_equal(rules_get(&rig->gate, &ended, &rule), OK);
+	assert_int_equal(rule.lists, 0);
+	rule_free(&rule);
+
+	ruleset_free(&entries);
+	rules_add_list(&entries, "192.0.2.1", SL_LIST_NONE, 0);
+	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
+	assert_int_equal(counts.fresh, 1);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
+	ruleset_free(&entries);
+	rig_check_counted(rig);
+}
+
+static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
+{
+	const struct sl_prefix ended = prefix_of("192.0.2.1");
+	struct rig *rig = rig_begin(state);
+	struct sl_rule raw;
+
+	rig_clock_start(rig, LATE);
+	put_ended(rig);
+	change_sweep(&rig->gate);
+	assert_int_equal(rulemap_get(&rig->gate, &ended, &raw), 1);
+	assert_int_equal(raw.now.lists | raw.now.list_until, 0);
+	rig_check_tidy(rig, 1);
+	rig_check_counted(rig);
+}
+
+static void test_an_entry_of_an_heir_keeps_its_end(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct ruleset set = {0};
+
+	rig_clock_start(rig, LATE);
+	rules_add_limits(&set, "192.0.2.0/24", "rate 1/h burst 5", NULL);
+	rules_add_heir(&set, "192.0.2.1", "name own rate 1/h burst 9", NULL);
+	assert_int_equal(rig_change(rig, &set), OK);
+	listed_until(rig, "192.0.2.1", 0, 1, rig_until(rig, SEC));
+	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 3", NULL);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	rig_clock_forward(rig, 2 * SEC);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 3);
+	rig_check_counted(rig);
+}
+
+/* A second time at a prefix, and a change of the policy around an entry. */
+static void test_a_prefix_has_one_time(void **state)
+{
+	struct sl_list_info list = {.name = "list0", .list = SL_LIST_DENY};
+	struct rig *rig = rig_begin(state);
+	struct ruleset entries = {0};
+	struct list_counts counts;
+	uint32_t until;
+
+	rig_clock_start(rig, LATE);
+	until = rig_until(rig, SEC);
+	listed_until(rig, "192.0.2.1", 0, 1, until);
+	rules_add_list(&entries, "192.0.2.1", SL_LIST_NONE, 0);
+	entries.rules[0].list_until = until;
+	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), FAILED);
+	entries.rules[0].list_until = 0;
+	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
+	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
+	expect(rig, "192.0.2.1", true); /* by list1 */
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "192.0.2.1", false);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);
+	ruleset_free(&entries);
+	rig_check_counted(rig);
+}
+
 /* --- At random ------------------------------------------------------------------------------ */
 
 #define RULES 40
@@ -401,10 +578,19 @@ static void test_at_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends_at_its_moment), cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_limits_take_over),   cmocka_unit_test(test_purses_stay),
-		cmocka_unit_test(test_another_end),	   cmocka_unit_test(test_over_for_good),
-		cmocka_unit_test(test_ends_within_a_64),   cmocka_unit_test(test_at_random),
+		cmocka_unit_test(test_ends_at_its_moment),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_limits_take_over),
+		cmocka_unit_test(test_purses_stay),
+		cmocka_unit_test(test_another_end),
+		cmocka_unit_test(test_over_for_good),
+		cmocka_unit_test(test_ends_within_a_64),
+		cmocka_unit_test(test_an_entry_ends_and_its_other_lists_stay),
+		cmocka_unit_test(test_an_entry_that_ended_is_on_no_later_list_of_its_place),
+		cmocka_unit_test(test_an_entry_that_ended_is_swept_from_its_rule),
+		cmocka_unit_test(test_an_entry_of_an_heir_keeps_its_end),
+		cmocka_unit_test(test_a_prefix_has_one_time),
+		cmocka_unit_test(test_at_random),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -162,6 +162,13 @@ uint64_t until_left_ns(uint32_t until)
 	return end > now ? end - now : 0;
 }
 
+bool until_is_cut(uint32_t was, uint32_t now)
+{
+	uint32_t second = (NS_PER_SEC >> SL_UNTIL_SHIFT) + 1;
+
+	return now && (!was || (was > now && was - now > second));
+}
+
 bool until_equal(uint32_t a, uint32_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;

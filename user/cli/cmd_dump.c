@@ -16,6 +16,7 @@
 #include "gate/gate_make.h"
 #include "gate/gate_open.h"
 #include "gate/rules.h"
+#include "rules/lists.h"
 #include "rules/sizes.h"
 
 static enum status dump_run(const struct context *context, const void *args)
@@ -174,6 +175,7 @@ struct diff {
 	const struct sl_list_info
 		*from; /* the lists of both sides: the same ones at the same places */
 	const struct sl_list_info *to;
+	struct rules_shown shown_from, shown_to;
 	json_t *rules; /* NULL, as those below: print lines */
 	json_t *attach;
 	json_t *detach;
@@ -184,14 +186,15 @@ struct diff {
 
 /* Prints what one side has of a rule and the other has not. */
 static enum status side_print(const struct rule *rule, const struct rule *other,
-			      const struct sl_list_info *lists, const char *gate, const char *lead)
+			      const struct sl_list_info *lists, struct rules_shown *shown,
+			      const char *gate, const char *lead)
 {
 	struct rule difference;
 	enum status status = rule_difference(rule, other, &difference);
 
 	if (status)
 		return status;
-	rule_print(&difference, lists, NULL, gate, lead);
+	rule_print(&difference, lists, shown, gate, lead);
 	rule_free(&difference);
 	return OK;
 }
@@ -204,9 +207,10 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 
 	diff->differs = true;
 	if (!diff->rules)
-		return side_print(from ?: &none, to ?: &none, diff->from, diff->gate, "- ")
-			       ?: side_print(to ?: &none, from ?: &none, diff->to, diff->gate,
-					     "+ ");
+		return side_print(from ?: &none, to ?: &none, diff->from, &diff->shown_from,
+				  diff->gate, "- ")
+			       ?: side_print(to ?: &none, from ?: &none, diff->to, &diff->shown_to,
+					     diff->gate, "+ ");
 	json_array_append_new(diff->rules,
 			      json_pack("{s:o, s:o}", "from",
 					from ? rule_json(from, diff->from) : json_null(), "to",
@@ -318,6 +322,9 @@ static enum status config_diff(struct diff *diff, json_t *sizes, struct config *
 		status = ruleset_match_lists(&config->rules, in_force.lists);
 	diff->from = in_force.lists;
 	diff->to = config->rules.lists;
+	if (diff->from) /* a list that both sides have, and so its end, is at one place */
+		diff->shown_from.ends = diff->shown_to.ends =
+			lists_bits(diff->from) & lists_bits(diff->to);
 	if (!status)
 		status = ruleset_diff(&in_force, &config->rules, rule_diff, diff);
 	ruleset_free(&in_force);

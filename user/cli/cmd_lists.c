@@ -33,8 +33,7 @@ static enum status view_read(const struct gate *gate, struct view *view)
 	if (err)
 		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
 	for (unsigned int i = 0; i < count; i++) {
-		uint64_t bits =
-			lists_lasting(gate, rulemap_face(&entries[i].rule, generation)->lists);
+		uint64_t bits = face_lists(gate, rulemap_face(&entries[i].rule, generation));
 
 		for (; bits; bits &= bits - 1)
 			view->entries[__builtin_ctzll(bits)]++;

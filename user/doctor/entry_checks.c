@@ -16,7 +16,7 @@ enum sl_list entry_of(const struct rule *rule, const struct sl_list_info *lists)
 	if (rule->access)
 		return rule->until ? SL_LIST_NONE : rule->access;
 	for (int place = 0; lists && place < SL_LIST_PLACES; place++)
-		if (lists[place].until)
+		if (lists[place].until || rule_list_end(rule, place))
 			bits &= ~(1ULL << place);
 	return lists ? lists_access(lists, bits) : SL_LIST_NONE;
 }
@@ -205,7 +205,7 @@ static void overruled_count(const struct ruleset *set, const struct rule *rule,
 		struct overruled *list = &lists[place];
 
 		if (!(rule->lists >> place & 1) || set->lists[place].list != SL_LIST_DENY ||
-		    set->lists[place].until)
+		    set->lists[place].until || rule_list_end(rule, place))
 			continue;
 		list->denied++;
 		if (!by)
@@ -219,7 +219,7 @@ static void overruled_count(const struct ruleset *set, const struct rule *rule,
 
 /*
  * An entry by hand decides about the lists of all longer prefixes down to the next entry by hand:
- * lookup_rule() in bpf/lookup.h. `over` is the way of such entries down to the present rule.
+ * lookup_face() in bpf/lookup.h. `over` is the way of such entries down to the present rule.
  */
 static void overruled_find(const struct ruleset *set, struct overruled lists[SL_LIST_PLACES])
 {

@@ -17,19 +17,24 @@
 /* --- Begin, undo, end ----------------------------------------------------------------------- */
 
 /*
- * Replaces a prepared face by the one that packets see, and removes lists that have ended. Returns
- * whether the rule has changed.
+ * Replaces a prepared face by the one that packets see, and removes lists that have ended, or on
+ * which the entry has. Returns whether the rule has changed.
  */
-static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ended)
+static bool rule_settle(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
+			uint64_t ended)
 {
 	bool changed = (int32_t)(rule->since - generation) > 0;
+	uint64_t lists;
 
 	if (changed) {
 		rule->now = rule->before;
 		rule->since = generation;
 	}
-	changed |= (rule->now.lists & ended) != 0;
-	rule->now.lists &= ~ended;
+	lists = face_lists(gate, &rule->now) & ~ended;
+	changed |= lists != rule->now.lists;
+	rule->now.lists = lists;
+	if (!(lists & 1ULL << rule->now.timed))
+		rule->now.list_until = rule->now.timed = 0;
 	return changed;
 }
 
@@ -53,13 +58,14 @@ static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
 	*b = swap;
 }
 
-static struct settled rules_settle(struct rulemap_entry *entries, unsigned int count,
-				   uint32_t generation, uint64_t ended)
+static struct settled rules_settle(const struct gate *gate, struct rulemap_entry *entries,
+				   unsigned int count, uint64_t ended)
 {
+	uint32_t generation = rulemap_generation(gate);
 	unsigned int written = 0, at = 0, end = count;
 
 	while (at < end) {
-		bool changed = rule_settle(&entries[at].rule, generation, ended);
+		bool changed = rule_settle(gate, &entries[at].rule, generation, ended);
 
 		if (face_is_empty(&entries[at].rule.now)) {
 			entry_swap(&entries[at], &entries[--end]);
@@ -110,7 +116,7 @@ static int rules_undo(struct gate *gate)
 
 	if (err)
 		return err;
-	settled = rules_settle(entries, count, rulemap_generation(gate), ended);
+	settled = rules_settle(gate, entries, count, ended);
 	err = rulemap_write(gate, settled.entries, settled.written);
 	if (!err)
 		err = rulemap_remove(gate, settled.gone, settled.gone_count);
@@ -160,7 +166,7 @@ void change_end(struct gate *gate)
 /* Whether a face has no policy, and no entry or list that lasts. */
 static bool face_is_over(const struct gate *gate, const struct sl_face *face)
 {
-	return !face->record && !face_access(face) && !lists_lasting(gate, face->lists);
+	return !face->record && !face_access(face) && !face_lists(gate, face);
 }
 
 unsigned int change_sweep(struct gate *gate)
@@ -228,6 +234,14 @@ uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
 	uint32_t end = 0;
 
 	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
+}
+
+uint64_t face_lists(const struct gate *gate, const struct sl_face *face)
+{
+	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
+	uint64_t lists = entries_in_force(face->lists, face->list_until, face->timed, now, &end);
+
+	return lists_in_force(gate->state, lists, now, &end);
 }
 
 /* Whether packets see a list in a generation. */

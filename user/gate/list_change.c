@@ -58,21 +58,43 @@ static bool rule_stays(enum mode mode, bool was, bool named)
 	}
 }
 
-/* Plans one rule, and owns it. named: its prefix is given. */
-static enum status rule_decide(struct change *change, struct rule *rule, bool named)
+static enum status refuse_second_end(const struct change *change, const struct rule *rule)
 {
-	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, named);
-	uint64_t lists = (rule->lists & ~change->from) | (is ? change->to : 0);
-	bool changed = lists != rule->lists;
+	const struct sl_list_info *list = &change->wanted.lists[rule->timed];
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	return failure("%s: it has a time on list '%s', and a prefix can have a time on one list; "
+		       "leave the time out here, or take it off there with 'sluice %sun%s %s as "
+		       "%s'",
+		       prefix, list->name, gate_option(change->gate->name),
+		       access_words[list->list], prefix, operand_typed(list->name));
+}
+
+/* Plans one rule, and owns it. entry: that of its prefix which is given; NULL: none. */
+static enum status rule_decide(struct change *change, struct rule *rule, const struct rule *entry)
+{
+	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, entry);
+	int from = change->from ? __builtin_ctzll(change->from) : SL_LIST_PLACES;
+	uint32_t ended = was ? rule_list_end(rule, from) : 0;
+	uint32_t ends = entry ? entry->list_until : ended;
 
 	change->counts.fresh += is && !was;
-	change->counts.same += named && was;
+	change->counts.same += entry && was;
 	change->counts.gone += was && !is;
-	rule->lists = lists;
-	if (changed)
-		return ruleset_add(&change->wanted, rule);
-	rule_free(rule);
-	return OK;
+	change->counts.cut += was && is && until_is_cut(ended, ends);
+	if (was == is && (!is || (change->from == change->to && ended == ends))) {
+		rule_free(rule);
+		return OK;
+	}
+	rule_remove_lists(rule, change->from);
+	if (is && !rule_add_list(rule, __builtin_ctzll(change->to), ends)) {
+		enum status status = refuse_second_end(change, rule);
+
+		rule_free(rule);
+		return status;
+	}
+	return ruleset_add(&change->wanted, rule);
 }
 
 static enum status rules_look_up(struct change *change, const struct ruleset *entries)
@@ -84,7 +106,7 @@ static enum status rules_look_up(struct change *change, const struct ruleset *en
 
 		status = rules_get(change->gate, &entries->rules[i].prefix, &rule);
 		if (!status)
-			status = rule_decide(change, &rule, true);
+			status = rule_decide(change, &rule, &entries->rules[i]);
 	}
 	return status;
 }
@@ -110,7 +132,7 @@ static enum status rules_merge(struct change *change, struct ruleset *all,
 			rule = (struct rule){.prefix = entry->prefix};
 		if (order <= 0)
 			*old = (struct rule){0};
-		status = rule_decide(change, &rule, order >= 0);
+		status = rule_decide(change, &rule, order >= 0 ? entry : NULL);
 		i += order <= 0;
 		j += order >= 0;
 	}
@@ -180,7 +202,7 @@ static enum status refuse_end(const struct sl_list_info *has)
 	return failure(
 		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
 		"out to add to it, say 'replace' to make it what is said now, or 'as LIST' for "
-		"a list of its own; entries without 'as' have a time each",
+		"a list of its own; lines of the file may have a time each",
 		has->name, end);
 }
 
@@ -220,12 +242,25 @@ static enum status change_finish(struct change *change, enum status status, stru
 	return status;
 }
 
+/* Removes the entries that have ended. */
+static void ended_remove(struct change *change, struct ruleset *entries)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < entries->count; i++)
+		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
+			entries->rules[kept++] = entries->rules[i];
+	change->counts.ended = entries->count - kept;
+	entries->count = kept;
+}
+
 enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = replace ? REPLACE : PUT};
 	enum status status = lists_begin(&change);
 
+	ended_remove(&change, entries);
 	if (!status)
 		status = list_join(&change, list);
 	if (!status)

@@ -6,15 +6,17 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* How the entries of a list changed. */
+/* How the entries of a list changed. Those that have ended before are left out. */
 struct list_counts {
 	unsigned int fresh; /* prefixes given that were not on the list */
 	unsigned int same;  /* prefixes given that were on it */
 	unsigned int gone;  /* prefixes that are no longer on it */
+	unsigned int cut;   /* prefixes that would have been on it longer, or without an end */
+	unsigned int ended; /* prefixes given that have ended */
 };
 
 /*
- * Puts the prefixes of `entries` on a list, which is made with this access and end if none has that
+ * Puts the prefixes of `entries` on a list, until `list_until` of each, which is made with this access and end if none has that
  * name. An existing list keeps its access and end: an end that `list` lacks is set from it, and
  * another access or end is refused. replace: the list gets this access and end, and its other
  * prefixes are removed.

@@ -77,7 +77,8 @@ static struct sl_prefix prefix_of(enum gate_map map, const void *key)
 
 static bool face_is_sound(const struct gate *gate, const struct sl_face *face)
 {
-	return face->record < SL_RECORD(gate->policies_max) && face->list <= SL_LIST_DENY;
+	return face->record < SL_RECORD(gate->policies_max) && face->list <= SL_LIST_DENY &&
+	       face->timed < SL_LIST_PLACES;
 }
 
 /*

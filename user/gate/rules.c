@@ -25,7 +25,11 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	rule.access = face_access(face);
 	if (rule.access)
 		rule.until = face->until;
-	rule.lists = lists_lasting(gate, face->lists) & known;
+	rule.lists = face_lists(gate, face) & known;
+	if (rule.lists >> face->timed & 1) {
+		rule.list_until = face->list_until;
+		rule.timed = face->timed;
+	}
 	if (face->record)
 		status = policy_limits(record_read(gate, face->record), &rule);
 	if (status)
@@ -68,7 +72,7 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
 		struct rule rule;
 
-		if (!face_access(face) && !lists_lasting(gate, face->lists) && !face->record)
+		if (!face_access(face) && !face_lists(gate, face) && !face->record)
 			continue;
 		status = rule_from(gate, &entries[i].prefix, face, known, &rule);
 		if (!status)
@@ -141,16 +145,18 @@ enum status rules_count(const struct gate *gate, unsigned int *ret)
 
 /* --- The rule that decides ------------------------------------------------------------------ */
 
-/* The end of several lists together: the last of their ends; 0: none. */
-static uint32_t lists_end(const struct gate *gate, uint64_t lists)
+/* The end of the prefix on several lists together: the last of the ends; 0: none. */
+static uint32_t lists_end(const struct gate *gate, const struct sl_face *face, uint64_t lists)
 {
 	uint32_t last = 0;
 
 	for (; lists; lists &= lists - 1) {
 		uint64_t bit = lists & -lists;
-		uint32_t end = gate->state->list_ends[list_end_index(bit)];
+		uint32_t end = bit == 1ULL << face->timed ? face->list_until : 0;
 
-		if (!(bit & gate->state->lists_ending))
+		if (bit & gate->state->lists_ending)
+			end = end_first(end, gate->state->list_ends[list_end_index(bit)]);
+		if (!end)
 			return 0;
 		last = end > last ? end : last;
 	}
@@ -161,7 +167,7 @@ static uint32_t lists_end(const struct gate *gate, uint64_t lists)
 static struct judgement face_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				   const struct sl_face *face, bool denies)
 {
-	uint64_t lists = lists_lasting(gate, face->lists);
+	uint64_t lists = face_lists(gate, face);
 	uint64_t allow = lists & gate->state->lists_allow;
 	struct judgement said = {.prefix = *prefix, .access = face_access(face)};
 
@@ -170,7 +176,7 @@ static struct judgement face_judge(const struct gate *gate, const struct sl_pref
 	} else if (allow || (lists && denies)) {
 		said.access = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
 		said.lists = allow ?: lists;
-		said.until = lists_end(gate, said.lists);
+		said.until = lists_end(gate, face, said.lists);
 	} else {
 		said.record = face->record;
 	}
@@ -179,7 +185,7 @@ static struct judgement face_judge(const struct gate *gate, const struct sl_pref
 }
 
 /*
- * Adds one rule to a judgement, as lookup_rule() in bpf/lookup.h does. Returns whether the
+ * Adds one rule to a judgement, as lookup_face() in bpf/lookup.h does. Returns whether the
  * judgement is complete: a list's deny is not, as a shorter rule may allow the source by hand.
  * without: the judgement without the lists that deny.
  */

@@ -54,6 +54,8 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 		.access = wanted->access,
 		.until = wanted->until,
 		.lists = wanted->lists,
+		.list_until = wanted->list_until,
+		.timed = wanted->timed,
 	};
 	bool same = !policy_limits(record_read(gate, record), &now) && rule_equal(&now, wanted);
 
@@ -129,7 +131,8 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct pl
 			{
 				.since = rulemap_generation(gate) + 1,
 				.bits = wanted->prefix.bits,
-				.now = {record, wanted->access, wanted->until, wanted->lists},
+				.now = {record, wanted->access, wanted->until, wanted->lists,
+					wanted->list_until, wanted->timed},
 				.before = old.now,
 			},
 	};
@@ -198,6 +201,8 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 	wanted.access = now.now.list;
 	wanted.until = now.now.until;
 	wanted.lists = now.now.lists;
+	wanted.list_until = now.now.list_until;
+	wanted.timed = now.now.timed;
 	err = entry_prepare(gate, &wanted, plan);
 	rule_free(&wanted);
 	return err;

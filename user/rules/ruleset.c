@@ -89,6 +89,30 @@ void rule_free(struct rule *rule)
 	rule->inherit = INHERIT_UNSAID;
 }
 
+uint32_t rule_list_end(const struct rule *rule, int place)
+{
+	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
+}
+
+bool rule_add_list(struct rule *rule, int place, uint32_t until)
+{
+	if (until && rule->list_until && rule->timed != place)
+		return false;
+	rule->lists |= 1ULL << place;
+	if (until || rule->timed == place) {
+		rule->list_until = until;
+		rule->timed = until ? place : 0;
+	}
+	return true;
+}
+
+void rule_remove_lists(struct rule *rule, uint64_t bits)
+{
+	rule->lists &= ~bits;
+	if (bits >> rule->timed & 1)
+		rule->list_until = rule->timed = 0;
+}
+
 bool rule_is_empty(const struct rule *rule)
 {
 	return !rule->access && !rule->lists && !rule->limits;
@@ -167,10 +191,25 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
+/* The lists that both rules have, as bits, on which the entries end at different times. */
+static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
+{
+	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;
+	uint64_t differ = 0;
+
+	for (uint64_t left = bits; left; left &= left - 1) {
+		int place = __builtin_ctzll(left);
+
+		if (!until_equal(rule_list_end(a, place), rule_list_end(b, place)))
+			differ |= 1ULL << place;
+	}
+	return differ;
+}
+
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
 	return a->access == b->access && (!a->access || until_equal(a->until, b->until)) &&
-	       a->lists == b->lists;
+	       a->lists == b->lists && !lists_of_other_end(a, b);
 }
 
 bool rule_equal(const struct rule *a, const struct rule *b)
@@ -193,7 +232,10 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 		difference.access = rule->access;
 		difference.until = rule->until;
 	}
-	difference.lists = rule->lists & ~other->lists;
+	difference.lists = rule->lists;
+	difference.list_until = rule->list_until;
+	difference.timed = rule->timed;
+	rule_remove_lists(&difference, other->lists & ~lists_of_other_end(rule, other));
 	if (!other->limits || rule_inherits(rule) != rule_inherits(other))
 		difference.inherit = rule->inherit;
 	for (unsigned int i = 0; !status && i < rule->limits; i++)
@@ -219,38 +261,46 @@ static void command_print(const char *lead, const char *gate, const char *comman
 }
 
 /*
- * Prints an entry. name: its list; NULL: by hand. False: the entry has just ended, and is not
- * printed.
+ * Prints an entry, unless it has just ended. name: its list; NULL: by hand. makes: the line makes
+ * that list, with this end.
  */
-static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
-			bool end_is_said, const char *name, const char *gate, const char *lead)
+static void entry_print(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
+			const char *name, bool makes, const char *gate, const char *lead)
 {
 	char text[MOMENT_TEXT];
 
 	if (until && !until_left_ns(until))
-		return false;
+		return;
 	command_print(lead, gate, access_words[access], prefix);
-	if (until && !end_is_said)
+	if (until)
 		printf(" until %s", moment_format(until_time(until), text));
 	if (name)
 		printf(" as %s", operand_typed(name));
+	if (makes)
+		printf(" replace");
 	if (entry_is_wide(prefix) && (name || access == SL_LIST_DENY))
 		printf(" force");
 	putchar('\n');
-	return true;
 }
 
 static void lists_print(const struct rule *rule, const struct sl_list_info *lists,
 			struct rules_shown *all, const char *gate, const char *lead)
 {
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
-		const struct sl_list_info *list = &lists[__builtin_ctzll(bits)];
-		uint64_t bit = bits & -bits;
+		int place = __builtin_ctzll(bits);
+		const struct sl_list_info *list = &lists[place];
+		uint32_t until = rule_list_end(rule, place);
 
-		if (entry_print(&rule->prefix, list->list, list->until, all && all->ends & bit,
-				list->name, gate, lead) &&
-		    all)
-			all->ends |= bit;
+		if (list_ended(list))
+			continue;
+		if (list->until && all && !(all->ends >> place & 1)) {
+			all->ends |= 1ULL << place;
+			entry_print(&rule->prefix, list->list, list->until, list->name, true, gate,
+				    lead);
+			if (!until)
+				continue;
+		}
+		entry_print(&rule->prefix, list->list, until, list->name, false, gate, lead);
 	}
 }
 
@@ -279,7 +329,7 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, struc
 	char rate[UNITS_TEXT], burst[UNITS_TEXT];
 
 	if (rule->access)
-		entry_print(&rule->prefix, rule->access, rule->until, false, NULL, gate, lead);
+		entry_print(&rule->prefix, rule->access, rule->until, NULL, false, gate, lead);
 	lists_print(rule, lists, all, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		command_print(lead, gate, "set", &rule->prefix);
@@ -365,14 +415,23 @@ static int rule_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
+/* By prefix, then by the end on a list: no end first, then the last. */
+static int rule_order(const void *a, const void *b)
+{
+	const struct rule *left = a, *right = b;
+	uint32_t x = left->list_until - 1, y = right->list_until - 1;
+
+	return rule_compare(a, b) ?: (x < y) - (x > y);
+}
+
 void ruleset_sort(struct ruleset *set)
 {
 	unsigned int i = 1;
 
-	while (i < set->count && rule_compare(&set->rules[i - 1], &set->rules[i]) <= 0)
+	while (i < set->count && rule_order(&set->rules[i - 1], &set->rules[i]) <= 0)
 		i++;
 	if (i < set->count) /* else it is sorted, as most long files are */
-		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
+		qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
 }
 
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix)
@@ -398,10 +457,13 @@ enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *
 			if (*lists[place].name)
 				set->lists[places[place]] = lists[place];
 		for (unsigned int i = 0; i < set->count; i++) {
-			uint64_t bits = set->rules[i].lists;
+			struct rule *rule = &set->rules[i];
+			uint64_t bits = rule->lists;
 
-			for (set->rules[i].lists = 0; bits; bits &= bits - 1)
-				set->rules[i].lists |= 1ULL << places[__builtin_ctzll(bits)];
+			if (rule->list_until)
+				rule->timed = places[rule->timed];
+			for (rule->lists = 0; bits; bits &= bits - 1)
+				rule->lists |= 1ULL << places[__builtin_ctzll(bits)];
 		}
 	}
 	free(lists);

@@ -30,11 +30,13 @@ enum inherit {
  */
 struct rule {
 	struct sl_prefix prefix;
-	uint64_t lists;		 /* a bit for each list that names the prefix, at its place */
-	uint32_t until;		 /* end of the entry by hand, as in struct sl_face; 0: no end */
-	uint8_t access;		 /* enum sl_list: of the entry by hand */
-	uint8_t limits;		 /* elements of `limit`, at most SL_LIMITS_MAX */
-	uint8_t inherit;	 /* enum inherit, of the policy */
+	uint64_t lists;	     /* a bit for each list that names the prefix, at its place */
+	uint32_t until;	     /* end of the entry by hand, as in struct sl_face; 0: no end */
+	uint32_t list_until; /* end of the entry on the list at place `timed`; 0: no end */
+	uint8_t access;	     /* enum sl_list: of the entry by hand */
+	uint8_t limits;	     /* elements of `limit`, at most SL_LIMITS_MAX */
+	uint8_t inherit;     /* enum inherit, of the policy */
+	uint8_t timed;
 	struct limit *limit;	 /* owned by the rule */
 	struct limit *newcomers; /* owned by the rule; NULL: no budget */
 };
@@ -58,13 +60,16 @@ enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, con
 /* Appends a rule, and owns its policy from then on, also when it fails. */
 enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 
-/* Sorts by prefix (prefix_compare). */
+/* Sorts by prefix (prefix_compare), then by the end of the entry on a list, the last first. */
 void ruleset_sort(struct ruleset *set);
 
 /* The rule of exactly this prefix in a sorted set; NULL: none. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
-/* Sorts by prefix, and keeps the first rule of each prefix. */
+/*
+ * Sorts by prefix, and keeps one rule of each prefix: the one whose entry on a list ends last, or
+ * does not end.
+ */
 void ruleset_unique(struct ruleset *set);
 
 /* Adds a limit to a rule, which has fewer than SL_LIMITS_MAX and none of that name. */
@@ -76,6 +81,18 @@ enum status rule_copy(const struct rule *rule, struct rule *ret);
  * How many of the SL_LIMITS_MAX limits of a policy a rule has: one that was told two rates is two.
  */
 unsigned int rule_slots(const struct rule *rule);
+
+/* The end of the rule's entry on the list at a place, beside that of the list; 0: none. */
+uint32_t rule_list_end(const struct rule *rule, int place);
+
+/*
+ * Puts the prefix on the list at a place, with an end of its own; 0: none. A prefix has such an end
+ * on one list at a time: returns false, and changes nothing, if it has one on another list.
+ */
+bool rule_add_list(struct rule *rule, int place, uint32_t until);
+
+/* Removes the prefix from the lists of these bits. */
+void rule_remove_lists(struct rule *rule, uint64_t bits);
 
 /* Whether it has no entry, no list and no policy. */
 bool rule_is_empty(const struct rule *rule);
@@ -151,13 +168,13 @@ void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *
  *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
  *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
- *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt
+ *   sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
  *
  * lists: the lists of the rule's bits; NULL: it has none. all: what is known of all rules, whose
- * lines are typed together; NULL: each line is typed alone.
+ * lines are typed together; NULL: each line is typed alone, into a gate that has the lists.
  */
 struct rules_shown {
-	uint64_t ends; /* the lists whose end an earlier line has; later lines leave it out */
+	uint64_t ends; /* the lists whose end is known; the first line of others sets it */
 	bool lacks_fq; /* lines of limits that shape need `no-fq` */
 };
 

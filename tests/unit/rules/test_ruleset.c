@@ -373,6 +373,45 @@ static void test_lists_are_matched(void **state)
 	ruleset_free(&other);
 }
 
+/* The end of an entry on a list moves with its list, and is part of what rules are equal in. */
+static void test_ends_on_lists(void **state)
+{
+	struct ruleset set = {0}, other = {0};
+	struct rule a, b, difference;
+	uint32_t until = until_after(3600 * SEC_NS);
+
+	(void)state;
+	list_put(&other, 0, "x", SL_LIST_DENY);
+	list_put(&other, 1, "y", SL_LIST_DENY);
+	list_put(&set, 0, "y", SL_LIST_DENY);
+	list_put(&set, 1, "x", SL_LIST_DENY);
+	rule_put(&set, "10.0.0.1", 1 << 1);
+	assert_true(rule_add_list(&set.rules[0], 0, until));
+	assert_false(rule_add_list(&set.rules[0], 1, until));
+	assert_int_equal(set.rules[0].lists, 3);
+	assert_int_equal(ruleset_match_lists(&set, other.lists), OK);
+	assert_int_equal(rule_list_end(&set.rules[0], 0), 0);
+	assert_int_equal(rule_list_end(&set.rules[0], 1), until);
+
+	a = b = set.rules[0];
+	assert_true(rule_equal(&a, &b));
+	assert_true(rule_add_list(&b, 1, until + 100));
+	assert_false(rule_equal(&a, &b));
+	assert_int_equal(rule_difference(&b, &a, &difference), OK);
+	assert_int_equal(difference.lists, 2);
+	assert_int_equal(rule_list_end(&difference, 1), until + 100);
+	assert_true(rule_add_list(&b, 1, 0));
+	assert_false(rule_equal(&a, &b));
+	assert_int_equal(rule_difference(&b, &a, &difference), OK);
+	assert_int_equal(difference.lists, 2);
+	assert_int_equal(difference.list_until, 0);
+	rule_remove_lists(&b, 2);
+	assert_int_equal(b.lists, 1);
+	assert_true(rule_add_list(&b, 0, until));
+	ruleset_free(&set);
+	ruleset_free(&other);
+}
+
 /* --- Printing ------------------------------------------------------------------------------- */
 
 static const char *printed(const struct rule *rule, const char *gate, const char *lead)
@@ -403,6 +442,34 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	assert_string_equal(printed(&rule, "edge", ""), "");
 	assert_string_equal(printed(&none, "edge", ""), "");
 	rule_free(&rule);
+}
+
+/* The first line of a list that ends sets that end; the end of an entry needs a line of its own. */
+static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
+{
+	struct rules_shown shown = {0};
+	struct ruleset set = {0};
+	struct capture capture;
+
+	(void)state;
+	list_put(&set, 0, "brief", SL_LIST_DENY);
+	list_put(&set, 1, "x", SL_LIST_ALLOW);
+	set.lists[0].until = until_after(2 * 3600 * SEC_NS);
+	rule_put(&set, "10.0.0.1", 3);
+	rule_put(&set, "10.0.0.2", 1);
+	rule_put(&set, "10.0.0.3", 2);
+	assert_true(rule_add_list(&set.rules[0], 0, until_after(3600 * SEC_NS)));
+	assert_true(rule_add_list(&set.rules[2], 1, until_after(3 * 3600 * SEC_NS)));
+	capture = capture_begin(stdout);
+	for (unsigned int i = 0; i < set.count; i++)
+		rule_print(&set.rules[i], set.lists, &shown, "main", "");
+	assert_string_equal(ends_as_spans(capture_end(&capture)),
+			    "sluice deny 10.0.0.1 in 2h as brief replace\n"
+			    "sluice deny 10.0.0.1 in 1h as brief\n"
+			    "sluice allow 10.0.0.1 as x\n"
+			    "sluice deny 10.0.0.2 as brief\n"
+			    "sluice allow 10.0.0.3 in 3h as x\n");
+	ruleset_free(&set);
 }
 
 static void test_the_difference_is_what_the_other_lacks(void **state)
@@ -470,7 +537,9 @@ int main(void)
 		cmocka_unit_test(test_a_set_is_sorted_by_prefix),
 		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
 		cmocka_unit_test(test_lists_are_matched),
+		cmocka_unit_test(test_ends_on_lists),
 		cmocka_unit_test(test_a_rule_prints_as_its_commands),
+		cmocka_unit_test(test_ends_of_lists_and_of_their_entries_are_printed),
 		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
 		cmocka_unit_test(test_a_budget_makes_rules_differ),
 		cmocka_unit_test(test_newcomers_are_copied_and_taken),
