@@ -135,7 +135,8 @@ def test_the_mode_of_before_comes_back(lab):
 def test_sizes_lists_and_ends_come_back(lab):
     lab.apply(BEFORE)
     lab.sluice("deny", "198.18.0.1", "for", "1h")
-    lab.sluice("deny", "198.18.0.2", "as", "list", "for", "1h")
+    lab.sluice("deny", "198.18.0.2", "as", "list", "replace", "for", "2h")
+    lab.sluice("deny", "198.18.0.2", "198.18.0.3", "as", "list", "for", "1h")
     before = lab.json("dump")
     text = json.loads(AFTER) | {"gate": {"hosts": 5000, "policies": 2000}}
     lab.sluice("apply", "-", "--resize", "--confirm", "60s", input=json.dumps(text))

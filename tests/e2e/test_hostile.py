@@ -168,6 +168,7 @@ class Gate:
         lab.attach("in0", "hook", "egress")
         lab.apply(RULES)
         lab.sluice("set", "2001:db8::/64", "name", "out", "shape", "10mbit", "no-fq")
+        lab.sluice("deny", LISTED, "as", "feed", "replace", "for", "2h")
         lab.sluice("deny", LISTED, "as", "feed", "for", "1h")
         lab.sluice("allow", "198.51.100.0/24")
         lab.send(SOURCE, 5)

@@ -529,6 +529,27 @@ def test_bans_survive_the_gate(lab, keeping):
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
 
 
+def test_times_on_lists_survive_a_kill_and_the_gate(lab, keeping):
+    """Time runs on while it is away; what ended meanwhile is not back."""
+    keep = keeping(rules("in0"))
+    lab.sluice("deny", OFFENDER, "as", "mine", "for", "1h")
+    lab.sluice("deny", "192.0.2.7", "as", "mine", "for", "2s")
+    denied_at = time.monotonic()
+    lab.sluice("deny", "192.0.2.8", "as", "mine")
+    wait_until(lambda: keep.state.exists() and saved(keep)["lists"] and len(saved(keep)["lists"][0]["prefixes"]) == 3,
+               "the state")
+    keep.end(signal.SIGKILL)
+    lab.sluice("detach", "all")
+    time.sleep(max(0, denied_at + 2.2 - time.monotonic()))
+    keep.start()
+    assert denied(lab) == sorted([OFFENDER, "192.0.2.8"])
+    left, = [rule["list_seconds_left"]["mine"] for rule in lab.json("show")["rules"] if rule["prefix"] == OFFENDER]
+    assert 3500 < left <= 3600
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+    keep.reload()
+    assert f"deny {OFFENDER} until" in lab.rules() and denied(lab) == sorted([OFFENDER, "192.0.2.8"])
+
+
 def test_what_was_taken_back_while_it_was_away_stays_so(lab, keeping):
     keep = keeping(rules("in0"))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")

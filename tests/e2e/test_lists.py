@@ -540,8 +540,92 @@ def ends(lab):
     return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
 
 
+def entry_ends(lab):
+    """The seconds that entries are on their list, of entries with a time of their own."""
+    return {rule["prefix"]: rule["list_seconds_left"] for rule in lab.json("show")["rules"]
+            if "list_seconds_left" in rule}
+
+
+def test_an_entry_of_a_list_has_a_time(attached):
+    """It ends without a command, its list stays, and a later list in that place has no part of it."""
+    attached.sluice("deny", DENIED, OTHER, "as", "bad")
+    made = attached.json("deny", DENIED, DENIED6, "as", "bad", "for", "2s")
+    denied = time.monotonic()
+    assert (made["new"], made["same"], made["shortened"]) == (1, 1, 1)
+    assert verdicts(attached, DENIED, DENIED6, OTHER) == ["drop"] * 3
+    assert ends(attached) == {"bad": None}
+    assert entry_ends(attached) == dict.fromkeys(BOTH, {"bad": pytest.approx(2, abs=1)})
+    assert 0 < attached.json("check", DENIED)["seconds_left"] <= 2.1
+    attached.send_and_wait([frame(DENIED)] * 20)  # its verdict is in every cache
+    time.sleep(max(0, denied + 2.2 - time.monotonic()))
+    assert verdicts(attached, DENIED, DENIED6, OTHER) == ["pass", "pass", "drop"]
+    assert [one["entries"] for one in attached.json("lists")["lists"]] == [1]
+    attached.refuses(["undeny", DENIED, "as", "bad"], DENIED, "'bad'")
+    attached.sluice("del", "-f", "bad")
+    attached.sluice("deny", OTHER, "as", "next")
+    assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
+    assert members(attached) == {OTHER: ["next"]}
+
+
+def test_the_later_word_sets_the_time_of_an_entry(attached):
+    for words, end, shortened in (["for", "1h"], 3600, 0), (["for", "2h"], 7200, 0), (["for", "60s"], 60, 1), \
+            ([], None, 0), (["until", moment(600)], 600, 1), (["replace", "for", "1h"], None, 0):
+        assert attached.json("deny", DENIED, "as", "bad", *words)["shortened"] == shortened, words
+        assert entry_ends(attached) == ({DENIED: {"bad": pytest.approx(end, abs=5)}} if end else {})
+    assert ends(attached) == {"bad": pytest.approx(3600, abs=5)}
+    assert ", until the list ends" in attached.sluice("deny", DENIED, "as", "bad", "for", "2h").out
+    assert attached.json("check", DENIED)["seconds_left"] <= 3600.1
+    before = attached.snapshot()
+    attached.refuses(["deny", DENIED, "as", "worse", "for", "1h"], DENIED, "'bad'")
+    assert attached.snapshot() == before
+    attached.sluice("deny", DENIED, "as", "worse")
+    attached.sluice("undeny", DENIED, "as", "bad")
+    attached.sluice("deny", DENIED, "as", "worse", "for", "1h")
+    assert entry_ends(attached) == {DENIED: {"worse": pytest.approx(3600, abs=5)}}
+
+
+def test_entries_of_a_file_have_a_time(attached, tmp_path):
+    path = written(tmp_path / "list", f"{DENIED} for 3h59m58s\n{OTHER}\n198.51.100.1 until {moment(-5)}\n")
+    save = written(tmp_path / "save", "create s hash:ip family inet timeout 900\n"
+                   "add s 198.51.100.2 timeout 600\nadd s 198.51.100.3 timeout 0\n")
+    made = attached.json("deny", "-f", path)
+    assert (made["new"], made["ended"]) == (2, 1)
+    attached.sluice("deny", "-f", save)
+    assert {prefix: list(end.values()) for prefix, end in entry_ends(attached).items()} == {
+        DENIED: [pytest.approx(14398, abs=10)], "198.51.100.2": [pytest.approx(600, abs=10)]}
+    assert sorted(members(attached)) == sorted([DENIED, OTHER, "198.51.100.2", "198.51.100.3"])
+    os.utime(save, (time.time() - 900,) * 2)  # written before: so long its times are over
+    made = attached.json("deny", "-f", save, "replace")
+    assert (made["entries"], made["gone"], made["ended"]) == (1, 1, 1)
+    assert "198.51.100.2" not in members(attached)
+
+
+def test_times_of_entries_can_be_typed_and_applied(attached, tmp_path):
+    attached.sluice("deny", DENIED, "as", "bad", "for", "1h")
+    attached.sluice("deny", OTHER, "as", "brief", "replace", "for", "30min")
+    attached.sluice("deny", OTHER, DENIED6, "as", "brief", "for", "10min")
+    before = members(attached), entry_ends(attached), ends(attached)
+
+    def same():
+        now = members(attached), entry_ends(attached), ends(attached)
+        return now[0] == before[0] and [now[1].keys(), now[2].keys()] == [before[1].keys(), before[2].keys()] and \
+            all(now[1][prefix] == pytest.approx(before[1][prefix], abs=10) for prefix in now[1])
+
+    file = written(tmp_path / "rules.yaml", attached.sluice("dump").out)
+    shown = attached.rules().splitlines()
+    assert attached.sluice("diff", file).out == ""
+    attached.apply({"policies": []})
+    assert "- sluice" not in attached.sluice("diff", file, status=1).out
+    for line in shown:
+        attached.sluice(*shlex.split(line)[3:])
+    assert same()
+    attached.apply({"policies": []})
+    attached.sluice("apply", file)
+    assert same() and attached.sluice("diff", file).out == ""
+
+
 def test_what_is_added_to_a_list_ends_with_it(attached):
-    attached.sluice("deny", DENIED, "for", "1h", "as", "brief")
+    attached.sluice("deny", DENIED, "for", "1h", "as", "brief", "replace")
     attached.sluice("deny", OTHER, "as", "brief")
     assert 3400 < attached.json("deny", DENIED6, "as", "brief")["seconds"] <= 3600.1
     assert 3400 < ends(attached)["brief"] <= 3600.1
@@ -558,10 +642,9 @@ def test_an_entry_with_another_end_is_not_added_to_a_list(attached, tmp_path, ha
     attached.sluice("deny", "-f", path, *has.split())
     before, (end,) = attached.rules(), ends(attached).values()
     assert (end is None) == (not has)
-    for words in [OTHER, "as", path], [DENIED, "as", path], ["-f", path]:
-        attached.refuses(["deny", *words, "for", "2h"], f"'{path}'", "'for'", "'replace'", "'as LIST'")
-        assert timeless(attached.rules()) == timeless(before)
-        assert list(ends(attached).values()) == [pytest.approx(end, abs=60) if end else None]
+    attached.refuses(["deny", "-f", path, "for", "2h"], f"'{path}'", "'for'", "'replace'", "'as LIST'")
+    assert timeless(attached.rules()) == timeless(before)
+    assert list(ends(attached).values()) == [pytest.approx(end, abs=60) if end else None]
     attached.sluice("deny", OTHER, "as", path, "for", "2h", "replace")
     assert members(attached) == {OTHER: ["list"]} and 7100 < ends(attached)[path] <= 7200.1
 
@@ -572,12 +655,14 @@ def timeless(text):
 
 def test_show_says_the_end_of_a_list_once(attached):
     """So that its lines can be typed back, however long that takes."""
-    for prefix, name in (DENIED, "a"), (OTHER, "a"), (DENIED, "b"), (DENIED6, "a"), (OTHER, "good"):
-        attached.sluice("deny", prefix, *([] if name == "good" else ["for", "1h"]), "as", name)
+    for name in "a", "b":
+        attached.sluice("deny", DENIED, "for", "1h", "as", name, "replace")
+    for prefix, name in (OTHER, "a"), (DENIED6, "a"), (OTHER, "good"):
+        attached.sluice("deny", prefix, "as", name)
     g = f"sluice -g {attached.gate} deny"
     assert timeless(attached.rules()).splitlines() == [
-        f"{g} {OTHER} until TIME as a", f"{g} {OTHER} as good", f"{g} {DENIED} as a",
-        f"{g} {DENIED} until TIME as b", f"{g} {DENIED6} as a"]
+        f"{g} {OTHER} until TIME as a replace", f"{g} {OTHER} as good", f"{g} {DENIED} as a",
+        f"{g} {DENIED} until TIME as b replace", f"{g} {DENIED6} as a"]
     before, shown = members(attached), attached.rules().splitlines()
     attached.apply({"policies": []})
     for line in shown:
@@ -603,7 +688,7 @@ def test_at_most_32_lists(attached):
 
 def test_a_list_that_has_ended_makes_room(attached):
     for i in range(32):
-        attached.sluice("deny", DENIED, "for", "300ms", "as", f"l{i}")
+        attached.sluice("deny", DENIED, "for", "300ms", "as", f"l{i}", "replace")
     time.sleep(0.4)
     assert verdicts(attached, DENIED) == ["pass"] and attached.rules() == ""
     assert {one["seconds_left"] for one in attached.json("lists")["lists"]} == {0}
@@ -673,7 +758,7 @@ def test_dump_and_show_make_the_same_lists(attached, tmp_path):
         return next(made["seconds_left"] for made in attached.json("lists")["lists"] if made["name"] == "two")
 
     attached.sluice("deny", DENIED, "203.0.113.0/24", "as", "one")
-    attached.sluice("deny", DENIED, "for", "1h", "as", "two")
+    attached.sluice("deny", DENIED, "for", "1h", "as", "two", "replace")
     attached.sluice("allow", OTHER, "as", "/srv/office.txt")
     attached.sluice("allow", DENIED)
     attached.sluice("set", DENIED, "rate", "5pps")

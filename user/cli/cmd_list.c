@@ -58,6 +58,7 @@ struct list_request {
 	bool replace;
 	bool force;
 	bool skip;
+	bool ends_entries;	/* the end is that of the entries, each, and not of their list */
 	unsigned int skipped;	/* lines of the file that were left out */
 	uint64_t written;	/* when the file was, in seconds since 1970 */
 	struct ruleset entries; /* the prefixes, without access */
@@ -142,6 +143,7 @@ static enum status request_parse(const struct command *command, const struct lis
 	}
 	if (status)
 		return status;
+	request->ends_entries = request->ns && !request->file && !request->replace;
 	if (request->replace && !request->name)
 		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as LIST'",
 			      command->name);
@@ -208,9 +210,7 @@ static enum status hand_take(const struct gate *gate, enum sl_list access, struc
 /* Whether an entry would have ended more than a second after `until`, or never. */
 static bool was_longer(const struct was *was, uint32_t until)
 {
-	uint32_t second = (NS_PER_SEC >> SL_UNTIL_SHIFT) + 1;
-
-	return was->access && until && (!was->until || was->until > until + second);
+	return was->access && until_is_cut(was->until, until);
 }
 
 static enum status hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
@@ -314,10 +314,11 @@ static json_t *list_json(const struct context *context, const struct list_reques
 			 const struct sl_list_info *list, const struct list_counts *counts)
 {
 	json_t *object =
-		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  access_words[request->access], "name", request->name, "entries",
+		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "gate", context->gate,
+			  "list", access_words[request->access], "name", request->name, "entries",
 			  (int)(counts->fresh + counts->same), "new", (int)counts->fresh, "same",
-			  (int)counts->same, "gone", (int)counts->gone);
+			  (int)counts->same, "gone", (int)counts->gone, "shortened",
+			  (int)counts->cut, "ended", (int)counts->ended);
 	uint64_t ns = request->ns ?: list->until ? until_left_ns(list->until) : 0;
 
 	if (ns)
@@ -327,7 +328,7 @@ static json_t *list_json(const struct context *context, const struct list_reques
 	return object;
 }
 
-/* Prints the change of a list. Without `for` the end is that of the list. */
+/* Prints the change of a list. The end of the list is printed if its entries end with it. */
 static void list_print(const struct list_request *request, const struct sl_list_info *list,
 		       const struct sl_list_info *before, const struct list_counts *counts)
 {
@@ -337,7 +338,8 @@ static void list_print(const struct list_request *request, const struct sl_list_
 
 	printf("list %s: %u %s %s%s", request->name, named, plural(named, "entry", "entries"),
 	       access_done[request->access], span_format(request, span));
-	if (list->until && !request->ns)
+	if (list->until &&
+	    (!request->ns || (request->ends_entries && until_left_ns(list->until) < request->ns)))
 		printf(", until the list ends in %s",
 		       left_format(until_left_ns(list->until), left));
 	if (was_longer(&was, list->until) && was.until)
@@ -349,6 +351,11 @@ static void list_print(const struct list_request *request, const struct sl_list_
 	       plural(counts->same, "was", "were"));
 	if (request->replace)
 		printf(", %u gone", counts->gone);
+	if (counts->cut)
+		printf(", %u shortened", counts->cut);
+	if (counts->ended)
+		printf(", %u %s ended already", counts->ended,
+		       plural(counts->ended, "has", "have"));
 	if (request->skipped)
 		printf(", %u %s skipped", request->skipped,
 		       plural(request->skipped, "line", "lines"));
@@ -369,9 +376,10 @@ static struct sl_list_info list_before(const struct gate *gate, const char *name
 static enum status named_change(const struct context *context, struct gate *gate,
 				struct list_request *request)
 {
+	const uint32_t end = request_end(request);
 	struct sl_list_info list = {
 		.list = request->access,
-		.until = request_end(request),
+		.until = request->ends_entries ? 0 : end,
 		.replaced = request->written ?: (uint64_t)time(NULL),
 	};
 	struct list_counts counts = {0};
@@ -380,6 +388,8 @@ static enum status named_change(const struct context *context, struct gate *gate
 
 	snprintf(list.name, sizeof(list.name), "%s", request->name);
 	before = list_before(gate, list.name);
+	for (unsigned int i = 0; request->ends_entries && i < request->entries.count; i++)
+		request->entries.rules[i].list_until = end;
 	status = list_put(gate, &list, request->replace, &request->entries, &counts);
 	if (!status && context->json)
 		status = json_print(list_json(context, request, &list, &counts));
@@ -416,16 +426,17 @@ static const struct word list_arguments[] = {
 	 "one or more, also ranges A-B, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
-	 "range A-B; #, ; and // begin comments; also what ipset save and list print\n"
-	 "of one set (timeouts are not read), and lines of JSON with a cidr, prefix, ip\n"
-	 "or ip_prefix. - is standard input.\n"
+	 "range A-B, and may end with for TIME, which begins when the file is written, or\n"
+	 "until MOMENT; #, ; and // begin comments; also what ipset save and list print\n"
+	 "of one set, and lines of JSON with a cidr, prefix, ip or ip_prefix. - is\n"
+	 "standard input.\n"
 	 "All or nothing. The list has the file's absolute path as its name"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
 	{"for", NUMBERS, "TIME", offsetof(struct list_args, time),
-	 "30s, 10min, 1h30m, 2 days: then the entry, or all the list, ends by itself.\n"
-	 "Default: never. What is added to a list ends with it: another time is refused\n"
-	 "without replace"},
+	 "30s, 10min, 1h30m, 2 days: then the entry ends by itself, also on a list; with\n"
+	 "-f or replace all the list. Default: never. An entry ends with its list at the\n"
+	 "latest. A prefix has a time of its own on one list only"},
 	{"until", VALUE, "MOMENT", offsetof(struct list_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", FLAG, NULL, offsetof(struct list_args, replace),

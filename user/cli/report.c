@@ -171,6 +171,10 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 				    json_real(until_left_ns(rule->until) / 1e9));
 	if (rule->lists)
 		json_object_set_new(object, "lists", lists_json(lists, rule->lists));
+	if (rule->list_until)
+		json_object_set_new(object, "list_seconds_left",
+				    json_pack("{s:f}", lists[rule->timed].name,
+					      until_left_ns(rule->list_until) / 1e9));
 	json_object_set_new(object, "limits",
 			    limit_list_json(rule->limit, rule->limits, &rule->prefix));
 	if (rule->limits && rule->prefix.bits)

@@ -96,6 +96,21 @@ static void refuse_twice(struct reader *reader, const struct claim *claim,
 				     reader->document.name, first->at.line, first->at.column));
 }
 
+/* Adds the entry of a list. */
+static void list_merge(struct reader *reader, const struct claim *claim, struct rule *rule)
+{
+	int place = __builtin_ctzll(claim->rule.lists);
+	char text[PREFIX_TEXT];
+
+	if (rule_add_list(rule, place, rule_list_end(&claim->rule, place)))
+		return;
+	document_place(&reader->document, claim->at);
+	reader_failed(reader, misuse("%s: it has a time on list '%s', and a prefix can have a "
+				     "time on one list",
+				     prefix_format(&rule->prefix, text),
+				     reader->rules.lists[rule->timed].name));
+}
+
 /* Makes the rule of one prefix from its claims. */
 static enum status prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
 {
@@ -105,9 +120,10 @@ static enum status prefix_merge(struct reader *reader, struct claim *claims, uns
 	for (unsigned int i = 0; i < count; i++) {
 		struct claim **slot = claims[i].rule.access ? &entry : &policy;
 
-		rule.lists |= claims[i].rule.lists;
-		if (claims[i].rule.lists)
+		if (claims[i].rule.lists) {
+			list_merge(reader, &claims[i], &rule);
 			continue;
+		}
 		if (*slot)
 			refuse_twice(reader, &claims[i], *slot);
 		else

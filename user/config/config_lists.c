@@ -182,12 +182,20 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 	return status;
 }
 
-/* Claims each prefix of the set, unless the entry has ended: then it has no access and no list. */
+/* Claims a prefix, unless its entry has ended: then it has no access and no list, or an end. */
+static bool rule_claim(struct reader *reader, const struct rule *rule, struct position at)
+{
+	if (!rule->access && !rule->lists)
+		return true;
+	if (rule->list_until && !until_left_ns(rule->list_until))
+		return true;
+	return reader_claim(reader, rule, at);
+}
+
 static void rules_claim(struct reader *reader, const struct ruleset *set, struct position at)
 {
 	for (unsigned int i = 0; i < set->count; i++)
-		if ((set->rules[i].access || set->rules[i].lists) &&
-		    !reader_claim(reader, &set->rules[i], at))
+		if (!rule_claim(reader, &set->rules[i], at))
 			return;
 }
 
@@ -196,7 +204,8 @@ static void prefix_claim(struct reader *reader, const struct node *node, const s
 	struct ruleset set = {0};
 
 	reader_place(reader, node);
-	if (!reader_failed(reader, ruleset_add_words(&set, entry, node->word)))
+	if (!reader_failed(reader, entry->lists ? list_entry_add(node->word, entry, &set)
+						: ruleset_add_words(&set, entry, node->word)))
 		rules_claim(reader, &set, node->at);
 	ruleset_free(&set);
 }

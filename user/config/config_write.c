@@ -90,6 +90,20 @@ static json_t *entry_json(json_t *prefixes, uint32_t until)
 			 moment_format(until_time(until), text));
 }
 
+/* An entry of a list: its prefix, and its own end. NULL: it has just ended. */
+static json_t *list_entry_json(const struct rule *rule, int place)
+{
+	uint32_t until = rule_list_end(rule, place);
+	char prefix[PREFIX_TEXT], moment[MOMENT_TEXT];
+
+	if (!until)
+		return prefix_json(&rule->prefix);
+	if (!until_left_ns(until))
+		return NULL;
+	return json_sprintf("%s until %s", prefix_format(&rule->prefix, prefix),
+			    moment_format(until_time(until), moment));
+}
+
 /* Appends an entry for each list that has this access. */
 static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list access)
 {
@@ -103,7 +117,7 @@ static void lists_append(json_t *array, const struct ruleset *rules, enum sl_lis
 		for (unsigned int i = 0; i < rules->count; i++)
 			if (rules->rules[i].lists >> place & 1)
 				json_array_append_new(prefixes,
-						      prefix_json(&rules->rules[i].prefix));
+						      list_entry_json(&rules->rules[i], place));
 		entry = json_pack("{s:s}", "list", info->name);
 		json_object_update_missing_new(entry, entry_json(prefixes, info->until));
 		json_array_append_new(array, entry);

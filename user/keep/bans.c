@@ -127,20 +127,41 @@ static enum status entries_parse(struct parsing *parsing, const char *key, json_
 	return status;
 }
 
-static enum status list_prefixes_parse(json_t *prefixes, int place, struct ruleset *set)
+/* Parses "PREFIX" or {"prefix", "until", "left_ms"}. */
+static enum status list_prefix_parse(const struct parsing *parsing, json_t *item, int place,
+				     struct ruleset *set)
 {
-	struct rule rule = {.lists = 1ULL << place};
+	const char *prefix = json_string_value(item), *until = NULL;
+	struct rule rule = {0};
+	json_t *left_ms = NULL;
+	json_error_t error;
+	bool ended = false;
+	uint32_t end = 0;
+	enum status status = OK;
+
+	if (!prefix && json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s:o}", "prefix",
+				      &prefix, "until", &until, "left_ms", &left_ms))
+		return misuse("%s", error.text);
+	if (until)
+		status = end_parse(parsing, until, left_ms, &end, &ended);
+	if (!status)
+		status = prefix_parse(prefix, &rule.prefix);
+	if (status || ended)
+		return status;
+	rule_add_list(&rule, place, end);
+	return ruleset_add(set, &rule);
+}
+
+static enum status list_prefixes_parse(const struct parsing *parsing, json_t *prefixes, int place,
+				       struct ruleset *set)
+{
 	enum status status = OK;
 	json_t *prefix;
 	size_t i;
 
 	json_array_foreach(prefixes, i, prefix)
 	{
-		if (!json_is_string(prefix))
-			return misuse("prefix %zu is not a string", i);
-		status = prefix_parse(json_string_value(prefix), &rule.prefix);
-		if (!status)
-			status = ruleset_add(set, &rule);
+		status = list_prefix_parse(parsing, prefix, place, set);
 		if (status)
 			break;
 	}
@@ -182,7 +203,7 @@ static enum status list_parse_json(struct parsing *parsing, json_t *item, struct
 	list.list = access;
 	place = lists_find(set->lists, "");
 	status = lists_put(set->lists, &list, place);
-	return status ? status : list_prefixes_parse(prefixes, place, set);
+	return status ? status : list_prefixes_parse(parsing, prefixes, place, set);
 }
 
 static enum status lists_parse(struct parsing *parsing, json_t *items, struct ruleset *set)
@@ -218,7 +239,13 @@ static enum status rules_join(struct parsing *parsing, const char *key, struct r
 		parsing_at(parsing, key, -1);
 		if (last->access && rule->access)
 			return misuse("%s is there twice", prefix_format(&rule->prefix, text));
-		last->lists |= rule->lists;
+		for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+			int place = __builtin_ctzll(bits);
+
+			if (!rule_add_list(last, place, rule_list_end(rule, place)))
+				return misuse("%s has a time on two lists",
+					      prefix_format(&rule->prefix, text));
+		}
 		if (rule->access) {
 			last->access = rule->access;
 			last->until = rule->until;
@@ -356,10 +383,20 @@ static json_t *list_prefixes_json(const struct ruleset *set, int place)
 	json_t *prefixes = json_array();
 	char text[PREFIX_TEXT];
 
-	for (unsigned int i = 0; i < set->count; i++)
-		if (set->rules[i].lists & 1ULL << place)
-			json_array_append_new(
-				prefixes, json_string(prefix_format(&set->rules[i].prefix, text)));
+	for (unsigned int i = 0; i < set->count; i++) {
+		const struct rule *rule = &set->rules[i];
+		uint32_t until = rule_list_end(rule, place);
+		json_t *item;
+
+		if (!(rule->lists & 1ULL << place) || (until && !until_left_ns(until)))
+			continue;
+		item = json_string(prefix_format(&rule->prefix, text));
+		if (until) {
+			item = json_pack("{s:o}", "prefix", item);
+			end_add(item, until);
+		}
+		json_array_append_new(prefixes, item);
+	}
 	return prefixes;
 }
 

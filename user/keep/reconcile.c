@@ -53,17 +53,21 @@ struct moved {
 	int place[SL_LIST_PLACES];
 };
 
-static uint64_t lists_move(const struct moved *moved, uint64_t lists)
+/*
+ * Adds the entries that a rule has on the lists that are moved. Returns false if one of them is
+ * left out, because `to` has a time on another list.
+ */
+static bool lists_move(const struct moved *moved, const struct rule *from, struct rule *to)
 {
-	uint64_t bits = 0;
+	bool all = true;
 
-	for (; lists; lists &= lists - 1) {
-		int place = moved->place[__builtin_ctzll(lists)];
+	for (uint64_t bits = from->lists; bits; bits &= bits - 1) {
+		int at = __builtin_ctzll(bits), place = moved->place[at];
 
 		if (place >= 0)
-			bits |= 1ULL << place;
+			all &= rule_add_list(to, place, rule_list_end(from, at));
 	}
-	return bits;
+	return all;
 }
 
 /*
@@ -193,8 +197,10 @@ static enum status rule_reconcile(struct reconciling *r, const struct rule *in_f
 	if (status)
 		return status;
 	wanted.lists = file ? file->lists : 0;
-	if (in_force)
-		wanted.lists |= lists_move(&r->moved, in_force->lists);
+	wanted.list_until = file ? file->list_until : 0;
+	wanted.timed = file ? file->timed : 0;
+	if (in_force && !lists_move(&r->moved, in_force, &wanted))
+		named_add_prefix(&r->undone->entries, prefix);
 	if (r->renew == RENEW_ALL) {
 		entry_reconcile(r, in_force, file, was, &wanted);
 		if (!policy_same(in_force, file) &&
@@ -253,7 +259,7 @@ enum status rules_restore(struct ruleset *rules, const struct ruleset *given)
 		if (status)
 			break;
 		if (gives)
-			rule.lists |= lists_move(&moved, gives->lists);
+			lists_move(&moved, gives, &rule);
 		if (gives && !rule.access) {
 			rule.access = gives->access;
 			rule.until = gives->until;
@@ -283,7 +289,7 @@ enum status rules_given(const struct ruleset *in_force, const struct ruleset *fi
 
 		if (!from)
 			continue;
-		rule.lists = lists_move(&moved, from->lists);
+		lists_move(&moved, from, &rule);
 		if (from->access && entry_stays(file, from, to)) {
 			rule.access = from->access;
 			rule.until = from->until;
@@ -326,9 +332,13 @@ static enum status list_entries_add(struct ruleset *set, const struct ruleset *f
 	enum status status = OK;
 
 	for (unsigned int i = 0; !status && i < from->count; i++) {
-		struct rule rule = {.prefix = from->rules[i].prefix,
-				    .lists = from->rules[i].lists & bits};
+		const struct rule *has = &from->rules[i];
+		struct rule rule = {.prefix = has->prefix,
+				    .lists = has->lists,
+				    .list_until = has->list_until,
+				    .timed = has->timed};
 
+		rule_remove_lists(&rule, ~bits);
 		status = rule_add(set, &rule);
 	}
 	return status;

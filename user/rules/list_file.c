@@ -8,10 +8,12 @@
 #include <jansson.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
+#include "rules/units.h"
 
 /*
  * The number of bad lines that are reported. A file of another kind would otherwise be printed
@@ -30,6 +32,8 @@ struct reading {
 	const struct rule *entry;
 	const char *force;     /* of entry_check_width() */
 	unsigned int *skipped; /* counts the bad lines; NULL: they are refused */
+	uint64_t age_ns;       /* of the file: its times began when it was written */
+	bool refuses_for;      /* `for` would begin again each time the text is read */
 	struct ruleset *set;
 	struct ipsets *ipsets;
 };
@@ -57,14 +61,18 @@ static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT]
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Adds a prefix, or all prefixes of a range. */
-static enum status entry_add(const struct reading *reading, const char *text)
+/* Adds a prefix, or all prefixes of a range. until: the end of each; 0: none. */
+static enum status entry_add(const struct reading *reading, const char *text, uint32_t until)
 {
+	struct rule entry = *reading->entry;
 	struct ruleset *set = reading->set;
 	unsigned int i = set->count;
 	char cut[QUOTED_TEXT];
-	enum status status =
-		ruleset_add_words(set, reading->entry, quoted(text, strlen(text), cut));
+	enum status status;
+
+	entry.list_until = until;
+	entry.timed = until && entry.lists ? __builtin_ctzll(entry.lists) : 0;
+	status = ruleset_add_words(set, &entry, quoted(text, strlen(text), cut));
 
 	for (; !status && i < set->count; i++)
 		status = entry_check_width(&set->rules[i].prefix, reading->force);
@@ -87,6 +95,62 @@ static char *blanks_strip(char *text)
 		end--;
 	*end = '\0';
 	return text;
+}
+
+/* The end of an entry whose time ended before now. */
+#define ENDED 1
+
+/* The end of an entry that lasts `ns` from when the file was written. */
+static uint32_t until_in_file(const struct reading *reading, uint64_t ns)
+{
+	return ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
+}
+
+/* Finds the word "for" or "until" in a line, and cuts the line before it. NULL: there is none. */
+static char *end_cut(char *line)
+{
+	char *blank = line + strcspn(line, BLANKS);
+
+	while (*blank) {
+		char *word = blanks_skip(blank);
+		size_t length = strcspn(word, BLANKS);
+
+		if ((length == 3 && !memcmp(word, "for", 3)) ||
+		    (length == 5 && !memcmp(word, "until", 5))) {
+			*blank = '\0';
+			return word;
+		}
+		blank = word + length;
+	}
+	return NULL;
+}
+
+/* Cuts "for TIME" or "until MOMENT" off a line. *ret: that end; 0: none. */
+static enum status end_take(const struct reading *reading, char *line, uint32_t *ret)
+{
+	char *end = end_cut(line), *value, cut[QUOTED_TEXT];
+	enum status status;
+	uint64_t ns;
+	bool ended;
+
+	*ret = 0;
+	if (!end)
+		return OK;
+	value = end + strcspn(end, BLANKS);
+	value = (char *)quoted(blanks_skip(value), strlen(blanks_skip(value)), cut);
+	if (*end == 'u') {
+		status = until_parse(value, ret, &ended);
+		*ret = ended ? ENDED : *ret;
+		return status;
+	}
+	if (reading->refuses_for)
+		return misuse("'for %s' would begin again each time the rules are read: write "
+			      "'until MOMENT'",
+			      value);
+	status = time_parse("for", value, &ns);
+	if (!status)
+		*ret = until_in_file(reading, ns);
+	return status;
 }
 
 /* --- ipset ---------------------------------------------------------------------------------- */
@@ -142,33 +206,50 @@ static bool is_ipset_head(const char *line)
 	return false;
 }
 
+/* The longest timeout of ipset, in seconds. */
+#define TIMEOUT_MAX (INT_MAX / 1000)
+
+/* What the options of a member mean for a list. */
+struct member {
+	bool excepts;	      /* `nomatch`, which makes it an exception */
+	unsigned int timeout; /* in seconds; 0: none */
+};
+
 /*
  * Whether only options follow that do not change whether a member is listed. A comment takes the
- * rest of the line. *ret_excepts: set if `nomatch` is one of them, which makes it an exception.
+ * rest of the line.
  */
-static bool are_ipset_options(char *text, bool *ret_excepts)
+static bool are_ipset_options(char *text, struct member *ret)
 {
-	static const char *const options[] = {"timeout", "packets", "bytes",
-					      "skbmark", "skbprio", "skbqueue"};
+	static const char *const options[] = {"packets", "bytes", "skbmark", "skbprio", "skbqueue"};
 	char *rest, *word = strtok_r(text, BLANKS, &rest);
 
 	for (; word; word = strtok_r(NULL, BLANKS, &rest)) {
+		const char *value, *end;
+
 		if (!strcmp(word, "comment"))
 			return true;
-		if (!strcmp(word, "nomatch"))
-			*ret_excepts = true;
-		else if (word_find(options, ARRAY_SIZE(options), word) < 0 ||
-			 !strtok_r(NULL, BLANKS, &rest))
+		if (!strcmp(word, "nomatch")) {
+			ret->excepts = true;
+			continue;
+		}
+		value = strtok_r(NULL, BLANKS, &rest);
+		if (value && !strcmp(word, "timeout")) {
+			end = number_read(value, TIMEOUT_MAX, &ret->timeout);
+			if (!end || *end)
+				return false;
+		} else if (!value || word_find(options, ARRAY_SIZE(options), word) < 0) {
 			return false;
+		}
 	}
 	return true;
 }
 
 /*
  * The member of a set in "add SET MEMBER [OPTION VALUE]..." or "MEMBER [OPTION VALUE]...", without
- * the options. A timeout is ignored: a list has one end.
+ * the options.
  */
-static char *ipset_member(char *line, bool *ret_excepts)
+static char *ipset_member(char *line, struct member *ret)
 {
 	char *blank, *options;
 
@@ -178,7 +259,7 @@ static char *ipset_member(char *line, bool *ret_excepts)
 	}
 	blank = line + strcspn(line, BLANKS);
 	options = *blank ? strdup(blank) : NULL;
-	if (options && are_ipset_options(options, ret_excepts))
+	if (options && are_ipset_options(options, ret))
 		*blank = '\0';
 	free(options);
 	return line;
@@ -241,7 +322,7 @@ static enum status json_add(const struct reading *reading, json_t *value, const 
 	size_t i;
 
 	if (json_is_string(value))
-		return entry_add(reading, json_string_value(value));
+		return entry_add(reading, json_string_value(value), 0);
 	if (json_is_object(value)) {
 		if (is_metadata(value))
 			return OK;
@@ -289,15 +370,27 @@ static bool is_json(const char *line)
 	return *line && strchr("{[\"", *line);
 }
 
+/* Adds the entry of a line, with its end. timeout: of ipset. */
+static enum status entry_add_line(const struct reading *reading, char *line, unsigned int timeout)
+{
+	uint32_t until;
+	enum status status = end_take(reading, line, &until);
+
+	if (timeout)
+		until = until_in_file(reading, timeout * NS_PER_SEC);
+	return status ?: entry_add(reading, line, until);
+}
+
 /* Adds the entry, or fails without a trace. */
-static enum status word_add(const struct reading *reading, const char *word)
+static enum status word_add(const struct reading *reading, char *word, unsigned int timeout)
 {
 	bool before;
 	unsigned int count = reading->set->count;
 	enum status status;
 
 	before = log_mute(reading->skipped);
-	status = is_json(word) ? json_line_add(reading, word) : entry_add(reading, word);
+	status = is_json(word) ? json_line_add(reading, word)
+			       : entry_add_line(reading, word, timeout);
 	log_mute(before);
 	if (status != MISUSED || !reading->skipped)
 		return status;
@@ -308,19 +401,19 @@ static enum status word_add(const struct reading *reading, const char *word)
 
 static enum status line_add(const struct reading *reading, char *line)
 {
+	struct member member = {0};
 	enum status status;
-	bool excepts = false;
 
 	line = blanks_strip(line);
 	if (is_json(line))
-		return word_add(reading, line);
+		return word_add(reading, line, 0);
 	comment_cut(line);
 	line = blanks_strip(line);
 	status = check_one_ipset(reading->ipsets, line);
 	if (status || !*line || is_ipset_head(line))
 		return status;
-	line = ipset_member(line, &excepts);
-	return excepts ? refuse_exception(line) : word_add(reading, line);
+	line = ipset_member(line, &member);
+	return member.excepts ? refuse_exception(line) : word_add(reading, line, member.timeout);
 }
 
 /* Parses every line, and reports up to BAD_LINES_MAX bad ones. */
@@ -351,12 +444,18 @@ static enum status lines_parse(const char *name, char *text, const struct readin
 	return bad ? MISUSED : OK;
 }
 
-enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-		       unsigned int *skipped, struct ruleset *set)
+static enum status text_parse(const char *name, char *text, uint64_t age_ns,
+			      const struct rule *entry, const char *force, unsigned int *skipped,
+			      struct ruleset *set)
 {
 	struct ruleset found = {0};
 	struct ipsets ipsets = {0};
-	const struct reading reading = {entry, force, skipped, &found, &ipsets};
+	const struct reading reading = {.entry = entry,
+					.force = force,
+					.skipped = skipped,
+					.age_ns = age_ns,
+					.set = &found,
+					.ipsets = &ipsets};
 	enum status status;
 
 	if (skipped)
@@ -369,17 +468,47 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, c
 	return status;
 }
 
+enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
+		       unsigned int *skipped, struct ruleset *set)
+{
+	return text_parse(name, text, 0, entry, force, skipped, set);
+}
+
+/* How long ago a file was written. */
+static uint64_t age_of(const char *path)
+{
+	const struct stamp stamp = stamp_of(path);
+	uint64_t now = time(NULL), written = stamp_written(&stamp);
+
+	return now > written ? (now - written) * NS_PER_SEC : 0;
+}
+
 enum status list_read(const char *path, const struct rule *entry, const char *force,
 		      unsigned int *skipped, struct ruleset *set)
 {
-	const char *name = strcmp(path, "-") ? path : "standard input";
+	bool is_file = strcmp(path, "-");
+	const char *name = is_file ? path : "standard input";
+	uint64_t age_ns = is_file ? age_of(path) : 0;
 	struct file file;
 	enum status status = file_read(path, &file);
 
 	if (status)
 		return status;
-	status = list_parse(name, file.text, entry, force, skipped, set);
+	status = text_parse(name, file.text, age_ns, entry, force, skipped, set);
 	file_free(&file);
+	return status;
+}
+
+enum status list_entry_add(const char *text, const struct rule *entry, struct ruleset *set)
+{
+	const struct reading reading = {.entry = entry, .refuses_for = true, .set = set};
+	char *line = strdup(text);
+	enum status status;
+
+	if (!line)
+		return failure("cannot keep an entry: out of memory");
+	status = entry_add_line(&reading, line, 0);
+	free(line);
 	return status;
 }
 

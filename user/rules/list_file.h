@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: files of prefixes, one entry a line: an address, a prefix, or a range FIRST-LAST. '#', ';'
- * and '//' begin a comment. The output of `ipset save` and `ipset list` for one set is read, too,
+ * Rules: files of prefixes, one entry a line: an address, a prefix, or a range FIRST-LAST, and "for
+ * TIME" or "until MOMENT" if the entry ends. '#', ';' and '//' begin a comment. The output of `ipset save` and `ipset list` for one set is read, too,
  * and lines of JSON, as Spamhaus DROP has them: an object with one of the keys cidr, prefix, ip,
  * ip_prefix (AWS) and so on, an array of such objects, or an array of entries.
  */
@@ -16,7 +16,8 @@
  * that is in the file twice is added once. Reports the first ten bad lines as "FILE:LINE: ..." and
  * then fails. skipped: if not NULL, bad lines are left out, and their number is stored there. A
  * second set of ipset and an exception (`nomatch`) are refused nevertheless: without that line the
- * others would mean something else. force: as for entry_check_width().
+ * others would mean something else. force: as for entry_check_width(). A time of an entry began
+ * when the file was written; an entry that has ended is added with its end, which is past.
  */
 enum status list_read(const char *path, const struct rule *entry, const char *force,
 		      unsigned int *skipped, struct ruleset *set);
@@ -24,6 +25,9 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 /* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
 enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       unsigned int *skipped, struct ruleset *set);
+
+/* Adds the prefixes of "PREFIX" or "PREFIX until MOMENT", with a copy of `entry` each. */
+enum status list_entry_add(const char *text, const struct rule *entry, struct ruleset *set);
 
 /* --- Paths of such files -------------------------------------------------------------------- */
 

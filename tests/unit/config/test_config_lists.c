@@ -259,6 +259,54 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 	assert_messages(capture_end(&capture), "rules.yaml", "34:12 'l32'");
 }
 
+/* In the rules file, and in a list file beside it. What has ended is left out. */
+static void test_entries_of_a_list_may_have_an_end(void **state)
+{
+	char path[128];
+	struct config config;
+
+	(void)state;
+	text_make("list.txt", "192.0.2.4 for 2h\n192.0.2.5 until 2001-01-01T00:00:00Z\n");
+	text_make("ends.yaml", "deny: [{list: a, for: 1h, prefixes: [192.0.2.1, "
+			       "'192.0.2.2 until 2001-01-01T00:00:00Z', "
+			       "'192.0.2.3 - 192.0.2.3 until 2099-01-01T00:00:00Z']},\n"
+			       "{list: b, file: list.txt}]\nallow: [192.0.2.4]");
+	snprintf(path, sizeof(path), "%s/ends.yaml", scratch);
+	assert_int_equal(config_read(path, &config), MISUSED); /* beyond two years */
+	text_make("ends.yaml", "deny: [{list: a, for: 1h, prefixes: [192.0.2.1, "
+			       "'192.0.2.2 until 2001-01-01T00:00:00Z']},\n"
+			       "{list: b, file: list.txt}]\nallow: [192.0.2.4]");
+	assert_int_equal(config_read(path, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_int_equal(config.rules.rules[0].list_until, 0);
+	assert_int_equal(config.rules.rules[1].access, SL_LIST_ALLOW);
+	assert_int_equal(config.rules.rules[1].lists, 2);
+	assert_in_range(until_left_ns(rule_list_end(&config.rules.rules[1], 1)) / SEC_NS, 7190,
+			7200);
+	config_free(&config);
+}
+
+static void test_times_that_no_entry_can_have(void **state)
+{
+	(void)state;
+	assert_refusal("deny: [{list: a, prefixes: [192.0.2.1 for 1h]}]", "1:29 'for 1h'");
+	assert_refusal("deny: [192.0.2.1 for 1h]", "1:8 '192.0.2.1 for 1h'");
+}
+
+/* A prefix has an end of its own on one list: the second is refused, where it is written. */
+static void test_a_prefix_has_one_end_on_lists(void **state)
+{
+	char soon[MOMENT_TEXT], text[256];
+
+	(void)state;
+	moment_format(time(NULL) + 3600, soon);
+	snprintf(text, sizeof(text),
+		 "deny:\n- {list: a, prefix: '192.0.2.1 until %s'}\n"
+		 "- {list: b, prefix: '192.0.2.1 until %s'}\n",
+		 soon, soon);
+	assert_refusal(text, "3:21 192.0.2.1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +317,9 @@ int main(void)
 		cmocka_unit_test(test_a_list_is_as_old_as_its_file),
 		cmocka_unit_test(test_short_or_empty_list_files_take_force),
 		cmocka_unit_test(test_lists_refused_name_what_is_wrong),
+		cmocka_unit_test(test_entries_of_a_list_may_have_an_end),
+		cmocka_unit_test(test_times_that_no_entry_can_have),
+		cmocka_unit_test(test_a_prefix_has_one_end_on_lists),
 	};
 
 	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -201,6 +201,28 @@ static void test_named_lists_read_the_same(void **state)
 	config_free(&config);
 }
 
+static void test_ends_of_entries_read_the_same(void **state)
+{
+	char moment[MOMENT_TEXT], text[256], *again;
+	struct config config;
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
+		 "      - \"192.0.2.1 until %s\"\n      - 192.0.2.2\n",
+		 moment_format(time(NULL) + 3600, moment));
+	assert_int_equal(text_read(text, &config), OK);
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config.rules.rules[0].list_until = 1; /* ended meanwhile */
+	again = written(&config);
+	assert_string_equal(again, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
+				   "      - 192.0.2.2\n");
+	free(again);
+	config_free(&config);
+}
+
 /* Prefixes are listed in blocks of BLOCK. */
 #define BLOCK  1000
 #define BLOCKS 24
@@ -270,6 +292,7 @@ int main(void)
 		cmocka_unit_test(test_entries_that_end_together_stand_together),
 		cmocka_unit_test(test_json_reads_the_same),
 		cmocka_unit_test(test_named_lists_read_the_same),
+		cmocka_unit_test(test_ends_of_entries_read_the_same),
 		cmocka_unit_test(test_prefixes_of_one_file_take_linear_time),
 	};
 

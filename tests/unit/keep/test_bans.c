@@ -121,6 +121,9 @@ static const struct {
 	{LISTS(LIST("\"prefixes\": 7")), " lists[0]: 'prefixes'"},
 	{LISTS(LIST("\"prefixes\": [7]")), " lists[0]: "},
 	{LISTS(LIST("\"prefixes\": [\"x\"]")), " lists[0]: "},
+	{LISTS(LIST("\"prefixes\": [{\"prefix\": \"::1\"}]")), " lists[0]: "},
+	{LISTS(LIST("\"prefixes\": [{\"prefix\": \"::1\", \"until\": \"x\", \"left_ms\": 1}]")),
+	 " lists[0]: 'x'"},
 	{LISTS(LIST("\"prefixes\": []") ", " LIST("\"prefixes\": []")), " lists[1]: list 'a'"},
 	{LISTS(LIST_OF("a b", "\"prefixes\": []")), " lists[0]: 'a b'"},
 	{LISTS("{\"name\": \"a\", \"access\": \"deny\", \"replaced\": \"x\", \"prefixes\": []}"),
@@ -156,8 +159,9 @@ static struct bans bans_make(void)
 	assert_int_equal(prefix_parse("192.0.2.7", &rule.prefix), OK);
 	assert_int_equal(ruleset_make_lists(&bans.given), OK);
 	bans.given.lists[0] = list;
+	assert_true(rule_add_list(&rule, 0, until_after(2 * HOUR_NS)));
 	assert_int_equal(ruleset_add(&bans.given, &rule), OK);
-	rule.lists = 0;
+	rule_remove_lists(&rule, 1);
 	rule.until = 0;
 	assert_int_equal(ruleset_add(&bans.file, &rule), OK);
 	return bans;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/keep/reconcile.h: which rules are in force behind a reload, and what is said of it. */
 #include "test.h"
+#include "base/clock.h"
 #include "capture.h"
 #include "config/config.h"
 #include "keep/reconcile.h"
@@ -208,6 +209,55 @@ static void test_a_list_that_is_read_again_keeps_its_end(void **state)
 	config_free(&file);
 }
 
+/* The seconds that an entry is on a list; 0: without an end. */
+static uint64_t seconds_on(const struct ruleset *set, const char *list)
+{
+	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
+
+	return until ? until_left_ns(until) / SEC_NS : 0;
+}
+
+/*
+ * An entry by command keeps its end on its list, whatever its place, over reloads and restarts. A
+ * prefix has one such end: the one that the file gives.
+ */
+static void test_an_entry_on_a_list_keeps_its_end(void **state)
+{
+	struct config file = text_read("deny: [{list: a, prefix: 192.0.2.1}]");
+	struct config in_force =
+		text_read("deny: [{list: b, prefix: 192.0.2.1}, {list: a, prefix: 192.0.2.1}]");
+	struct ruleset wanted, given, all = {0};
+	struct undone undone;
+
+	(void)state;
+	assert_true(rule_add_list(&in_force.rules.rules[0], 0, until_after(3600 * SEC_NS)));
+	assert_int_equal(reconcile(&in_force.rules, &file.rules, &file.rules, true, RENEW_ALL,
+				   &wanted, &undone),
+			 OK);
+	assert_int_equal(wanted.count, 1);
+	assert_in_range(seconds_on(&wanted, "b"), 3590, 3600);
+	assert_int_equal(seconds_on(&wanted, "a"), 0);
+	assert_int_equal(undone.entries.count, 0);
+	ruleset_free(&wanted);
+	assert_int_equal(rules_given(&in_force.rules, &file.rules, &given), OK);
+	assert_in_range(seconds_on(&given, "b"), 3590, 3600);
+	assert_int_equal(rules_restore(&all, &given), OK);
+	assert_in_range(seconds_on(&all, "b"), 3590, 3600);
+
+	assert_true(rule_add_list(&file.rules.rules[0], 0, until_after(60 * SEC_NS)));
+	assert_int_equal(reconcile(&in_force.rules, &file.rules, &file.rules, true, RENEW_ALL,
+				   &wanted, &undone),
+			 OK);
+	assert_string_equal(strstr(shown(&wanted), " as "), " as a\n");
+	assert_in_range(seconds_on(&wanted, "a"), 50, 60);
+	named_check("two ends", &undone.entries, "1 192.0.2.1");
+	ruleset_free(&wanted);
+	ruleset_free(&given);
+	ruleset_free(&all);
+	config_free(&file);
+	config_free(&in_force);
+}
+
 static void test_what_commands_gave(void **state)
 {
 	struct config file = text_read("deny: [{prefix: 192.0.2.1}, {list: a, prefix: 192.0.2.2}]\n"
@@ -282,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_in_force_behind_a_reload),
 		cmocka_unit_test(test_a_list_that_is_read_again_keeps_its_end),
+		cmocka_unit_test(test_an_entry_on_a_list_keeps_its_end),
 		cmocka_unit_test(test_what_commands_gave),
 		cmocka_unit_test(test_lists_that_are_left_out_are_completed),
 	};

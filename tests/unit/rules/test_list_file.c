@@ -2,7 +2,10 @@
 /*
  * user/rules/list_file.h: lists in the formats of other tools, and which lines are refused.
  */
+#include <fcntl.h>
+#include <math.h>
 #include "test.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "capture.h"
 #include "rules/list_file.h"
@@ -192,6 +195,103 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 	}
 }
 
+static void test_lines_may_have_an_end(void **state)
+{
+	static const struct {
+		const char *line;
+		double seconds; /* 0: no end; negative: past; NAN: the line is bad */
+	} cases[] = {
+		{"192.0.2.1 for 3h59m58s", 14398},
+		{"192.0.2.1\tfor\t 2 days # x", 172800},
+		{"2001:db8::/32 for 90s", 90},
+		{"192.0.2.1 - 192.0.2.1 for 1m30s ; x", 90},
+		{"default until 2001-01-01T00:00:00Z", -1},
+		{"192.0.2.1", 0},
+		{"add s 192.0.2.1 timeout 3000", 3000},
+		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
+		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
+		{"add s 192.0.2.1 timeout 2147483", 2147483},
+		{"192.0.2.1 for", NAN},
+		{"192.0.2.1 for 1h 192.0.2.2", NAN},
+		{"192.0.2.1 for 1x", NAN},
+		{"192.0.2.1 until 1h", NAN},
+		{"192.0.2.1 until 2001-01-01T00:00:00Z x", NAN},
+		{"for 1h", NAN},
+		{"192.0.2.1 timeout x", NAN},
+		{"192.0.2.1 timeout 012", NAN},
+		{"192.0.2.1 timeout 4294967", NAN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		bool bad = isnan(cases[i].seconds);
+		char *text = strdup(cases[i].line);
+		struct ruleset set = {0};
+		enum status status =
+			list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
+		double left = 0;
+
+		capture_end(&capture);
+		if (set.count == 1 && set.rules[0].list_until) {
+			assert_int_equal(set.rules[0].timed, 3);
+			left = until_left_ns(set.rules[0].list_until) / 1e9 ?: -1;
+		}
+		if (status != (bad ? MISUSED : OK) || set.count != !bad ||
+		    (!bad && fabs(left - cases[i].seconds) > 1))
+			fail_msg("%s: %d, %u, %f", cases[i].line, status, set.count, left);
+		ruleset_free(&set);
+		free(text);
+	}
+}
+
+/* So a file that is read again gives the same ends. */
+static void test_a_time_begins_when_the_file_is_written(void **state)
+{
+	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";
+	struct timespec ago[2] = {{.tv_sec = time(NULL) - 2000}, {.tv_sec = time(NULL) - 2000}};
+	struct ruleset set = {0};
+
+	(void)state;
+	file_make("list.txt", text, strlen(text));
+	assert_int_equal(utimensat(AT_FDCWD, "list.txt", ago, 0), 0);
+	assert_int_equal(list_read("list.txt", &(struct rule){0}, NULL, NULL, &set), OK);
+	assert_int_equal(set.count, 3);
+	assert_in_range(until_left_ns(set.rules[0].list_until) / SEC_NS, 1590, 1600);
+	assert_int_not_equal(set.rules[1].list_until, 0);
+	assert_int_equal(until_left_ns(set.rules[1].list_until), 0);
+	assert_int_equal(set.rules[2].list_until, 0);
+	ruleset_free(&set);
+	unlink("list.txt");
+}
+
+static void test_the_last_end_of_a_prefix_counts(void **state)
+{
+	static const struct {
+		const char *text;
+		double seconds;
+	} cases[] = {
+		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
+		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
+		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text = strdup(cases[i].text);
+		struct ruleset set = {0};
+		double left;
+
+		assert_int_equal(list_parse("list", text, &(struct rule){0}, NULL, NULL, &set), OK);
+		assert_int_equal(set.count, 1);
+		left = set.rules[0].list_until ? until_left_ns(set.rules[0].list_until) / 1e9 : 0;
+		if (fabs(left - cases[i].seconds) > 1)
+			fail_msg("%s: %f", cases[i].text, left);
+		ruleset_free(&set);
+		free(text);
+	}
+}
+
 /* What is refused as too short says where, and what would be right; `force` takes it. */
 static void test_short_prefixes_take_force(void **state)
 {
@@ -345,6 +445,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_list_is_read_sorted_and_once_each),
 		cmocka_unit_test(test_formats_of_other_tools_are_read_or_refused),
+		cmocka_unit_test(test_lines_may_have_an_end),
+		cmocka_unit_test(test_a_time_begins_when_the_file_is_written),
+		cmocka_unit_test(test_the_last_end_of_a_prefix_counts),
 		cmocka_unit_test(test_short_prefixes_take_force),
 		cmocka_unit_test(test_bad_lines_are_skipped_and_counted_if_asked),
 		cmocka_unit_test(test_exceptions_and_second_sets_are_not_skipped),
