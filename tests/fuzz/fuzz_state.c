@@ -78,6 +78,7 @@ static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 	for (unsigned int i = 0; i < a->count; i++) {
 		expect(a->rules[i].access == b->rules[i].access);
 		expect(until_equal(a->rules[i].until, b->rules[i].until));
+		expect(until_equal(a->rules[i].list_until, b->rules[i].list_until));
 		expect(!i || memcmp(&a->rules[i].prefix, &a->rules[i - 1].prefix,
 				    sizeof(a->rules[i].prefix)));
 	}
