@@ -1,42 +1,68 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Budgets: limit what all newcomers of a policy send together. A budget is a token bucket, like the
- * limits', but its state is never evicted.
+ * Budgets: limit what all sources of a policy that are not established send together. A budget is a
+ * token bucket, like the limits', but its state is never evicted.
+ *
+ * An eighth of a budget is kept for keys that have a state, or were seen often enough to get one.
+ * Keys that wait for a state use the budget only while it holds more. So a flood of sources that
+ * send one packet each leaves the budget to new sources that come back.
  */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
 
 #include "ledger.h"
 
-/* Charges the state of a budget, if the slice cannot decide. */
+/* Refuses a packet, which begins a flood. */
+static __always_inline int budget_refuse(const struct packet *packet)
+{
+	struct sl_admission *here = admission_get();
+	const struct sl_gate *gate = gate_get();
+
+	if (here && gate)
+		crowd_begin(here, true, &gate->meeting, packet->jiffy);
+	return SL_DROP_OVER_BUDGET;
+}
+
+/* Charges the state of a budget, if the slice cannot decide. waits: as in budget_charge() */
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
-			  struct sl_purse *purse, __u32 number)
+			  struct sl_allowance *allowance, __u32 number, __u32 waits)
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
+	struct sl_ledger seen;
+	struct sl_purse *purse;
 	__u64 cost;
 
-	if (!packet || !budget || !purse || !ledger)
+	if (!packet || !budget || !allowance || !ledger)
 		return SL_DROP_OVER_BUDGET;
+	purse = &allowance->purse;
+	seen = ledger_read(ledger);
+	if (waits && credit_is_low(budget, &seen, packet_now(packet))) {
+		if (budget->refuse_by_jiffy)
+			allowance->low_at = packet->jiffy;
+		return budget_refuse(packet);
+	}
 	cost = credit_cost(budget, packet->packets, packet->bytes);
 	if (credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(budget, purse, packet->jiffy);
-		return SL_DROP_OVER_BUDGET;
+		return budget_refuse(packet);
 	}
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = bucket_charge(packet, budget, purse, ledger);
 
+		if (reason == SL_PASS_WITHIN)
+			return SL_PASS_NEWCOMER;
 		if (reason != LEDGER_LOST)
-			return reason == SL_PASS_WITHIN ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
+			return budget_refuse(packet);
 	}
 	return SL_DROP_CONTENDED;
 }
 
 /*
- * Charges a newcomer's packet to the budget that policy number `own` has or inherits. Without a
- * budget the packet passes.
+ * Charges a packet of a source that is not established to the budget that policy number `own` has
+ * or inherits. Without a budget the packet passes. waits: its key gets no state by this packet.
  */
-static __always_inline enum sl_reason budget_charge(struct packet *packet,
-						    const struct sl_policy *policy, __u32 own)
+static __always_inline enum sl_reason
+budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, __u32 waits)
 {
 	const struct sl_limit *budget = &policy->newcomers;
 	struct sl_allowance *allowance;
@@ -52,13 +78,15 @@ static __always_inline enum sl_reason budget_charge(struct packet *packet,
 	/* credit that was borrowed under another budget is void */
 	if (allowance->since != policy->newcomers_since)
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
+	if (waits && allowance->low_at == (__u32)packet->jiffy)
+		return SL_DROP_OVER_BUDGET;
 	cost = credit_cost(budget, packet->packets, packet->bytes);
 	answer = credit_spend(&allowance->purse, cost, packet->jiffy);
 	if (answer == CREDIT_PASS)
 		return SL_PASS_NEWCOMER;
 	if (answer == CREDIT_REFUSE)
 		return SL_DROP_OVER_BUDGET;
-	return budget_ask(packet, budget, &allowance->purse, number);
+	return budget_ask(packet, budget, allowance, number, waits);
 }
 
 #endif

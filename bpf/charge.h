@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Charges a packet to the limits of its source's policy. A limit is decided by the slice that this
- * CPU holds if the slice suffices, otherwise by the shared state. If the key has no state, the
- * newcomers' budget decides.
+ * CPU holds if the slice suffices, otherwise by the shared state. A packet of a new source that its
+ * limits pass is charged to the newcomers' budget as well. If the budget has credit, a key without
+ * a state gets one.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -15,11 +16,24 @@ struct verdict {
 	__u32 refused; /* marks of the limits without credit, including those that observe */
 };
 
+/* Results of limit_ask() beside the reasons: the key has no state; and it gets one if it passes. */
+#define LEDGER_NONE   0x100
+#define LEDGER_ENTERS 0x101
+
 /*
- * Result of limit_ask() beside the reasons: the key has no state. The number of its packets that
- * were seen is added, if that suffices for an entry.
+ * The limits that a packet was charged to, the limits that drop and have no state for its key, and
+ * the limits under which the key gets a state: bits by slot. The verifier does not know their
+ * value, otherwise it would walk the rest for each set.
  */
-#define LEDGER_NONE 0x100
+#define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
+#define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
+#define CHARGE_ENTERS(limit)   (CHARGE(limit) << 2 * SL_LIMITS_MAX)
+#define CHARGE_ASKED	       (1U << 3 * SL_LIMITS_MAX) /* a limit matched */
+#define CHARGES		       ((1U << SL_LIMITS_MAX) - 1)
+#define CHARGES_NEWCOMER       (CHARGES << SL_LIMITS_MAX)
+#define CHARGES_ENTERS	       (CHARGES << 2 * SL_LIMITS_MAX)
+/* the limits that drop, and under which the key gets no state yet */
+#define CHARGES_WAITING(charged) ((charged)&CHARGES_NEWCOMER & ~((charged) >> SL_LIMITS_MAX))
 
 /*
  * A slice that remembers a refusal decides alone, except in one of this many jiffies. Then the
@@ -75,9 +89,26 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
+/* Marks the entry of a key that is not established; and the packet, if a budget pays for it. */
+static __always_inline void line_return(struct packet *packet, const struct sl_limit *limit,
+					struct sl_line *line)
+{
+	__u64 now = packet_now(packet);
+	__u16 made = read_once(line->made);
+
+	if (line_age(line, now) >= LINE_BACK_AGE)
+		made |= LINE_CAME_BACK;
+	if (line_is_due(line, now))
+		made |= LINE_ESTABLISHED;
+	else
+		packet->is_new |= (limit->budgeted && !limit->observe) * CHARGE(limit);
+	if (made != line->made)
+		write_once(line->made, made);
+}
+
 /*
  * Charges the shared state, if there is no slice or the slice cannot decide. bucket: as in
- * policy_charge(). Returns an enum sl_reason, or LEDGER_NONE plus a number of packets.
+ * policy_charge(). Returns an enum sl_reason, LEDGER_NONE or LEDGER_ENTERS.
  */
 BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_bucket *bucket)
@@ -113,14 +144,15 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	if (!line || !line_is(line, &key))
 		line = table_find(&gate->meeting, digest, &key);
 	if (!line)
-		return LEDGER_NONE + newcomer_show(packet, &gate->meeting, digest);
+		return LEDGER_NONE +
+		       newcomer_enters(packet, limit->budgeted, &gate->meeting, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
 	if (line->span != limit->span) /* the limit has changed, and so has the time to refill */
 		write_once(line->span, limit->span);
-	if (line_comes_back(line, packet_now(packet)))
-		write_once(line->made, line->made | LINE_CAME_BACK);
+	if (!(read_once(line->made) & LINE_ESTABLISHED))
+		line_return(packet, limit, line);
 	held = purse_holds(purse);
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
@@ -148,13 +180,27 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	return SL_DROP_CONTENDED;
 }
 
+/* Makes the state of a new key and charges it. Returns a result of limit_ask(). */
+static __always_inline int newcomer_begin(struct packet *packet, const struct sl_limit *limit,
+					  struct sl_bucket *bucket)
+{
+	int inserted = newcomer_insert(packet, limit), reason = LEDGER_NONE;
+
+	if (inserted < 0) /* its state would be empty */
+		return kind_refusal(limit, 0);
+	if (inserted)
+		reason = limit_ask(packet, limit, bucket);
+	packet->hot = false; /* a new state does not show that the source is hot */
+	return reason;
+}
+
 /*
  * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
  * to one CPU and is updated without atomics. On PREEMPT_RT another packet may interrupt this one,
  * and both may spend the same credit: one packet too many.
  */
-static __always_inline enum sl_reason
-limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_bucket *bucket)
+static __always_inline int limit_charge(struct packet *packet, const struct sl_limit *limit,
+					struct sl_bucket *bucket)
 {
 	struct sl_purse *purse = limit_purse(limit, bucket);
 	int reason;
@@ -166,25 +212,15 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_buck
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE) {
-			reason = limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 			if (limit->shared) /* read again, to save stack */
 				credit_count_unasked(purse, read_once(packet->packets));
-			return reason;
+			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 		}
 	}
 	reason = limit_ask(packet, limit, bucket);
-	if (reason > LEDGER_NONE) {
-		int inserted = newcomer_insert(packet, limit, reason - LEDGER_NONE);
-
-		if (inserted < 0) /* its state would be empty */
-			return kind_refusal(limit, 0);
-		if (!inserted)
-			return SL_PASS_NEWCOMER;
-		/* a newcomer that gets an entry now is charged like any other key */
-		reason = limit_ask(packet, limit, bucket);
-		packet->hot = false; /* a new state does not show that the source is hot */
-	}
-	return reason >= LEDGER_NONE ? SL_PASS_NEWCOMER : (enum sl_reason)reason;
+	if (reason == LEDGER_ENTERS && !limit->budgeted)
+		reason = newcomer_begin(packet, limit, bucket);
+	return reason;
 }
 
 /* Returns whether a limit of the policy matches the packet, which is inspected. */
@@ -196,16 +232,6 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 	return match_limit(limit, &policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts,
 			   packet->egress);
 }
-
-/*
- * The limits that a packet was charged to, and the limits that the budget replaces: bits by slot.
- * The verifier does not know their value, otherwise it would walk the rest for each set.
- */
-#define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
-#define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
-#define CHARGE_ASKED	       (1U << 2 * SL_LIMITS_MAX) /* a limit matched */
-#define CHARGES_ANY	       (CHARGE_ASKED - 1)
-#define CHARGES_NEWCOMER       (CHARGES_ANY & CHARGES_ANY << SL_LIMITS_MAX)
 
 /* Takes back the charges of a packet that a later limit refused: a dropped packet costs nothing. */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
@@ -224,20 +250,101 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 
 		if (!(charged & CHARGE(limit)))
 			continue;
-		/* a slice was charged when it was borrowed */
+		/*
+		 * A slice was charged when it was borrowed. A new source gets no slice by a refund,
+		 * because a slice does not charge the budget.
+		 */
 		times = limit_times(limit, purse ? purse->at : packet->now);
-		if (!purse || limit->kind != SL_BUCKET || times > 1 ||
-		    !credit_give_back(limit, purse, cost))
+		if (!purse || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
+		    times > 1 || !credit_give_back(limit, purse, cost))
 			ledger_refund(packet, limit, cost, times);
 	}
 	return 0;
 }
 
 /*
+ * Makes the states of a new source, and charges the packet to them, after the budget has paid for
+ * it. Sets the reason if a limit refuses. Returns the limits that the packet is charged to now.
+ */
+static __always_inline __u32 newcomer_enter(struct packet *packet, const struct sl_policy *policy,
+					    struct sl_bucket *bucket, struct verdict *verdict,
+					    __u32 charged)
+{
+	enum sl_family family;
+
+	if (!packet || !policy || !verdict)
+		return charged;
+	family = packet_family(packet);
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		int reason;
+
+		if (!(charged & CHARGE_ENTERS(limit)))
+			continue;
+		reason = newcomer_begin(packet, limit, bucket);
+		if (reason >= LEDGER_NONE && !limit->start_empty)
+			continue;
+		charged &= ~CHARGE_NEWCOMER(limit);
+		if (reason < SL_FIRST_DROP) {
+			charged |= CHARGE(limit);
+			continue;
+		}
+		verdict->refused |= limit->mark;
+		if (limit->observe)
+			continue;
+		verdict->reason = reason < LEDGER_NONE ? reason : SL_DROP_OVER_LIMIT;
+		break;
+	}
+	return charged;
+}
+
+/*
+ * Returns whether the budget pays for the packet: a limit that drops has no established state, and
+ * no limit with the source as its key has one, by which the source is established.
+ */
+static __always_inline bool newcomer_pays(const struct packet *packet,
+					  const struct sl_policy *policy, __u32 charged)
+{
+	__u32 established = charged & CHARGES & ~packet->is_new;
+
+	return (packet->is_new || charged & CHARGES_NEWCOMER) &&
+	       !(established & policy->by_source[packet_family(packet)]);
+}
+
+/*
+ * Charges a packet of a new source to the budget. If it passes, the source gets its states. Returns
+ * the limits that the packet is charged to.
+ */
+static __always_inline __u32 newcomer_charge(struct packet *packet, const struct sl_policy *policy,
+					     struct sl_bucket *bucket, struct verdict *verdict,
+					     __u32 charged)
+{
+	bool pays = newcomer_pays(packet, policy, charged);
+
+	if (pays) {
+		enum sl_reason reason = budget_charge(packet, policy, SL_POLICY(verdict->record),
+						      CHARGES_WAITING(charged));
+
+		if (reason >= SL_FIRST_DROP) {
+			verdict->reason = reason;
+			/* limits that observe are marked, and do not count drops of the budget */
+			verdict->refused = 0;
+			return charged;
+		}
+	}
+	if (charged & CHARGES_ENTERS)
+		charged = newcomer_enter(packet, policy, bucket, verdict, charged);
+	if (verdict->reason < SL_FIRST_DROP &&
+	    (charged & CHARGES_NEWCOMER || (pays && policy->newcomers.burst)))
+		verdict->reason = SL_PASS_NEWCOMER;
+	return charged;
+}
+
+/*
  * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
- * last, and see only what the other limits pass. If a limit has no state for the packet, the
- * newcomers' budget is charged instead, after all limits. bucket: NULL if it has no slices of this
- * policy.
+ * last, and see only what the other limits pass. If a limit has no established state for the
+ * packet, the newcomers' budget is charged as well, after all limits. bucket: NULL if it has no
+ * slices of this policy.
  */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
@@ -251,17 +358,19 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	verdict->refused = charged;
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		enum sl_reason reason;
+		int reason;
 
 		if (policy->deep ? !limit_is_for(policy, limit, packet)
 				 : !packet->egress && match_is_egress(limit))
 			continue;
 		charged |= CHARGE_ASKED;
 		reason = limit_charge(packet, limit, bucket);
-		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
+		if (reason >= LEDGER_NONE && limit->start_empty &&
+		    !(limit->budgeted && reason == LEDGER_ENTERS))
 			reason = SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
-		if (reason == SL_PASS_NEWCOMER) {
+		if (reason >= LEDGER_NONE) {
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
+			charged |= reason == LEDGER_ENTERS ? CHARGE_ENTERS(limit) : 0;
 			continue;
 		}
 		if (reason < SL_FIRST_DROP) {
@@ -276,13 +385,10 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	}
 	if (!charged)
 		verdict->reason = SL_PASS_NO_LIMIT;
-	if (charged & CHARGES_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
-		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
-		/* only limits that observe are marked, and they do not count drops of the budget */
-		if (verdict->reason >= SL_FIRST_DROP)
-			verdict->refused = 0;
-	}
-	if (charged & CHARGES_ANY && verdict->reason >= SL_FIRST_DROP)
+	if ((packet->is_new || charged & (CHARGES_NEWCOMER | CHARGES_ENTERS)) &&
+	    verdict->reason < SL_FIRST_DROP)
+		charged = newcomer_charge(packet, policy, bucket, verdict, charged);
+	if (charged & CHARGES && verdict->reason >= SL_FIRST_DROP)
 		policy_refund(packet, policy, bucket, charged);
 }
 

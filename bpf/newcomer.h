@@ -2,13 +2,19 @@
 /*
  * Admission of newcomers: keys without a state.
  *
- * While new keys are few, each gets an entry with its first packet. In a flood of spoofed sources
- * nearly every packet has a new key: an entry for each would cost ten times as much as all the
- * rest, and would evict the real sources. So if a CPU sees more than `crowd` packets of new keys in
- * an interval, a key must have been seen more than CROWD_BAR times on that CPU before it gets an
- * entry (include/sketch.h). Its earlier packets on this CPU are then charged to its state, unless a
- * budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not charged. The
- * sketch stores no time, so at most CROWD_BAR packets of an earlier flood are charged as well.
+ * While new keys are few, each gets an entry with its first packet. If its policy has a budget, the
+ * budget pays for that packet, and for all others until the key is established (line_is_due()), so
+ * a flood of spoofed sources passes no more than the budget and establishes no more sources than
+ * the budget pays for.
+ *
+ * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
+ * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
+ * packet; for policies without a budget, when a CPU sees more than `crowd` packets of new keys in
+ * an interval. Then a key must have been seen more than CROWD_BAR times on that CPU before it gets
+ * an entry (include/sketch.h). Its earlier packets on this CPU are then charged to its state,
+ * unless a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not
+ * charged. The sketch stores no time, so at most CROWD_BAR packets of an earlier flood are charged
+ * as well.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
@@ -37,7 +43,7 @@ static __always_inline bool newcomers_crowd(const struct packet *packet)
 {
 	const struct sl_admission *here = admission_get();
 
-	return here && pace_is_crowded(here, packet->jiffy);
+	return here && pace_is_flooded(here, packet->jiffy);
 }
 
 /* Begins an interval on this CPU, and counts the new keys of the last interval. */
@@ -48,17 +54,22 @@ BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
 	if (!here)
 		return 0;
 	pace_met(here);
+	here->unbudgeted = 0;
 	here->window = window;
 	pace_turn(here, second);
 	return 0;
 }
 
-/*
- * Counts a packet of a new key, once for all limits. More than `crowd` in an interval are a flood
- * until the end of the next interval.
- */
+/* Begins a flood on this CPU: it lasts until the end of the next interval. */
+static __always_inline void crowd_begin(struct sl_admission *here, bool budgeted,
+					const struct sl_meeting *meeting, __u64 jiffy)
+{
+	here->crowd_until[budgeted] = (window_of(meeting, jiffy) + 1) << meeting->window_shift;
+}
+
+/* Counts a packet of a new key, once for all limits. budgeted: its policy has a budget. */
 static __always_inline void newcomer_meet(struct packet *packet, struct sl_admission *here,
-					  const struct sl_meeting *meeting)
+					  bool budgeted, const struct sl_meeting *meeting)
 {
 	__u64 window = window_of(meeting, packet->jiffy);
 
@@ -67,8 +78,9 @@ static __always_inline void newcomer_meet(struct packet *packet, struct sl_admis
 	if (packet->met)
 		return;
 	packet->met = true;
-	if (++here->met > meeting->crowd)
-		here->crowd_until = (window + 1) << meeting->window_shift;
+	here->met++;
+	if (!budgeted && ++here->unbudgeted > meeting->crowd)
+		crowd_begin(here, false, meeting, packet->jiffy);
 }
 
 /* Returns the time of a packet: the clock is read once, when a state is first needed. */
@@ -98,21 +110,29 @@ static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *me
 }
 
 /*
- * Counts a packet of a key without a state. Returns how often the key was seen, including this
- * packet, or 0 if that does not suffice for an entry.
+ * Counts a packet of a key without a state. Returns whether the key was seen often enough for an
+ * entry.
  */
-static __always_inline __u32 newcomer_show(struct packet *packet, const struct sl_meeting *meeting,
-					   struct digest digest)
+static __always_inline bool newcomer_enters(struct packet *packet, bool budgeted,
+					    const struct sl_meeting *meeting, struct digest digest)
 {
 	struct sl_admission *here = admission_get();
 	struct sl_sketch *sketch = sketch_here(meeting, digest);
 	__u32 seen;
 
 	if (!here || !sketch)
-		return 0;
-	newcomer_meet(packet, here, meeting);
+		return false;
+	newcomer_meet(packet, here, budgeted, meeting);
 	seen = sketch_see(&sketch->slot[sketch_slot(digest)], digest, here->met);
-	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
+	return !pace_is_crowded(here, budgeted, packet->jiffy) || seen > CROWD_BAR;
+}
+
+/* Returns how often this CPU's sketch has seen a key, at least once. */
+static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting, struct digest digest)
+{
+	struct sl_sketch *sketch = sketch_here(meeting, digest);
+
+	return sketch ? sketch_count(sketch->slot[sketch_slot(digest)], digest) : 1;
 }
 
 /* The key now has an entry: clear its sketch slot on this CPU. Other CPUs' slots decay as usual. */
@@ -140,14 +160,15 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 }
 
 /*
- * Sets the key of a newcomer, and its state. seen: its packets, including this one; the earlier
- * packets are charged if no budget paid for them.
+ * Sets the key of a newcomer, and its state. The packets that the sketch has seen before this one
+ * are charged if no budget paid for them.
  */
-BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit, __u32 seen,
+BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit,
 			      struct entrant *ret)
 {
 	const struct sl_gate *gate = gate_get();
 	__u64 cost, owed;
+	__u32 seen;
 
 	if (!packet || !limit || !ret || !gate)
 		return 0;
@@ -155,6 +176,8 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	ret->digest = ledger_digest(hash_secret, &ret->key);
 	ret->ledger = kind_birth(limit->kind, limit, gate->nodes, packet->now);
 	ret->left = kind_left(limit, &ret->ledger, packet->now);
+	seen = newcomer_seen(&gate->meeting, ret->digest);
+	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->owes)
 		return 0;
 	/* the cost of one packet: this packet may be merged */
@@ -168,7 +191,7 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
  * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if it has none because
  * every entry in both sets lacks more than half of its burst, otherwise 0.
  */
-BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit, __u32 seen)
+BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
@@ -178,12 +201,11 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	if (!packet || !limit || !here || !gate)
 		return 0;
 	packet_now(packet);
-	newcomer_birth(packet, limit, seen, &entrant);
+	newcomer_birth(packet, limit, &entrant);
 	entrant.span = limit->span;
 	entrant.now = packet->now;
 	entrant.made = line_moment(packet->now);
-	entrant.evicts = seen > 1;
-	entrant.flood = pace_is_crowded(here, packet->jiffy);
+	entrant.flood = pace_is_flooded(here, packet->jiffy);
 	err = table_insert(&entrant);
 	if (err == -EBUSY && table_wait(&gate->meeting, entrant.digest))
 		err = table_insert(&entrant);

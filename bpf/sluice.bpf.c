@@ -61,16 +61,18 @@ static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 	return gate->hosts || gate->prefixes;
 }
 
-/* Returns what a source without a bucket gets. A newcomer gets nothing. */
+/* Returns what a source without a bucket gets. A source without a state gets nothing. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
 	enum sl_reason reason = verdict->reason;
 	bool is_limited = verdict->refused || (reason >= SL_FIRST_DROP && reason != SL_DROP_DENIED);
 
-	if (reason == SL_PASS_NEWCOMER || reason == SL_DROP_OVER_BUDGET)
+	if ((reason == SL_PASS_NEWCOMER && !packet->asked) || reason == SL_DROP_OVER_BUDGET)
 		return BUCKET_NONE;
-	return bucket_claim(packet, reason == SL_PASS_WITHIN && !verdict->refused,
+	return bucket_claim(packet,
+			    (reason == SL_PASS_WITHIN || reason == SL_PASS_NEWCOMER) &&
+				    !verdict->refused,
 			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 

@@ -163,6 +163,18 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
+/*
+ * A budget keeps one in so many of its refill for sources that come back. Returns whether it holds
+ * less than that.
+ */
+#define CREDIT_RESERVE 8
+
+static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_ledger *ledger,
+				 __u64 now)
+{
+	return credit_level(budget, ledger, now) < (__s64)(budget->refill / CREDIT_RESERVE);
+}
+
 /* Returns the time at which a packet of this cost passes, if nothing is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				    __u64 cost)

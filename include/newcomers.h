@@ -23,7 +23,7 @@ struct sl_sketch {
 
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_meeting {
-	__u32 crowd;	    /* more packets of new keys on one CPU in one interval are a flood */
+	__u32 crowd; /* without a budget: more new keys on a CPU in an interval are a flood */
 	__u32 window_shift; /* an interval is 2^this jiffies: about 64 ms */
 	__u32 set_mask;	    /* sets of the table - 1 */
 	__u32 host_mask;    /* sets of the host cache - 1 */
@@ -90,12 +90,12 @@ struct sl_pace {
 
 /* Map `admission`, per CPU: the newcomers that this CPU sees, and the results. */
 struct sl_admission {
-	__u64 window;	   /* the current interval: window_of() */
-	__u64 crowd_until; /* the first jiffy after the flood */
-	__u32 met;	   /* packets of new keys in this interval */
-	__u32 second;	   /* the second that `now` of the events counts */
-	__u32 sampled;	   /* packets without a bucket that charged a state, or were refused */
-	__u32 pad;
+	__u64 window;	      /* the current interval: window_of() */
+	__u64 crowd_until[2]; /* the first jiffy after the flood, without and with a budget */
+	__u32 met;	      /* packets of new keys in this interval */
+	__u32 second;	      /* the second that `now` of the events counts */
+	__u32 sampled;	      /* packets without a bucket that charged a state, or were refused */
+	__u32 unbudgeted;     /* of `met`: their policies have no budget */
 	__u64 inserted_at[SL_RATIONS]; /* the jiffy of the last insertion of each ration */
 	__u64 lost;		       /* deficit of evicted states, in 1/16 of a burst */
 	struct sl_pace event[SL_EVENTS];

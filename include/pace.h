@@ -17,10 +17,16 @@ static inline __u64 window_of(const struct sl_meeting *meeting, __u64 jiffy)
 /* In a flood a key gets an entry if it was seen more often than this. */
 #define CROWD_BAR 2
 
-/* Returns whether a CPU sees a flood of new keys. */
-static inline bool pace_is_crowded(const struct sl_admission *here, __u64 jiffy)
+/* Returns whether a CPU sees a flood of new keys whose policies have a budget, or have none. */
+static inline bool pace_is_crowded(const struct sl_admission *here, bool budgeted, __u64 jiffy)
 {
-	return jiffy < here->crowd_until;
+	return jiffy < here->crowd_until[budgeted];
+}
+
+/* Returns whether a CPU sees a flood of new keys of any policy. */
+static inline bool pace_is_flooded(const struct sl_admission *here, __u64 jiffy)
+{
+	return pace_is_crowded(here, false, jiffy) || pace_is_crowded(here, true, jiffy);
 }
 
 /* Counts the new keys of an interval, at its end. */

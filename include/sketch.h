@@ -77,6 +77,14 @@ static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
 	return 1;
 }
 
+/* Returns how often a key was seen, by its slot: 1 if the slot is another key's. */
+static inline __u32 sketch_count(__u32 slot, struct digest digest)
+{
+	return (slot & ~SKETCH_COUNT) == sketch_print(digest) && slot & SKETCH_COUNT
+		       ? slot & SKETCH_COUNT
+		       : 1;
+}
+
 /* Clears the slot of a key. */
 static inline void sketch_forget(__u32 *slot, struct digest digest)
 {

@@ -44,7 +44,7 @@ enum sl_reason {
 	/* passed */
 	SL_PASS_WITHIN,	    /* every limit that matches it had credit */
 	SL_PASS_NO_LIMIT,   /* no limit of its policy matches it */
-	SL_PASS_NEWCOMER,   /* a limit that matches it has no state for it yet */
+	SL_PASS_NEWCOMER,   /* the newcomers' budget had credit; without a budget: no state yet */
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
 	SL_PASS_NOT_IP,	    /* neither IPv4 nor IPv6 */
@@ -255,19 +255,20 @@ struct sl_limit {
 	__u8 start_share : 1; /* SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	 /* addresses of one bucket may have separate states */
-	__u8 owes : 1;	 /* a new key's earlier packets are charged */
-	__u8 shared : 1; /* its entries count what was taken and refused */
-	__u8 slot;	 /* index of its match, slice and counters */
-	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 groups;	 /* window: sub-windows of T */
-	__u8 bits;	 /* window: bits of one count in `past` */
-	__u8 shift;	 /* window: unit of that count: 2^shift */
-	__u8 coarse;	 /* window: unit of time: 2^coarse ticks */
-	__u8 escalate;	 /* factor of each following block; 0: none */
-	__u8 steps_max;	 /* steps until a block is as long as block_max */
-	__u16 span;	 /* of its entries: struct sl_line */
-	__u8 unit_shift; /* shared limit: unit of its counts: 2^unit_shift ticks */
+	__u8 apart : 1;	   /* addresses of one bucket may have separate states */
+	__u8 owes : 1;	   /* a new key's earlier packets are charged */
+	__u8 shared : 1;   /* its entries count what was taken and refused */
+	__u8 budgeted : 1; /* its policy has a newcomers' budget */
+	__u8 slot;	   /* index of its match, slice and counters */
+	__u8 mark;	   /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 groups;	   /* window: sub-windows of T */
+	__u8 bits;	   /* window: bits of one count in `past` */
+	__u8 shift;	   /* window: unit of that count: 2^shift */
+	__u8 coarse;	   /* window: unit of time: 2^coarse ticks */
+	__u8 escalate;	   /* factor of each following block; 0: none */
+	__u8 steps_max;	   /* steps until a block is as long as block_max */
+	__u16 span;	   /* of its entries: struct sl_line */
+	__u8 unit_shift;   /* shared limit: unit of its counts: 2^unit_shift ticks */
 	__u8 pad;
 };
 
@@ -300,7 +301,9 @@ struct sl_policy {
 	__u32 newcomers_since;	   /* the generation since which the origin has it */
 	__u32 home[SL_LIMITS_MAX]; /* by slot: SL_HOME of an inherited limit; 0: own limit */
 	__u32 parent;		   /* the version that it inherits from; 0: none */
-	__u32 pad;
+	/* by slot: the limits that drop, and whose key is the source */
+	__u8 by_source[SL_FAMILIES];
+	__u16 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* by slot: kept while the limit has its name */
 	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: the generation since which the limit has its id */
@@ -441,7 +444,7 @@ struct sl_line {
 	__u64 addr[2]; /* masked by the limit; an IPv4 address: the first 32 bits */
 	__u32 limit;   /* id << 3 | kind << 1 | IPv4; 0: the entry is free */
 	__u16 span;    /* the time in which an empty state refills: short_make() */
-	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
+	__u16 made;    /* when: line_moment(); and LINE_CAME_BACK, LINE_ESTABLISHED */
 	__u32 taken;   /* shared limit: what was taken, including slices; window: LINE_HAS_HALF */
 	__u32 refused; /* shared limit: what was refused: line_tell(); window: line_seen() */
 	struct sl_ledger_words ledger;
@@ -480,8 +483,8 @@ struct sl_bucket {
 /* Budgets, by policy: their states in map `budgets`, their slices in map `allowances`, per CPU. */
 struct sl_allowance {
 	struct sl_purse purse;
-	__u32 since; /* `newcomers_since` of the version when it was borrowed */
-	__u32 pad;
+	__u32 since;  /* `newcomers_since` of the version when it was borrowed */
+	__u32 low_at; /* the last jiffy in which keys that wait are refused */
 };
 
 _Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");

@@ -204,12 +204,16 @@ static inline __u64 span_rest(__u64 span)
 	return span / 8 + 1;
 }
 
-/* The unit of `made`: 2^36 ticks, 4.3 s. `made` wraps after 39 hours. */
-#define LINE_MOMENT_SHIFT 36
-#define LINE_MOMENTS	  0x8000
+/* The unit of `made`: 2^34 ticks, 1.07 s. `made` wraps after 4.9 hours. */
+#define LINE_MOMENT_SHIFT 34
+#define LINE_MOMENTS	  0x4000
 
-/* In `made`: the key has sent a packet in a later unit. */
+/* In `made`: the key has sent a packet LINE_BACK_AGE units later. */
 #define LINE_CAME_BACK LINE_MOMENTS
+#define LINE_BACK_AGE  2
+
+/* In `made`: the key is established, see line_is_due(). */
+#define LINE_ESTABLISHED (2 * LINE_MOMENTS)
 
 static inline __u16 line_moment(__u64 now)
 {
@@ -222,10 +226,22 @@ static inline __u16 line_age(const struct sl_line *line, __u64 now)
 	return (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
 }
 
-/* Returns whether a packet at `now` must set LINE_CAME_BACK. */
-static inline bool line_comes_back(const struct sl_line *line, __u64 now)
+/* No key has to wait for longer than 60 units, 64 s, to be established. */
+#define LINE_DUE_MAX 60
+
+/*
+ * Returns whether a packet at `now` establishes its key: the entry is at least as old as the time
+ * in which an empty state refills, at least one unit and at most LINE_DUE_MAX. So beside the
+ * packets that a budget paid for, a key passes no more than if its state had begun empty. The key
+ * of a limit that refills more slowly does not wait for longer, because it would be exposed to a
+ * flood in the meantime.
+ */
+static inline bool line_is_due(const struct sl_line *line, __u64 now)
 {
-	return !(line->made & LINE_CAME_BACK) && line->made != line_moment(now);
+	__u64 units = short_value(line->span) >> LINE_MOMENT_SHIFT;
+
+	/* an age of n units is more than n - 1 units of time */
+	return line_age(line, now) >= 2 + (units < LINE_DUE_MAX ? units : LINE_DUE_MAX - 1);
 }
 
 /*

@@ -36,7 +36,9 @@ void rig_crowd(struct rig *rig, bool crowd)
 		if (cpus[i].window != window)
 			cpus[i].met = 0;
 		cpus[i].window = window;
-		cpus[i].crowd_until = crowd ? (window + 1) << meeting->window_shift : 0;
+		for (int budgeted = 0; budgeted < 2; budgeted++)
+			cpus[i].crowd_until[budgeted] =
+				crowd ? (window + 1) << meeting->window_shift : 0;
 	}
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),
 			 0);

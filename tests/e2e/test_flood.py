@@ -219,8 +219,8 @@ class Bucket:
     is silent. So its level at a moment t is the least, over each earlier moment s, of
     burst + rate * (t - s) - what passed from s to t. A refusal shows that it was empty just then."""
 
-    def __init__(self, rate, burst, passes, refuses):
-        self.rate, self.burst = rate, burst
+    def __init__(self, rate, burst, passes, refuses, kept=0):
+        self.rate, self.burst, self.kept = rate, burst, kept
         self.passes, self.refuses = passes, refuses
         self.looks = []
 
@@ -255,7 +255,7 @@ class Bucket:
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
         assert lasted > seconds, f"refused for {lasted:.3f} s"
         passed = {at: self.looks[at].passed - self.looks[0].passed for at in empty}
-        return min(passed[at] / (passed[at] + max(0, self.held(at))) for at in empty)
+        return min(passed[at] / (passed[at] + max(0, self.held(at) - self.kept)) for at in empty)
 
 
 class Buckets:
@@ -263,7 +263,9 @@ class Buckets:
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget")
+        # an eighth of the budget is kept for sources that come back
+        self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
+                                BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
         self.look()
 

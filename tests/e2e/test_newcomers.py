@@ -251,26 +251,31 @@ def test_a_file_and_its_differences(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """The verdict is that of the bucket that the first packet makes."""
+    """The verdict is that of the bucket that the first packet makes, after the budget has paid. It
+    pays for the next packet as well."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
     for source in NEW, NEW6:
         answer = small.json("check", source)
-        assert (answer["verdict"], answer["reason"]) == ("pass", "within-limit")
-        assert answer["newcomer"] == {
-            "waits": False, "lacks_room": False, "cpus_flooded": 0, "passes_by": False,
+        assert (answer["verdict"], answer["reason"]) == ("pass", "newcomer")
+        before, left = small.counts(), 20 if source == NEW else 19
+        expected = {
+            "pays": True, "waits": False, "lacks_room": False, "cpus_flooded": 0,
+            "passes_by": False,
             "budget": {"rate": "1/h", "burst": "20", "inherited_from": None,
-                       "remaining": 20, "unit": "packets",
+                       "remaining": left, "unit": "packets",
                        "reason": "newcomer"}}
-        before = small.counts()
+        assert answer["newcomer"] == expected
         small.send(source)
         small.expect(passed=before[0] + 1, dropped=0)
-        assert newcomer(small, source) is None
+        expected["budget"]["remaining"] -= 1
+        assert newcomer(small, source) == expected
     empty = small.json("check", "192.0.2.1")
     assert (empty["verdict"], empty["reason"]) == ("drop", "over-limit")
-    assert reasons(small)["newcomer"] == 0
+    assert reasons(small)["newcomer"] == 2
     small.sluice("newcomers", "default", "none")
+    assert newcomer(small, NEW) is None
     assert newcomer(small, "198.51.100.9")["budget"] is None
     small.sluice("deny", "198.51.100.9")
     assert newcomer(small, "198.51.100.9") is None
@@ -294,7 +299,10 @@ def test_check_in_a_flood(small):
         flood(small)
         wait_until(lambda: judged(small, "default") == FLOOD + 1, "all judged")
         assert newcomer(small)["budget"]["remaining"] == 0 and told(small, "newcomer") == 25
-        meets("drop", "over-budget")
+        assert small.json("check", NEW)["reason"] == "over-budget"
+        refused = told(small, "over-budget")
+        small.send(NEW)
+        wait_until(lambda: told(small, "over-budget") == refused + 1, "its verdict")
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
         assert small.json("check", "192.0.2.1")["newcomer"] is None  # it has its bucket
@@ -645,3 +653,36 @@ def test_the_help_tells_what_a_source_takes(lab):
     assert least <= levels["bytes_each"] <= most
     print(f"figure: a level takes {levels['bytes_each']} bytes of {levels['max']} that there is "
           f"room for, and a bucket {values} on each CPU")
+
+
+# --- What a budget holds --------------------------------------------------------------------------
+
+def test_a_budget_holds_whatever_forged_sources_send(attached):
+    """Single packets and runs of more than a burst pass no more than the budget; established
+    sources are never charged to it. `status` shows what is left of it."""
+    known = [f"192.0.2.{i}" for i in range(1, 21)]
+    singles = [frame(f"10.{i >> 8}.{i & 255}.1") for i in range(4000)]
+    runs = [frame(f"11.0.{i}.1") for i in range(200) for _ in range(22)]
+    attached.sluice("set", "default", "rate", "20pps", "burst", "20")
+    for _ in range(2):  # more than the second in which the burst refills
+        attached.send_and_wait([frame(source) for source in known])
+        time.sleep(2.2)
+    attached.send_and_wait([frame(source) for source in known])
+    begin = time.monotonic()
+    attached.sluice("newcomers", "default", "rate", "100pps", "burst", "100")
+    earlier = told(attached, "newcomer")
+    for forged in singles, runs:
+        before = told(attached, "within-limit")
+        attached.send_and_wait(forged)
+        attached.send_and_wait([frame(source) for source in known])
+        passed = int(told(attached, "newcomer") - earlier)
+        assert 100 <= passed <= 100 + 100 * (time.monotonic() - begin)
+        assert told(attached, "within-limit") - before == len(known)
+    budget, = attached.json("status")["gates"][0]["budgets"]
+    assert (budget["prefix"], budget["rate"], budget["burst"]) == ("default", "100pps", "100")
+    assert (budget["passed"], budget["dropped"]) == (
+        passed, told(attached, "over-budget"))
+    assert 0 <= budget["left"] < 100
+    assert re.search(r"^  budget of default: rate 100pps burst 100, \d+ packets left; "
+                     rf"{passed} packets passed, {budget['dropped']} dropped$",
+                     attached.sluice("status").out, re.M)

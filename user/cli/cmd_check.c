@@ -291,9 +291,8 @@ static void budget_print(const struct gate *gate, const struct verdict *verdict)
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
 		if (verdict->passes_by)
-			printf("  flood   passes by for want of a budget: 'sluice %snewcomers %s "
-			       "rate RATE' "
-			       "ends that\n",
+			printf("  flood   passes, as new sources share no limit; set one: 'sluice "
+			       "%snewcomers %s rate RATE'\n",
 			       gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
@@ -302,7 +301,8 @@ static void budget_print(const struct gate *gate, const struct verdict *verdict)
 	printf("  budget  newcomers together: rate %s burst %s, %s\n",
 	       rate_format(&policy->newcomers_spec, rate),
 	       burst_format(&policy->newcomers_spec, burst),
-	       all_observe ? "which drops no packet: all limits only observe" : "while they wait");
+	       all_observe ? "which drops no packet: all limits only observe"
+			   : "until they are established");
 	if (policy->newcomers_home)
 		printf("  from    %s: inherited\n",
 		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
@@ -325,9 +325,11 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 		printf("  new     it has no bucket yet, and would begin with an empty one: all "
 		       "buckets in its place are empty: see 'sluice %sstatus'\n",
 		       gate_option(gate->name));
+	else if (verdict->pays)
+		puts("  new     not established: its packets are charged to the budget as well");
 	else
-		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
-		     "new sources it waits");
+		puts("  new     no level yet: its first packet makes one; in a flood of new "
+		     "sources it waits");
 	budget_print(gate, verdict);
 }
 
@@ -420,10 +422,11 @@ static json_t *verdict_json(const struct gate *gate, const struct verdict *verdi
 	json_t *newcomer = json_null();
 
 	if (verdict->newcomer)
-		newcomer = json_pack("{s:b, s:b, s:i, s:b, s:o}", "waits", verdict->waits,
-				     "lacks_room", verdict->lacks_room, "cpus_flooded",
-				     (int)verdict->flooded, "passes_by", verdict->passes_by,
-				     "budget", budget_state_json(gate, verdict));
+		newcomer =
+			json_pack("{s:b, s:b, s:b, s:i, s:b, s:o}", "pays", verdict->pays, "waits",
+				  verdict->waits, "lacks_room", verdict->lacks_room, "cpus_flooded",
+				  (int)verdict->flooded, "passes_by", verdict->passes_by, "budget",
+				  budget_state_json(gate, verdict));
 
 	judgement_json(verdict->gate, &verdict->source.rule, object);
 	json_object_set_new(object, "verdict", json_string(verdict_word(verdict)));

@@ -169,16 +169,17 @@ static const struct word newcomers_words[] = {
 	 "as in 'sluice help set'. Needed, but for none"},
 	{"burst", NUMBERS, "BURST", offsetof(struct newcomers_args, burst), "the same"},
 	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
-	 "no budget, the default: newcomers pass. It stands alone"},
+	 "no budget, the default: new sources pass. It stands alone"},
 	WORD_CONFIRM,
 };
 
 static const char newcomers_details[] =
-	"A newcomer is a source that has no bucket yet. As long as few come, each gets one with\n"
-	"its first packet. In a flood of them, as of forged addresses, a source gets one when it\n"
-	"has sent more than a few packets. Until then its packets are charged to this budget,\n"
-	"which all newcomers of the prefix share, and what finds no credit there is dropped:\n"
-	"over-budget. The prefix must have limits; with the last of them the budget goes.\n"
+	"New sources pass together at most burst + rate x t, whatever they send. A source is new\n"
+	"until its level has existed for the time in which its burst refills, at least a second\n"
+	"and at most a minute. Until then its packets are charged to its limits and to this\n"
+	"budget, and dropped as over-budget if the budget has no credit. Choose twice what new\n"
+	"sources send in a calm network; 'sluice status' shows how much is used.\n"
+	"The prefix must have limits; with the last of them the budget goes.\n"
 	"The command that restores the old budget is printed.";
 
 const struct command command_newcomers = {

@@ -21,6 +21,7 @@
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 #include "state/stats.h"
+#include "state/budgets.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
 
@@ -288,8 +289,8 @@ static void passing_print(const struct gate *gate, const struct passing *passing
 
 	if (!passing->policies)
 		return;
-	printf("  the flood passes by for want of a budget: %s has limits that drop, and none for "
-	       "newcomers: 'sluice %snewcomers %s rate RATE' ends that",
+	printf("  the flood passes: new sources of %s share no limit; set one: 'sluice "
+	       "%snewcomers %s rate RATE'",
 	       text, gate_option(gate->name), text);
 	if (passing->policies > 1)
 		printf("; %u other %s the same", passing->policies - 1,
@@ -304,8 +305,7 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 
 	if (pressure->flooded)
 		printf("  pressure: flood on %u of %u %s: a new source gets a level after more "
-		       "than "
-		       "2 packets\n",
+		       "than 2 packets\n",
 		       pressure->flooded, gate->machine.cpus,
 		       plural(gate->machine.cpus, "CPU", "CPUs"));
 	else
@@ -326,6 +326,43 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	}
 }
 
+/* --- Budgets -------------------------------------------------------------------------------- */
+
+static json_t *budgets_json(const struct budget_use *uses, unsigned int count)
+{
+	json_t *array = json_array();
+	char prefix[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct sl_policy *policy = uses[i].policy;
+		json_t *object = budget_json(&(struct limit){.spec = policy->newcomers_spec});
+
+		json_object_set_new(object, "prefix",
+				    json_string(prefix_format(&policy->prefix, prefix)));
+		json_object_set_new(object, "left", json_integer(uses[i].left));
+		json_object_set_new(object, "unit", json_string(unit_name(&policy->newcomers)));
+		json_object_set_new(object, "passed", json_integer(uses[i].passed));
+		json_object_set_new(object, "dropped", json_integer(uses[i].dropped));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+static void budgets_print(const struct budget_use *uses, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		const struct sl_policy *policy = uses[i].policy;
+		char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
+
+		printf("  budget of %s: rate %s burst %s, %" PRIu64 " %s left; %" PRIu64
+		       " packets passed, %" PRIu64 " dropped\n",
+		       prefix_format(&policy->prefix, prefix),
+		       rate_format(&policy->newcomers_spec, rate),
+		       burst_format(&policy->newcomers_spec, burst), uses[i].left,
+		       unit_name(&policy->newcomers), uses[i].passed, uses[i].dropped);
+	}
+}
+
 /* --- Gates ---------------------------------------------------------------------------------- */
 
 static enum status gate_report(struct view *view, const struct gate *gate)
@@ -338,6 +375,8 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
+	struct budget_use *budgets = NULL;
+	unsigned int budget_count = 0;
 	struct sharing sharing = sharing_read(gate);
 	enum status status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
@@ -348,6 +387,8 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		status = pressure_read(gate, &pressure);
 	if (!status)
 		status = passing_read(gate, &pressure, &passing);
+	if (!status)
+		status = budgets_read(gate, &budgets, &budget_count);
 	if (!status)
 		status = table_fill_read(gate, &pressure, &fill);
 	if (!status)
@@ -368,6 +409,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 			       trial_left / NS_PER_SEC + 1, gate_option(gate->name));
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
+		budgets_print(budgets, budget_count);
 		sources_print(gate, &fill, maps);
 		maps_print(maps);
 	}
@@ -375,28 +417,30 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	if (!status && view->gates)
 		json_array_append_new(
 			view->gates,
-			json_pack("{s:s, s:I, s:i, s:o, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:o, "
-				  "s:o, s:o, "
-				  "s:I, s:o}",
-				  "gate", gate->name, "generation",
-				  (json_int_t)gate->state->generation, "rules", (int)rules, "kept",
-				  kept_json(gate->name), "resize_interrupted", resize_interrupted,
-				  "has_shared_limits", sharing.is_wanted, "shared_by",
-				  sharer_json(&sharing), "shared", sharing_json(&sharing),
-				  "shared_divided_by", (json_int_t)sharing.divided_by,
-				  "trial_left_ms",
-				  trial_left ? json_integer(trial_left / NS_PER_MS + 1)
-					     : json_null(),
-				  "attachments", attachments_json(all), "attachments_published_ms",
-				  all->seen.sight == SIGHT_PUBLISHED
-					  ? json_integer(all->seen.age_ns / NS_PER_MS)
-					  : json_null(),
-				  "pressure", pressure_json(&pressure, &passing), "sources",
-				  sources_json(&fill, maps), "memory_bytes",
-				  (json_int_t)maps_memory(maps), "maps", maps_json(maps)));
+			json_pack(
+				"{s:s, s:I, s:i, s:o, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
+				"s:o, s:o, "
+				"s:I, s:o}",
+				"gate", gate->name, "generation",
+				(json_int_t)gate->state->generation, "rules", (int)rules, "kept",
+				kept_json(gate->name), "resize_interrupted", resize_interrupted,
+				"has_shared_limits", sharing.is_wanted, "shared_by",
+				sharer_json(&sharing), "shared", sharing_json(&sharing),
+				"shared_divided_by", (json_int_t)sharing.divided_by,
+				"trial_left_ms",
+				trial_left ? json_integer(trial_left / NS_PER_MS + 1) : json_null(),
+				"attachments", attachments_json(all), "attachments_published_ms",
+				all->seen.sight == SIGHT_PUBLISHED
+					? json_integer(all->seen.age_ns / NS_PER_MS)
+					: json_null(),
+				"pressure", pressure_json(&pressure, &passing), "budgets",
+				budgets_json(budgets, budget_count), "sources",
+				sources_json(&fill, maps), "memory_bytes",
+				(json_int_t)maps_memory(maps), "maps", maps_json(maps)));
 	for (unsigned int i = 0; all && i < all->seen.count; i++)
 		free(all->one[i].holding.command);
 	free(all);
+	free(budgets);
 	return status;
 }
 
@@ -438,9 +482,10 @@ static enum status status_run(const struct context *context, const void *args)
 
 static const char status_details[] =
 	"pressure: how new sources are handled, those that have no level under a limit yet.\n"
-	"quiet: each gets a level with its first packet. flood: so many come that a source has\n"
-	"to send more than two packets through one CPU first, so that forged ones take no\n"
-	"memory; see 'sluice help newcomers'.\n"
+	"quiet: each gets a level with its first packet. flood: a budget refuses packets, or\n"
+	"without a budget so many come, that a source has to send more than two packets through\n"
+	"one CPU first, so that forged ones take no memory. budget: what new sources may send\n"
+	"together, and what is left of it; see 'sluice help newcomers'.\n"
 	"newcomers met: a packet counts once if a limit has no level for it. insertions: levels\n"
 	"added, one for each limit and key. forgotten: levels that were evicted although they\n"
 	"were not full. refused: new sources that got no level: busy: another CPU held the\n"

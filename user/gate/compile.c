@@ -54,6 +54,15 @@ static bool limit_owes(const struct sl_policy *policy, const struct limit *limit
 	       limit->spec.kind != SL_SHAPE;
 }
 
+/* Returns whether a limit that drops counts by source, and by nothing wider than a source. */
+static bool limit_is_by_source(const struct sl_limit_spec *spec, enum sl_family family)
+{
+	static const uint8_t source_bits[] = {[SL_IPV4] = 32, [SL_IPV6] = 64};
+
+	return spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
+	       spec->per[family] >= source_bits[family];
+}
+
 static void family_compile(struct sl_policy *policy, enum sl_family family,
 			   const struct machine *machine)
 {
@@ -75,6 +84,8 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at].slot = slot;
 		list[at].mark = policy->home[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
 		list[at].owes = limit_owes(policy, &limit);
+		list[at].budgeted = policy_has_budget(policy);
+		policy->by_source[family] |= limit_is_by_source(&limit.spec, family) << slot;
 		count++;
 	}
 	policy->limits[family] = count;
@@ -86,6 +97,7 @@ void policy_compile(struct sl_policy *policy, const struct machine *machine)
 
 	memset(policy->limit, 0, sizeof(policy->limit));
 	memset(policy->limits, 0, sizeof(policy->limits));
+	memset(policy->by_source, 0, sizeof(policy->by_source));
 	policy->newcomers = (struct sl_limit){0};
 	if (newcomers.spec.rate)
 		policy->newcomers = limit_compile(&newcomers, SL_IPV4, machine);

@@ -11,11 +11,11 @@
 /*
  * Reads the ledger of a limit for an address, which is cut to the key's length. table: NULL: by
  * calls of the kernel. ret_found false: there is none, and `ret` is the ledger that a packet at
- * `now` would create.
+ * `now` would create. ret_established: a packet at `now` would find its key established.
  */
 enum status ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
-			struct sl_ledger *ret, bool *ret_found);
+			struct sl_ledger *ret, bool *ret_found, bool *ret_established);
 
 /* A key without a ledger, as its next packet is met (bpf/newcomer.h). */
 struct newcomer {

@@ -39,7 +39,9 @@ static void pressure_add(struct pressure *pressure, struct sl_admission *here,
 		pressure->event[event].per_second += here->event[event].last;
 	}
 	pressure->lost += here->lost;
-	pressure->flooded += pace_is_crowded(here, now->jiffy);
+	pressure->flooded += pace_is_flooded(here, now->jiffy);
+	for (int budgeted = 0; budgeted < 2; budgeted++)
+		pressure->crowded[budgeted] += pace_is_crowded(here, budgeted, now->jiffy);
 }
 
 static enum status refuse_unread(const struct gate *gate, int err)
@@ -116,7 +118,7 @@ enum status passing_read(const struct gate *gate, const struct pressure *pressur
 	enum status status;
 
 	*ret = passing;
-	if (!pressure->flooded)
+	if (!pressure->crowded[false])
 		return OK;
 	status = rules_policies(gate, &policies, &count);
 	if (status)

@@ -18,8 +18,9 @@ struct pace {
 
 struct pressure {
 	struct pace event[SL_EVENTS];
-	unsigned int flooded; /* CPUs that meet a crowd of newcomers, which wait */
-	uint64_t lost;	      /* as in struct sl_admission */
+	unsigned int flooded;	 /* CPUs on which new sources wait for a level */
+	unsigned int crowded[2]; /* of them: those of policies without and with a budget wait */
+	uint64_t lost;		 /* as in struct sl_admission */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);

@@ -181,7 +181,8 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 
 	state.known = key_is_known(limit, address);
 	if (state.known)
-		status = ledger_read(gate, source->table, limit, address, now, &q.ledger, &found);
+		status = ledger_read(gate, source->table, limit, address, now, &q.ledger, &found,
+				     &state.established);
 	if (status)
 		return status;
 	if (state.known) {
@@ -225,7 +226,7 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 }
 
 enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
-			      unsigned int bytes, uint64_t now, struct limit_state *ret)
+			      unsigned int bytes, uint64_t now, bool waits, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));
 	struct sl_bucket *cpus = allowances_read(gate, policy, number);
@@ -246,7 +247,8 @@ enum status budget_state_read(const struct gate *gate, const struct sl_policy *p
 	q.now = kind_now(q.limit->kind, &q.ledger, now);
 	trial_run(&q, &state);
 	if (state.reason == SL_PASS_WITHIN)
-		state.reason = SL_PASS_NEWCOMER;
+		state.reason = waits && credit_is_low(q.limit, &q.ledger, now) ? SL_DROP_OVER_BUDGET
+									       : SL_PASS_NEWCOMER;
 	else if (state.reason == SL_DROP_OVER_LIMIT)
 		state.reason = SL_DROP_OVER_BUDGET;
 	free(cpus);

@@ -25,6 +25,7 @@ struct limit_state {
 	bool matches;			  /* the limit matches the packet */
 	bool known;			  /* the packet's key is known; else the rest is not set */
 	bool fresh;			  /* the key has no ledger yet */
+	bool established;		  /* it has one that is old enough: line_is_due() */
 	enum sl_reason reason;		  /* SL_PASS_WITHIN, or why such a packet is refused */
 	bool never;			  /* no wait lets it pass: it is oversize */
 	uint64_t remaining;		  /* what would pass now: packets, or bytes of a bit rate */
@@ -48,10 +49,11 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 
 /*
  * Computes the state of the budget of a policy's newcomers, for a packet of `bytes`. It passes with
- * SL_PASS_NEWCOMER.
+ * SL_PASS_NEWCOMER. waits: the packet's key gets no ledger by it.
  */
 enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
-			      unsigned int bytes, uint64_t now, struct limit_state *ret);
+			      unsigned int bytes, uint64_t now, bool waits,
+			      struct limit_state *ret);
 
 /* The limits of the source's policy in the order of charging; NULL and 0: it has none. */
 const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count);

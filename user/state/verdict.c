@@ -53,19 +53,26 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 
 	if (status)
 		return status;
-	verdict->flooded = pressure.flooded;
+	verdict->flooded = pressure.crowded[policy && policy->newcomers.burst];
 	status = meetings_read(gate, verdict);
 	if (status)
 		return status;
-	if (pressure.flooded && policy)
+	if (pressure.crowded[false] && policy)
 		status = policy_passed_by(gate, policy, &verdict->passes_by);
 	if (status)
 		return status;
+	return OK;
+}
+
+static enum status budget_read(const struct gate *gate, struct verdict *verdict)
+{
+	const struct sl_policy *policy = verdict->source.policy;
+
 	verdict->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;
 	return budget_state_read(gate, policy, verdict->packet.bytes, uptime_ticks(),
-				 &verdict->budget);
+				 verdict->waits, &verdict->budget);
 }
 
 /* --- Deciding ------------------------------------------------------------------------------- */
@@ -88,21 +95,59 @@ static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 		(!newcomer->has_room && !newcomer->is_refused));
 }
 
-/* Whether the limit refuses a newcomer because a state in the place of any other is empty. */
-static bool limit_has_no_room(const struct verdict *verdict, unsigned int index)
+/* Whether the budget pays for the packet: newcomer_pays() in bpf/charge.h. */
+static bool budget_pays(const struct verdict *verdict)
 {
-	return limit_is_fresh(verdict, index) && !limit_lets_wait(verdict, index) &&
-	       verdict->newcomers[index].is_refused;
+	const struct sl_policy *policy = verdict->source.policy;
+	enum sl_family family = prefix_is_ipv4(&verdict->source.prefix) ? SL_IPV4 : SL_IPV6;
+	bool is_new = false;
+
+	for (unsigned int i = 0; i < verdict->count; i++) {
+		const struct sl_limit *limit = &verdict->limits[i];
+
+		if (!verdict->states[i].matches || limit->observe)
+			continue;
+		if (!verdict->states[i].established)
+			is_new = true;
+		else if (policy->by_source[family] & 1 << limit->slot)
+			return false;
+	}
+	return is_new && policy->newcomers.burst;
+}
+
+/* A limit refuses a packet, unless it only observes. */
+static void limit_refuses(struct verdict *verdict, unsigned int index, enum sl_reason reason)
+{
+	verdict->reason = reason;
+	verdict->by = &verdict->limits[index];
+}
+
+/* Decides by the ledger that a key gets by the packet under a limit, if it gets one. */
+static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
+{
+	const struct sl_limit *limit = &verdict->limits[index];
+
+	if (!limit_is_fresh(verdict, index) || limit_lets_wait(verdict, index) || limit->observe)
+		return;
+	if (verdict->newcomers[index].is_refused) { /* any ledger in its sets is spent */
+		verdict->lacks_room = true;
+		limit_refuses(verdict, index, kind_refusal(limit, 0));
+	} else if (verdict->states[index].reason >= SL_FIRST_DROP) {
+		limit_refuses(verdict, index, verdict->states[index].reason);
+	}
 }
 
 /*
  * Decides as policy_charge() in bpf/charge.h does. The first limit that refuses decides, unless it
- * only observes. Where the packet waits as a newcomer, the budget decides in the place of the
- * limit.
+ * only observes. If the source is not established, the budget decides as well, before its ledgers
+ * are made.
  */
-static void limits_judge(struct verdict *verdict)
+static enum status limits_judge(const struct gate *gate, struct verdict *verdict)
 {
+	enum status status;
+
 	verdict->reason = SL_PASS_NO_LIMIT;
+	verdict->pays = budget_pays(verdict);
 	for (unsigned int i = 0; !verdict->by && i < verdict->count; i++) {
 		const struct limit_state *state = &verdict->states[i];
 
@@ -114,22 +159,24 @@ static void limits_judge(struct verdict *verdict)
 		if (limit_lets_wait(verdict, i)) {
 			verdict->waits = true;
 			verdict->lacks_room |= !verdict->newcomers[i].has_room;
-			if (verdict->limits[i].start_empty) {
-				/* an empty bucket refuses before there is a ledger */
-				verdict->reason = SL_DROP_OVER_LIMIT;
-				verdict->by = &verdict->limits[i];
-			}
-		} else if (limit_has_no_room(verdict, i)) {
-			verdict->lacks_room = true;
-			verdict->reason = kind_refusal(&verdict->limits[i], 0);
-			verdict->by = &verdict->limits[i];
-		} else if (state->matches && state->reason >= SL_FIRST_DROP) {
-			verdict->reason = state->reason;
-			verdict->by = &verdict->limits[i];
+			/* an empty bucket refuses before there is a ledger */
+			if (verdict->limits[i].start_empty)
+				limit_refuses(verdict, i, SL_DROP_OVER_LIMIT);
+		} else if (state->matches && !state->fresh && state->reason >= SL_FIRST_DROP) {
+			limit_refuses(verdict, i, state->reason);
+		} else if (!verdict->source.policy->newcomers.burst) {
+			newcomer_judge_limit(verdict, i);
 		}
 	}
-	if (verdict->waits && !verdict->by)
-		verdict->reason = verdict->budget.reason;
+	verdict->newcomer |= verdict->pays;
+	status = budget_read(gate, verdict);
+	if (status || verdict->by)
+		return status;
+	if (verdict->pays || verdict->waits)
+		verdict->reason = verdict->pays ? verdict->budget.reason : SL_PASS_NEWCOMER;
+	for (unsigned int i = 0; verdict->reason < SL_FIRST_DROP && i < verdict->count; i++)
+		newcomer_judge_limit(verdict, i);
+	return OK;
 }
 
 /* The limit that drops packets while their source waits; NULL: none. */
@@ -145,17 +192,19 @@ static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
 	return NULL;
 }
 
-static void verdict_judge(struct verdict *verdict)
+static enum status verdict_judge(const struct gate *gate, struct verdict *verdict)
 {
+	enum status status = OK;
 	const struct judgement *rule = &verdict->source.rule;
 
 	if (verdict->source.policy)
-		limits_judge(verdict);
+		status = limits_judge(gate, verdict);
 	else if (!rule->found)
 		verdict->reason = SL_PASS_NO_RULE;
 	else
 		verdict->reason = rule->access == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
 	verdict->empty = limit_from_empty(verdict);
+	return status;
 }
 
 /* --- The verdict ---------------------------------------------------------------------------- */
@@ -168,13 +217,13 @@ enum status verdict_find(const struct gate *gate, const struct packet_args *pack
 
 	if (!status) {
 		verdict.limits = source_limits(&verdict.source, &verdict.count);
-		status = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
+		status = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict)
+								     ?: verdict_judge(gate, &verdict);
 	}
 	if (status) {
 		verdict_free(&verdict);
 		return status;
 	}
-	verdict_judge(&verdict);
 	*ret = verdict;
 	return OK;
 }

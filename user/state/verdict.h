@@ -20,7 +20,8 @@ struct verdict {
 	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* its key has no ledger under a limit that matches, or it waits */
+	bool newcomer;	 /* its key has no ledger under a limit that matches, or the budget pays */
+	bool pays;	 /* it is not established: the packet is charged to the budget as well */
 	bool waits;	 /* it gets no ledger by this packet */
 	bool lacks_room; /* no ledger may be forgotten for it, or only one that is spent */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no ledger */

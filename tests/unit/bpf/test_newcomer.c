@@ -126,6 +126,8 @@ static void world_budget(unsigned int packets)
 {
 	world.policy.newcomers = limit_of(packets, ONE_CPU);
 	world.policy.limit[world.family][0].owes = false;
+	world.policy.limit[world.family][0].budgeted = true;
+	world.policy.by_source[world.family] = 1;
 	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
 }
 
@@ -153,7 +155,8 @@ static enum sl_reason packet_send(uint32_t source)
 		bucket_review(&packet, bucket);
 	if (bucket) {
 		count_source(&packet, bucket, verdict.reason, verdict.refused);
-	} else if (verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET) {
+	} else if ((verdict.reason != SL_PASS_NEWCOMER || packet.asked) &&
+		   verdict.reason != SL_DROP_OVER_BUDGET) {
 		bool is_limited = verdict.refused || verdict.reason >= SL_FIRST_DROP;
 		enum bucket_claim claim = bucket_claim(
 			&packet, !is_limited, is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
@@ -208,7 +211,7 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 {
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
-	world.admission.crowd_until = ~0ULL;
+	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
 	for (int i = 0; i < CROWD_BAR; i++)
 		for (host_cpu = 0; host_cpu < 2; host_cpu++)
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
@@ -265,11 +268,11 @@ static void test_a_ledger_that_is_there_meanwhile_is_no_failure(void **state)
 
 			world_begin(family, MANY_CPUS);
 			packet = packet_from(1);
-			assert_true(newcomer_insert(&packet, limit, 1));
+			assert_true(newcomer_insert(&packet, limit));
 			line = *line_of(1);
 			clock_advance(JIFFY);
 			packet = packet_from(1);
-			assert_true(newcomer_insert(&packet, limit, 3));
+			assert_true(newcomer_insert(&packet, limit));
 			assert_memory_equal(line_of(1), &line, sizeof(line));
 			for (int event = 0; event < SL_EVENTS; event++)
 				assert_int_equal(world.admission.event[event].total,
@@ -283,7 +286,7 @@ static void test_who_gets_a_ledger_is_no_newcomer_any_more(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
-	world.admission.crowd_until = ~0ULL;
+	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
 	for (int turn = 0; turn < 3; turn++) {
 		for (int i = 0; i < CROWD_BAR; i++)
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
@@ -299,10 +302,11 @@ static void test_what_a_budget_paid_is_not_owed(void **state)
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
 	world_budget(BUDGET);
-	world.admission.crowd_until = ~0ULL;
+	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	assert_null(line_of(1));
+	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(line_of(1)->ledger.zero,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + COST);
 }
@@ -578,7 +582,7 @@ static void test_a_kept_bucket_is_restored(void **state)
 	bucket_host.in_use.first = BUCKETS_FIRST;
 	while (test_jiffies % UNMARK_JIFFIES)
 		clock_advance(JIFFY);
-	world.admission.crowd_until = ~0ULL;
+	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
 	for (uint32_t source = 1000; source < 1000 + (1 << 18); source++)
 		packet_send(source);
 	assert_non_null(bucket_of(1));

@@ -16,12 +16,15 @@ static void test_a_window_is_never_0(void **state)
 
 static void test_a_crowd_lasts_until_its_jiffy(void **state)
 {
-	const struct sl_admission here = {.crowd_until = 100};
+	const struct sl_admission here = {.crowd_until = {100, 200}};
 
 	(void)state;
-	assert_true(pace_is_crowded(&here, 99));
-	assert_false(pace_is_crowded(&here, 100));
-	assert_false(pace_is_crowded(&(struct sl_admission){0}, 0));
+	assert_true(pace_is_crowded(&here, false, 99));
+	assert_false(pace_is_crowded(&here, false, 100));
+	assert_true(pace_is_crowded(&here, true, 199));
+	assert_true(pace_is_flooded(&here, 199));
+	assert_false(pace_is_flooded(&here, 200));
+	assert_false(pace_is_flooded(&(struct sl_admission){0}, 0));
 }
 
 static void test_newcomers_of_a_window_are_counted_once(void **state)

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The newcomers' budget: sources that are not established pass together at most the burst and the
+ * rate of the budget, on 1, 2 and 128 CPUs. bpf/charge.h and bpf/budget.h, compiled for the host.
+ */
+#include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
+#include "test.h"
+#include "bpf_host.h"
+#include "rules/limit.h"
+
+static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
+
+/* Locks are words of 32 bits, and are always free here. */
+#define __sync_val_compare_and_swap(word, old, next)                                               \
+	(sizeof(*(word)) == sizeof(uint64_t) ? word_swap((uint64_t *)(word), old, next)            \
+					     : (*(word) = (next), (uint64_t)(old)))
+#include "charge.h"
+#include "table_host.h"
+
+#define SETS	1024
+#define CPUS	128
+#define SECONDS 20
+
+static struct {
+	struct sl_policy policy;
+	struct sl_admission admission[CPUS];
+	struct sl_ledger budget;
+	struct sl_allowance allowance[CPUS];
+	struct sl_sketch newcomers[CPUS * HOST_SKETCH];
+	struct sl_bucket known; /* the established source's, on each CPU in turn */
+} world;
+
+static uint64_t random_state = RANDOM_BEGIN;
+
+static void *map_find(const void *map, const void *key)
+{
+	if (map == &admission)
+		return &world.admission[host_cpu];
+	if (map == &budgets)
+		return &world.budget;
+	if (map == &allowances)
+		return &world.allowance[host_cpu];
+	if (map == &newcomers)
+		return array_entry(world.newcomers, sizeof(*world.newcomers), CPUS * HOST_SKETCH,
+				   key);
+	return host_table_find(map, key);
+}
+
+static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
+{
+	uint64_t seen = *word;
+
+	if (seen == old)
+		*word = next;
+	return seen;
+}
+
+static void clock_set(uint64_t ticks)
+{
+	test_clock_ticks = 1000 * SL_TICKS_PER_SEC + ticks;
+	test_jiffies = test_clock_ticks / JIFFY;
+}
+
+static struct sl_limit limit_of(uint64_t rate, uint64_t burst, const struct machine *machine)
+{
+	struct limit limit = {
+		.spec = {.name = "all", .rate = rate, .burst = burst, .id = 7, .per = {32, 64}},
+		.match = {.fact = SL_FACT_ANY},
+	};
+
+	return limit_compile(&limit, SL_IPV4, machine);
+}
+
+/* What sends, a limit for each source of it, and a budget. Rates are in packets a second. */
+struct flood {
+	const char *name;
+	unsigned int run;     /* packets of a source in a row */
+	unsigned int sources; /* if they come again; 0: each is new */
+	unsigned int rate;    /* of all together */
+	uint64_t limit_rate, limit_burst;
+};
+
+static const uint64_t budget_rate = 100, budget_burst = 100;
+
+static void world_begin(const struct flood *flood, unsigned int cpus)
+{
+	const struct machine machine = {.cpus = cpus, .cpu_ids = cpus, .jiffy_ns = JIFFY_NS};
+	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+
+	memset(&world, 0, sizeof(world));
+	host_table_begin(SETS, &random_state);
+	host_table.gate.meeting.crowd = 1024;
+	host_table.gate.meeting.window_shift = 4;
+	host_table.gate.generation = 1;
+	clock_set(0);
+	host_cpu = 0;
+	world.policy.since = 1;
+	world.policy.limits[SL_IPV4] = 1;
+	world.policy.by_source[SL_IPV4] = 1;
+	*limit = limit_of(flood->limit_rate, flood->limit_burst, &machine);
+	limit->budgeted = true;
+	world.policy.newcomers = limit_of(budget_rate, budget_burst, &machine);
+	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+}
+
+static enum sl_reason packet_send(uint32_t source)
+{
+	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct packet packet = {
+		.packets = 1,
+		.bytes = 60,
+		.jiffy = test_jiffies,
+		.source.bits = SL_FAMILY_BITS + 32,
+	};
+
+	memcpy(packet.source.addr, &source, sizeof(source));
+	/* with a bucket, although a new source has none: it must not borrow a slice even then */
+	policy_charge(&packet, &world.policy, &world.known, &verdict);
+	if (packet.is_new & 1)
+		assert_true(world.known.slice[0].credit <= 0);
+	memset(world.known.slice, 0, sizeof(world.known.slice));
+	return verdict.reason;
+}
+
+/* What may pass of all sources that are not established since the clock began, in packets. */
+static uint64_t budget_allows(void)
+{
+	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
+
+	return budget_burst + ticks * budget_rate / SL_TICKS_PER_SEC;
+}
+
+/*
+ * Sends a flood over all CPUs. Returns how many packets pass of sources that are not established;
+ * at no time more than the budget allows. ret_established: how many pass of the others.
+ */
+static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
+{
+	const uint64_t count = (uint64_t)flood->rate * SECONDS;
+	uint64_t passed = 0, established = 0;
+	uint32_t number = 1, left = 0;
+
+	world_begin(flood, cpus);
+	for (uint64_t i = 0; i < count; i++) {
+		enum sl_reason reason;
+
+		clock_set(i * SL_TICKS_PER_SEC / flood->rate);
+		host_cpu = random_next(&random_state) % cpus;
+		if (flood->sources) {
+			number = 1 + i % flood->sources;
+		} else if (!left) {
+			number++;
+			left = flood->run;
+		}
+		left--;
+		reason = packet_send(number);
+		established += reason == SL_PASS_WITHIN;
+		passed += reason == SL_PASS_NEWCOMER;
+		if (passed > budget_allows())
+			fail_msg("%s on %u CPUs: %lu of %lu packets pass; the budget allows %lu",
+				 flood->name, cpus, passed, i, budget_allows());
+	}
+	*ret_established = established;
+	print_message("figure: %s, %u CPUs: of %lu packets %lu of new sources pass, the budget "
+		      "allows %lu; %lu of established ones\n",
+		      flood->name, cpus, count, passed, budget_allows(), established);
+	return passed;
+}
+
+static const unsigned int cpu_cases[] = {1, 2, CPUS};
+
+/* Whatever forged sources send, they pass no more than the budget, and most of it. */
+static void test_forged_sources_pass_what_the_budget_allows(void **state)
+{
+	static const struct flood cases[] = {
+		{"single packets, 500 a second", 1, .rate = 500, .limit_rate = 50,
+		 .limit_burst = 200},
+		{"single packets", 1, .rate = 20000, .limit_rate = 50, .limit_burst = 200},
+		{"runs of burst + 2", 202, .rate = 20000, .limit_rate = 50, .limit_burst = 200},
+		{"runs of 3", 3, .rate = 20000, .limit_rate = 50, .limit_burst = 200},
+		{"runs under a limit that refills slowly", 1002, .rate = 20000, .limit_rate = 1,
+		 .limit_burst = 1000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
+			uint64_t established;
+			uint64_t passed = flood_run(&cases[i], cpu_cases[cpus], &established);
+
+			assert_int_equal(established, 0);
+			assert_true(passed > budget_allows() * 9 / 10 - 20);
+		}
+}
+
+/*
+ * Sources that come again, slowly: no more than the budget pays for become established in a second.
+ * 20,000 sources of a packet every 2 seconds.
+ */
+static void test_the_budget_limits_how_many_sources_become_established(void **state)
+{
+	static const struct flood drips = {"drips", .sources = 20000, .rate = 10000,
+					   .limit_rate = 50, .limit_burst = 20};
+
+	(void)state;
+	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
+		uint64_t established, known = 0;
+
+		flood_run(&drips, cpu_cases[cpus], &established);
+		for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
+			known += host_table.line[i].limit &&
+				 host_table.line[i].made & LINE_ESTABLISHED;
+		print_message("figure: %lu sources are established\n", known);
+		assert_true(known > 0 && known <= budget_allows());
+	}
+}
+
+/* Each packet of a few sources passes, with a budget of twice what they need; so it stays. */
+static void test_honest_sources_keep_all_packets(void **state)
+{
+	static const struct flood honest = {"10 honest sources", .sources = 10, .rate = 50,
+					    .limit_rate = 50, .limit_burst = 50};
+
+	(void)state;
+	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
+		uint64_t established;
+		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
+
+		assert_int_equal(passed + established, honest.rate * SECONDS);
+		/* the budget paid for more than the first second */
+		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
+	}
+}
+
+/* An established source is not charged, in a flood that leaves the budget nothing, or after a rest. */
+static void test_an_established_source_is_never_charged(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
+	uint64_t refused = 0;
+
+	(void)state;
+	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
+		world_begin(&flood, cpu_cases[cpus]);
+		for (int second = 0; second < 4; second++) {
+			clock_set(second * SL_TICKS_PER_SEC);
+			assert_true(packet_send(1) < SL_FIRST_DROP);
+		}
+		for (int rest = 0; rest < 2; rest++) {
+			uint64_t begin = (5 + rest * 3600) * SL_TICKS_PER_SEC;
+
+			for (uint32_t i = 0; i < 20000; i++) {
+				clock_set(begin + i * SL_TICKS_PER_SEC / 10000);
+				host_cpu = i % cpu_cases[cpus];
+				refused += packet_send(1000 + i) == SL_DROP_OVER_BUDGET;
+				if (i % 200 == 199) /* at its rate */
+					assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+			}
+		}
+		assert_true(refused > 10000);
+	}
+}
+
+/* A source is established after the time in which its burst refills, and not by two packets. */
+static void test_a_source_is_established_after_its_burst_could_refill(void **state)
+{
+	static const struct {
+		uint64_t rate, burst;
+		double not_yet, then; /* seconds */
+	} cases[] = {
+		{1000, 10, 1.0, 2.2}, /* at least a second */
+		{50, 200, 4.0, 6.5},  /* 4 s */
+		{10, 500, 50, 52.5},  /* 50 s */
+		{1, 1000, 64, 66.6},  /* at most a minute */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (int at = 0; at < 16; at++) { /* a sixteenth of a unit of time */
+			struct flood flood = {"", .limit_rate = cases[i].rate,
+					      .limit_burst = cases[i].burst};
+			uint64_t begin = at * (1ULL << LINE_MOMENT_SHIFT) / 16;
+
+			world_begin(&flood, 2);
+			clock_set(begin);
+			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+			clock_set(begin + cases[i].not_yet * SL_TICKS_PER_SEC);
+			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+			clock_set(begin + cases[i].then * SL_TICKS_PER_SEC);
+			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		}
+}
+
+/* A packet that its own limit, or the budget, refuses is not charged to the other. */
+static void test_a_refused_packet_costs_nothing(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
+	struct sl_ledger before;
+
+	(void)state;
+	world_begin(&flood, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	before = world.budget;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+	assert_int_equal(world.budget.zero, before.zero);
+	for (unsigned int i = 3; i < budget_burst; i++)
+		assert_int_equal(packet_send(i), SL_PASS_NEWCOMER);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(packet_send(4), SL_DROP_OVER_BUDGET);
+	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+	world.allowance[0] = (struct sl_allowance){0};
+	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
+	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
+	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
+}
+
+/*
+ * In a flood of single packets a source that comes back finds the part of the budget that is kept
+ * for it.
+ */
+static void test_a_source_that_comes_back_goes_before_single_packets(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
+	unsigned int sent = 0, passed = 0;
+
+	(void)state;
+	world_begin(&flood, 1);
+	for (uint32_t i = 0; i < 100000; i++) {
+		clock_set(i * SL_TICKS_PER_SEC / 20000);
+		packet_send(1000 + i);
+		if (i < 20000 || i % 400) /* 50 a second */
+			continue;
+		sent++;
+		passed += packet_send(1) < SL_FIRST_DROP;
+	}
+	assert_int_equal(sent, 200);
+	print_message("figure: %u of %u\n", passed, sent);
+	assert_true(passed >= sent - 4);
+}
+
+/* A source that is established under one limit has no need of the budget under another. */
+static void test_a_source_is_established_by_one_of_its_limits(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
+	struct sl_limit *second = &world.policy.limit[SL_IPV4][1];
+
+	(void)state;
+	for (int by_source = 0; by_source < 2; by_source++) {
+		world_begin(&flood, 1);
+		world.policy.by_source[SL_IPV4] = by_source;
+		for (int at = 0; at < 4; at++) {
+			clock_set(at * SL_TICKS_PER_SEC);
+			packet_send(1);
+		}
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		*second = world.policy.limit[SL_IPV4][0];
+		second->id++;
+		second->slot = 1;
+		world.policy.limits[SL_IPV4] = 2;
+		assert_int_equal(packet_send(1), by_source ? SL_PASS_WITHIN : SL_PASS_NEWCOMER);
+		assert_int_equal(packet_send(2), SL_PASS_NEWCOMER);
+	}
+}
+
+/* A limit that only observes asks for no budget, and a state that starts empty refuses. */
+static void test_other_limits(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 5};
+	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+
+	(void)state;
+	world_begin(&flood, 1);
+	limit->observe = true;
+	limit->budgeted = false;
+	world.policy.by_source[SL_IPV4] = 0;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(packet_send(i % 7), SL_PASS_WITHIN);
+	world_begin(&flood, 1);
+	limit->start_empty = true;
+	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+	clock_set(SL_TICKS_PER_SEC);
+	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forged_sources_pass_what_the_budget_allows),
+		cmocka_unit_test(test_the_budget_limits_how_many_sources_become_established),
+		cmocka_unit_test(test_honest_sources_keep_all_packets),
+		cmocka_unit_test(test_an_established_source_is_never_charged),
+		cmocka_unit_test(test_a_source_is_established_after_its_burst_could_refill),
+		cmocka_unit_test(test_a_refused_packet_costs_nothing),
+		cmocka_unit_test(test_a_source_that_comes_back_goes_before_single_packets),
+		cmocka_unit_test(test_a_source_is_established_by_one_of_its_limits),
+		cmocka_unit_test(test_other_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
