@@ -16,3 +16,15 @@ int forge_ipv6(struct xdp_md *ctx)
 	lane.sent++;
 	return bpf_redirect(lane.ifindex, 0);
 }
+
+/* IPv4, with `run_length` frames of each source in a row. */
+__u32 run_length = 1;
+__u32 run_source;
+
+SEC("xdp")
+int forge_runs(struct xdp_md *ctx)
+{
+	if (!run_length || !(lane.sent % run_length))
+		run_source = vary_next4(&lane.vary);
+	return frame_send(ctx, run_source);
+}

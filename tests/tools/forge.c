@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can,
- * or at most PPS a second.
+ * or at most PPS a second; of IPv4, RUN frames of each source in a row.
  *
  * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a
  * real network, and ends after a minute at most. When it ends, it prints one line of JSON:
@@ -45,6 +45,7 @@ struct job {
 	unsigned int seconds;
 	unsigned int cpu;
 	unsigned int pps; /* 0: as fast as it can */
+	unsigned int run; /* 0: a random source for each frame */
 };
 
 static enum status number_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -65,7 +66,8 @@ static enum status job_parse(char **argv, struct job *job)
 	if (sources_parse(argv[3], &job->sources) ||
 	    number_parse(argv[4], SECONDS_MAX, &job->seconds) ||
 	    number_parse(argv[5], CPU_SETSIZE - 1, &job->cpu) ||
-	    (argv[6] && number_parse(argv[6], PPS_MAX, &job->pps)))
+	    (argv[6] && number_parse(argv[6], PPS_MAX, &job->pps)) ||
+	    (argv[6] && argv[7] && number_parse(argv[7], FRAMES_MAX, &job->run)))
 		return MISUSED;
 	job->device = argv[2];
 	return netns_enter(argv[1]);
@@ -128,7 +130,8 @@ static int job_turn(const struct job *job, const struct bpf_program *program, st
 
 static enum status job_run(const struct job *job, struct forge *forge)
 {
-	const struct bpf_program *program = prefix_is_ipv4(&job->sources.prefix)
+	const struct bpf_program *program = job->run ? forge->progs.forge_runs
+					    : prefix_is_ipv4(&job->sources.prefix)
 						    ? forge->progs.bench_generate
 						    : forge->progs.forge_ipv6;
 	struct lane_state *lane = &forge->bss->lane;
@@ -136,6 +139,7 @@ static enum status job_run(const struct job *job, struct forge *forge)
 	double begin;
 	int err;
 
+	forge->data->run_length = job->run;
 	frame_write(&frame, &job->sources, 1);
 	vary_write(&lane->vary, &job->sources, getpid());
 	lane->ifindex = if_nametoindex(job->device);
@@ -159,8 +163,8 @@ int main(int argc, char **argv)
 	enum status status;
 
 	streams_open();
-	if (argc != 6 && argc != 7)
-		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU [PPS]");
+	if (argc < 6 || argc > 8)
+		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU [PPS [RUN]]");
 	status = job_parse(argv, &job);
 	if (status)
 		return status;
