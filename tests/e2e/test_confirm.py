@@ -458,6 +458,29 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             session.sluice("set", "default", "rate", "1kpps")
 
 
+def bridge_of_port(lab):
+    lab.ip("link", "add", "br0", "type", "bridge")
+    lab.ip("link", "set", "in0", "master", "br0")
+    return "br0"
+
+
+@pytest.mark.parametrize("client,server,device", [
+    ("192.0.2.7", "203.0.113.1", bridge_of_port), ("192.0.2.7", "203.0.113.1", lambda lab: "lo"),
+    ("2001:db8::7", "2001:db8:1::1", bridge_of_port), ("::ffff:192.0.2.7", f"::ffff:{HERE4}", None)],
+    ids=["bridge", "lo", "bridge-ipv6", "mapped"])
+def test_a_session_that_comes_through_the_gate_is_found(session, monkeypatch, client, server, device):
+    if device:
+        session.ip("addr", "add", server, "dev", device(session))
+    monkeypatch.setenv("SSH_CONNECTION", f"{client} 50022 {server} 22")
+    session.refuses(["deny", client], client.removeprefix("::ffff:"), "'--confirm 60s'")
+
+
+def test_a_session_of_the_machine_with_itself_is_not_found(session, monkeypatch):
+    session.ip("addr", "add", "203.0.113.1", "dev", "lo")
+    monkeypatch.setenv("SSH_CONNECTION", "203.0.113.1 50022 203.0.113.1 22")
+    session.sluice("deny", "203.0.113.1")
+
+
 def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
     (tmp_path / "drop").write_text("192.0.2.7\n")
     for words in ["192.0.2.8"], ["2001:db8::/32"]:

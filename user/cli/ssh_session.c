@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "attach/attachment.h"
+#include "attach/stack.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/rules.h"
@@ -28,16 +30,21 @@ struct session {
 	unsigned int port;	     /* of the server */
 };
 
-/* The index of the device of this network namespace that has the address; 0: none. */
-static unsigned int device_of(const char *address)
+/* The device that has an address. */
+struct owner {
+	unsigned int ifindex; /* 0: no device of this network namespace has the address */
+	bool is_loopback;
+};
+
+static struct owner owner_of(const char *address)
 {
 	char host[NI_MAXHOST];
 	struct ifaddrs *all;
-	unsigned int ifindex = 0;
+	struct owner owner = {0};
 
 	if (getifaddrs(&all))
-		return 0;
-	for (const struct ifaddrs *a = all; a && !ifindex; a = a->ifa_next) {
+		return owner;
+	for (const struct ifaddrs *a = all; a && !owner.ifindex; a = a->ifa_next) {
 		int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
 		socklen_t length = family == AF_INET ? sizeof(struct sockaddr_in)
 						     : sizeof(struct sockaddr_in6);
@@ -46,38 +53,58 @@ static unsigned int device_of(const char *address)
 		    !getnameinfo(a->ifa_addr, length, host, sizeof(host), NULL, 0,
 				 NI_NUMERICHOST) &&
 		    !strcmp(host, address))
-			ifindex = if_nametoindex(a->ifa_name);
+			owner = (struct owner){if_nametoindex(a->ifa_name),
+					       a->ifa_flags & IFF_LOOPBACK};
 	}
 	freeifaddrs(all);
-	return ifindex;
+	return owner;
 }
 
-static bool filters(const struct gate *gate, unsigned int ifindex)
+/*
+ * Whether the gate filters packets to an address of the device: it filters the device or one below
+ * it, such as the port of a bridge. Packets to an address of lo can come through any device.
+ */
+static bool filters(const struct gate *gate, const struct owner *owner)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
+	struct stack stack;
+	bool found = false;
 
-	if (!ifindex || attachments_read(gate, all, &count))
+	if (!owner->ifindex || attachments_read(gate, all, &count) || stack_read(&stack))
 		return false;
-	for (unsigned int i = 0; i < count; i++)
-		if (all[i].ifindex == ifindex && all[i].netns == netns_current() &&
-		    all[i].program_id && all[i].hook != HOOK_EGRESS)
-			return true;
-	return false;
+	for (unsigned int i = 0; i < count && !found; i++)
+		found = all[i].netns == netns_current() && all[i].program_id &&
+			all[i].hook != HOOK_EGRESS &&
+			(owner->is_loopback || all[i].ifindex == owner->ifindex ||
+			 stack_is_above(&stack, owner->ifindex, all[i].ifindex));
+	stack_free(&stack);
+	return found;
+}
+
+/* The address without the prefix by which some servers map IPv4 addresses to IPv6. */
+static const char *unmapped(const char *address)
+{
+	static const char mapped[] = "::ffff:";
+	bool is_mapped = !strncasecmp(address, mapped, strlen(mapped)) && strchr(address, '.');
+
+	return is_mapped ? address + strlen(mapped) : address;
 }
 
 /* False: there is no session, or its packets do not come through the gate as far as is known. */
 static bool session_find(const struct gate *gate, struct session *ret)
 {
 	const char *connection = getenv("SSH_CONNECTION");
-	char server[INET6_ADDRSTRLEN];
+	char client[INET6_ADDRSTRLEN], server[INET6_ADDRSTRLEN];
+	struct owner owner;
 
 	if (!connection ||
-	    sscanf(connection, "%45s %*u %45s %u", ret->text, server, &ret->port) != 3 ||
-	    strchr(ret->text, '%') || !filters(gate, device_of(server)) ||
-	    address_parse(ret->text, &ret->source))
+	    sscanf(connection, "%45s %*u %45s %u", client, server, &ret->port) != 3 ||
+	    strchr(client, '%') || address_parse(client, &ret->source))
 		return false;
-	return true;
+	snprintf(ret->text, sizeof(ret->text), "%s", unmapped(client));
+	owner = owner_of(unmapped(server));
+	return !owner_of(ret->text).ifindex && filters(gate, &owner);
 }
 
 enum status ssh_check_denies(const struct gate *gate, const struct ruleset *denies,
