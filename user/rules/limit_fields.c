@@ -393,7 +393,17 @@ static enum status bursts_parse(const char *text, struct limit *limit)
 	return status;
 }
 
-/* Parses "1000 per 1min" or "10MB per 1h". */
+/* Parses the time of a window: "1min", or "minute" for one minute. */
+static enum status span_parse(const char *text, uint64_t *ret_ns)
+{
+	bool is_unit = !isdigit((unsigned char)*text) && unit_is_known(text);
+	char one[SPEC_TEXT + 1];
+
+	snprintf(one, sizeof(one), "%s%s", is_unit ? "1" : "", text);
+	return time_parse("window", one, ret_ns);
+}
+
+/* Parses "1000 per 1min", "1000 per minute" or "10MB per 1h". */
 static enum status window_parse(const char *text, struct sl_limit_spec *spec)
 {
 	char copy[SPEC_TEXT], *words[3];
@@ -404,7 +414,7 @@ static enum status window_parse(const char *text, struct sl_limit_spec *spec)
 		return misuse("window '%s': write 1000 per 1min, or 10MB per 1h", text);
 	status = amount_parse("window", words[0], &amount, &spec->rate_unit);
 	if (!status)
-		status = time_parse("window", words[2], &ns);
+		status = span_parse(words[2], &ns);
 	if (status)
 		return status;
 	if (amount > WINDOW_MOST_MAX)

@@ -37,6 +37,7 @@ static void test_windows_compile_to_these_numbers(void **state)
 		bool by_bytes, by_jiffy;
 	} cases[] = {
 		{"window 1000 per 1min", 1000, 60 * SEC, 5, 12, 0, false, true},
+		{"window 1000 per minute", 1000, 60 * SEC, 5, 12, 0, false, true},
 		{"window 4095 per 1s", 4095, SEC, 5, 12, 0, false, true},
 		{"window 4096 per 1s", 4096, SEC, 5, 12, 1, false, true},
 		{"window 1000000 per 1s", 1000000, SEC, 5, 12, 8, false, true},
