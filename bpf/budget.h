@@ -59,7 +59,7 @@ BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 
 /*
  * Charges a packet of a source that is not established to the budget that policy number `own` has
- * or inherits. Without a budget the packet passes. waits: its key gets no state by this packet.
+ * or inherits. waits: its key gets no state by this packet.
  */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, __u32 waits)
@@ -70,8 +70,6 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, 
 	enum credit_answer answer;
 	__u64 cost;
 
-	if (!budget->burst)
-		return SL_PASS_NEWCOMER;
 	allowance = bpf_map_lookup_elem(&allowances, &number);
 	if (!allowance)
 		return SL_DROP_OVER_BUDGET;

@@ -136,7 +136,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	key = packet_key(packet, limit);
 	digest = ledger_digest(hash_secret, &key);
-	line = newcomers_crowd(packet) ? NULL : line_first(&gate->meeting, digest);
+	line = newcomers_crowd(packet, limit) ? NULL : line_first(&gate->meeting, digest);
 	if (line) {
 		line_fetch(gate, line);
 		packet_now(packet);
@@ -312,14 +312,14 @@ static __always_inline bool newcomer_pays(const struct packet *packet,
 }
 
 /*
- * Charges a packet of a new source to the budget. If it passes, the source gets its states. Returns
- * the limits that the packet is charged to.
+ * Charges a packet of a new source to the budget, if its policy has one. If the packet passes, the
+ * source gets its states. Returns the limits that the packet is charged to.
  */
 static __always_inline __u32 newcomer_charge(struct packet *packet, const struct sl_policy *policy,
 					     struct sl_bucket *bucket, struct verdict *verdict,
 					     __u32 charged)
 {
-	bool pays = newcomer_pays(packet, policy, charged);
+	bool pays = policy->newcomers.burst && newcomer_pays(packet, policy, charged);
 
 	if (pays) {
 		enum sl_reason reason = budget_charge(packet, policy, SL_POLICY(verdict->record),
@@ -334,8 +334,7 @@ static __always_inline __u32 newcomer_charge(struct packet *packet, const struct
 	}
 	if (charged & CHARGES_ENTERS)
 		charged = newcomer_enter(packet, policy, bucket, verdict, charged);
-	if (verdict->reason < SL_FIRST_DROP &&
-	    (charged & CHARGES_NEWCOMER || (pays && policy->newcomers.burst)))
+	if ((pays || charged & CHARGES_NEWCOMER) && verdict->reason < SL_FIRST_DROP)
 		verdict->reason = SL_PASS_NEWCOMER;
 	return charged;
 }

@@ -38,12 +38,13 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of new keys at the time of a packet. */
-static __always_inline bool newcomers_crowd(const struct packet *packet)
+/* Returns whether this CPU sees a flood of new keys under limits such as this. */
+static __always_inline bool newcomers_crowd(const struct packet *packet,
+					    const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
 
-	return here && pace_is_flooded(here, packet->jiffy);
+	return here && pace_is_crowded(here, limit->budgeted, packet->jiffy);
 }
 
 /* Begins an interval on this CPU, and counts the new keys of the last interval. */
@@ -54,7 +55,6 @@ BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
 	if (!here)
 		return 0;
 	pace_met(here);
-	here->unbudgeted = 0;
 	here->window = window;
 	pace_turn(here, second);
 	return 0;
@@ -78,8 +78,7 @@ static __always_inline void newcomer_meet(struct packet *packet, struct sl_admis
 	if (packet->met)
 		return;
 	packet->met = true;
-	here->met++;
-	if (!budgeted && ++here->unbudgeted > meeting->crowd)
+	if (++here->met[budgeted] > meeting->crowd && !budgeted)
 		crowd_begin(here, false, meeting, packet->jiffy);
 }
 
@@ -123,7 +122,7 @@ static __always_inline bool newcomer_enters(struct packet *packet, bool budgeted
 	if (!here || !sketch)
 		return false;
 	newcomer_meet(packet, here, budgeted, meeting);
-	seen = sketch_see(&sketch->slot[sketch_slot(digest)], digest, here->met);
+	seen = sketch_see(&sketch->slot[sketch_slot(digest)], digest, here->met[budgeted]);
 	return !pace_is_crowded(here, budgeted, packet->jiffy) || seen > CROWD_BAR;
 }
 

@@ -32,9 +32,11 @@ static inline bool pace_is_flooded(const struct sl_admission *here, __u64 jiffy)
 /* Counts the new keys of an interval, at its end. */
 static inline void pace_met(struct sl_admission *here)
 {
-	here->event[SL_EVENT_MET].total += here->met;
-	here->event[SL_EVENT_MET].now += here->met;
-	here->met = 0;
+	for (int budgeted = 0; budgeted < 2; budgeted++) {
+		here->event[SL_EVENT_MET].total += here->met[budgeted];
+		here->event[SL_EVENT_MET].now += here->met[budgeted];
+		here->met[budgeted] = 0;
+	}
 }
 
 /* Moves the rates on to a second: many may have passed since this CPU last saw a new key. */

@@ -255,21 +255,20 @@ struct sl_limit {
 	__u8 start_share : 1; /* SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	   /* addresses of one bucket may have separate states */
-	__u8 owes : 1;	   /* a new key's earlier packets are charged */
-	__u8 shared : 1;   /* its entries count what was taken and refused */
-	__u8 budgeted : 1; /* its policy has a newcomers' budget */
-	__u8 slot;	   /* index of its match, slice and counters */
-	__u8 mark;	   /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 groups;	   /* window: sub-windows of T */
-	__u8 bits;	   /* window: bits of one count in `past` */
-	__u8 shift;	   /* window: unit of that count: 2^shift */
-	__u8 coarse;	   /* window: unit of time: 2^coarse ticks */
-	__u8 escalate;	   /* factor of each following block; 0: none */
-	__u8 steps_max;	   /* steps until a block is as long as block_max */
-	__u16 span;	   /* of its entries: struct sl_line */
-	__u8 unit_shift;   /* shared limit: unit of its counts: 2^unit_shift ticks */
-	__u8 pad;
+	__u8 apart : 1;	 /* addresses of one bucket may have separate states */
+	__u8 owes : 1;	 /* a new key's earlier packets are charged */
+	__u8 shared : 1; /* its entries count what was taken and refused */
+	__u8 slot;	 /* index of its match, slice and counters */
+	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 groups;	 /* window: sub-windows of T */
+	__u8 bits;	 /* window: bits of one count in `past` */
+	__u8 shift;	 /* window: unit of that count: 2^shift */
+	__u8 coarse;	 /* window: unit of time: 2^coarse ticks */
+	__u8 escalate;	 /* factor of each following block; 0: none */
+	__u8 steps_max;	 /* steps until a block is as long as block_max */
+	__u16 span;	 /* of its entries: struct sl_line */
+	__u8 unit_shift; /* shared limit: unit of its counts: 2^unit_shift ticks */
+	__u8 budgeted;	 /* 1: its policy has a newcomers' budget */
 };
 
 /*

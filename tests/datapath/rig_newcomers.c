@@ -34,7 +34,7 @@ void rig_crowd(struct rig *rig, bool crowd)
 	admissions_read(rig, cpus);
 	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
 		if (cpus[i].window != window)
-			cpus[i].met = 0;
+			memset(cpus[i].met, 0, sizeof(cpus[i].met));
 		cpus[i].window = window;
 		for (int budgeted = 0; budgeted < 2; budgeted++)
 			cpus[i].crowd_until[budgeted] =

@@ -241,7 +241,7 @@ static void test_a_packet_is_met_once(void **state)
 			policy->limit[family][1].slot = 1;
 			for (uint32_t source = 1; source <= 5; source++)
 				assert_int_equal(packet_send(source), SL_PASS_WITHIN);
-			assert_int_equal(world.admission.met, 5);
+			assert_int_equal(world.admission.met[0], 5);
 			assert_int_equal(event[SL_EVENT_MET].total, 0);
 			assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
 			/* counted when the window has ended */
@@ -250,7 +250,7 @@ static void test_a_packet_is_met_once(void **state)
 			assert_int_equal(event[SL_EVENT_MET].total, 0);
 			assert_int_equal(packet_send(6), SL_PASS_WITHIN);
 			assert_int_equal(event[SL_EVENT_MET].total, 5);
-			assert_int_equal(world.admission.met, 1);
+			assert_int_equal(world.admission.met[0], 1);
 			host_table_check();
 		}
 }
