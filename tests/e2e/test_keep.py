@@ -326,7 +326,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     lab.sluice("detach", "all")  # as a boot does
     drop.write_text("<html>\n")
     keep.start()
-    assert f"list {drop} stays as its file was at 2023-11-14T22:13:20Z" in keep.said()
+    assert f"list {drop} keeps the entries that its file had at 2023-11-14T22:13:20Z" in keep.said()
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert [finding["object"] for finding in lists_unread(lab)] == [str(drop)]
     shown, = lab.json("lists")["lists"]

@@ -51,7 +51,7 @@ static enum status xdp_relative_refuse(const struct gate *gate, const struct dev
 		bool is_ours = !strcmp(owner.gate, gate->name);
 
 		status = failure(
-			"%s has no room for an XDP program beside the one on %s, %s it: "
+			"%s: the kernel allows no XDP program here because %s, %s it, has one: "
 			"%s; detach that first%s%s%s",
 			device->name, link->name, above ? "above" : "below",
 			xdp_owner_format(&owner, holder), is_ours ? "" : ", or filter beside it: '",
@@ -100,13 +100,12 @@ enum status attach_choose_hook(const struct stack *stack, const struct device *d
 	if (*hook == HOOK_EGRESS || !link || !link->is_ifb)
 		return OK;
 	if (*hook != HOOK_XDP || mode != MODE_AUTO)
-		return failure("%s: packets that are redirected to an ifb pass its hook egress "
-			       "only; use 'hook egress'",
+		return failure("%s: an ifb sees redirected packets only on hook egress; use 'hook "
+			       "egress'",
 			       device->name);
 	*hook = HOOK_EGRESS;
 	if (reports)
-		note("%s: packets that are redirected to an ifb pass its hook egress only, so this "
-		     "hook is used",
+		note("%s: an ifb sees redirected packets only on hook egress, so this hook is used",
 		     device->name);
 	return OK;
 }
@@ -393,7 +392,7 @@ enum filter_pin {
 /* The argument of the calls that remove a filter and put it back. */
 struct filter_call {
 	const struct attachment *attachment;
-	int program_fd[FILTER_PINS]; /* -ENOENT: there is no such pin */
+	int program_fd[FILTER_PINS]; /* -ENOENT: no such pin */
 	bool qdisc_is_ours;	     /* it is removed with its last filter */
 	bool qdisc_is_gone;
 	bool qdisc_is_new; /* it was made again */
@@ -443,7 +442,7 @@ static void call_filter_remove(void *data)
 		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_is_gone);
 }
 
-/* Adds the filter again unless it is still there: the reply to its removal may have been lost. */
+/* Adds the filter again unless it still exists: the reply to its removal may have been lost. */
 static void call_filter_restore(void *data)
 {
 	struct filter_call *call = data;
@@ -538,9 +537,9 @@ static enum status detach_clsact(const struct gate *gate, const struct attachmen
 }
 
 /*
- * Whatever step fails, the device filters as before. So what may not be changed is found first, and
- * the pins of programs go last: attachments_settle() removes one that is left. A symbolic link is
- * no attachment, and is removed like a pin whose device is gone.
+ * If a step fails, the device filters as before. So permissions are checked first, and the pins of
+ * programs are removed last: attachments_settle() removes a pin that is left over. A symbolic link
+ * is removed like a pin whose device is gone.
  */
 enum status detach(const struct gate *gate, const struct attachment *a)
 {

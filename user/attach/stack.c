@@ -245,8 +245,8 @@ const char *stacked_format(const struct stacked *stacked, const char *gate, char
 	bool sends = stacked->upper->hook == HOOK_EGRESS;
 
 	snprintf(text, STACKED_TEXT,
-		 "it %s packets %s %s, and gate '%s' filters both: each of them is charged, and "
-		 "counted, twice",
+		 "it %s packets %s %s, and gate '%s' filters both, so each of these packets is "
+		 "charged and counted twice",
 		 sends ? "sends" : "gets", sends ? "by" : "of", stacked->lower->device, gate);
 	return text;
 }
@@ -301,8 +301,8 @@ enum status stacked_note(const struct gate *gate, const struct attachment *made,
 		return status;
 	status = stacked_find(all, there, note_take, &noting);
 	if (noting.found > 1)
-		snprintf(more, sizeof(more), "; so are %u more: see 'sluice doctor'",
-			 noting.found - 1);
+		snprintf(more, sizeof(more), "; %u more %s: see 'sluice doctor'", noting.found - 1,
+			 plural(noting.found - 1, "pair", "pairs"));
 	if (noting.found)
 		note("%s: %s; to charge them once: '%s'%s", noting.first.upper->device,
 		     stacked_format(&noting.first, gate->name, text),

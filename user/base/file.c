@@ -44,8 +44,8 @@ static const char *pipe_hint(mode_t mode)
 {
 	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
 		return "";
-	return ": to read the output of a command, write '-' for the file, as in '-f -', and pipe "
-	       "it in";
+	return ": to read the output of a command, pipe it in and write '-' for the file, as in "
+	       "'-f -'";
 }
 
 static enum status refuse_size(const char *name)

@@ -249,8 +249,8 @@ static const struct word attach_words[] = {
 	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
 	{"mode", VALUE, "auto|native|generic|tcx|clsact", offsetof(struct attach_args, mode),
-	 "of xdp: auto (default) takes native; where the driver has none, and on a tap,\n"
-	 "hook ingress, and on an ifb hook egress, saying so. native; generic: a packet\n"
+	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses\n"
+	 "hook ingress, and on an ifb hook egress, and reports that. native; generic: a packet\n"
 	 "that the kernel, or its sender, has merged of many counts as one there, as it\n"
 	 "does on a tap.\n"
 	 "Of ingress and egress: auto (default), tcx, clsact"},

@@ -291,18 +291,18 @@ static void budget_print(const struct gate *gate, const struct verdict *verdict)
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
 		if (verdict->passes_by)
-			printf("  flood   passes, as new sources share no limit; set one: 'sluice "
+			printf("  flood   passes, because new sources share no limit; set one: "
+			       "'sluice "
 			       "%snewcomers %s rate RATE'\n",
 			       gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
 	for (unsigned int i = 0; i < verdict->count; i++)
 		all_observe &= verdict->limits[i].observe;
-	printf("  budget  newcomers together: rate %s burst %s, %s\n",
+	printf("  budget  of all new sources together: rate %s burst %s%s\n",
 	       rate_format(&policy->newcomers_spec, rate),
 	       burst_format(&policy->newcomers_spec, burst),
-	       all_observe ? "which drops no packet: all limits only observe"
-			   : "until they are established");
+	       all_observe ? "; drops nothing, because all limits only observe" : "");
 	if (policy->newcomers_home)
 		printf("  from    %s: inherited\n",
 		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
@@ -322,13 +322,14 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 	else if (verdict->waits)
 		printf("there is a flood of new sources, on %u of the CPUs\n", verdict->flooded);
 	else if (verdict->lacks_room)
-		printf("  new     it has no bucket yet, and would begin with an empty one: all "
-		       "buckets in its place are empty: see 'sluice %sstatus'\n",
+		printf("  new     no bucket yet; its bucket would begin empty, like the bucket "
+		       "that "
+		       "it evicts: see 'sluice %sstatus'\n",
 		       gate_option(gate->name));
 	else if (verdict->pays)
-		puts("  new     not established: its packets are charged to the budget as well");
+		puts("  new     not established yet: its packets are also charged to the budget");
 	else
-		puts("  new     no level yet: its first packet makes one; in a flood of new "
+		puts("  new     no level yet: its first packet makes one, but in a flood of new "
 		     "sources it waits");
 	budget_print(gate, verdict);
 }

@@ -29,8 +29,8 @@ static enum status confirm_run(const struct context *context, const void *args)
 }
 
 static const char confirm_details[] =
-	"Ends the trial that a command with --confirm began. Without it the rules, sizes and\n"
-	"devices of before come back when the time is over.";
+	"Keeps the change that a command made with --confirm. Otherwise the previous rules,\n"
+	"sizes and devices are restored when the time is over.";
 
 const struct command command_confirm = {
 	.name = "confirm",

@@ -226,7 +226,7 @@ static void others_note(const char *gate)
 	char first[GATE_NAME + 1], others[GATES_TEXT];
 
 	if (!gates_beside(gate, first, others) && *others)
-		note("detached the devices of gate '%s' alone; there is also %s: 'sluice -g %s "
+		note("detached only the devices of gate '%s'; other gates are %s: 'sluice -g %s "
 		     "detach all'",
 		     gate, others, first);
 }

@@ -109,7 +109,7 @@ static enum status attachments_print(const struct gate *gate, bool *ret_lacks_fq
 		if (attachment_print(&seen.all[i], &sizes, gate->name, ""))
 			sizes = (struct gate_sizes){0};
 		else
-			note("%s: -n cannot name its network namespace: it is left out",
+			note("%s: left out, because -n cannot name its network namespace",
 			     seen.all[i].device);
 	}
 	return status;

@@ -27,7 +27,7 @@ struct tally {
 	unsigned int fresh;
 	unsigned int same;
 	unsigned int other; /* had the other access */
-	unsigned int cut;   /* would have ended later, or never */
+	unsigned int cut;   /* would have ended later, or not at all */
 	struct was {
 		enum sl_list access;
 		uint32_t until;
@@ -423,9 +423,9 @@ static enum status list_run(const struct context *context, const void *args)
 
 static const struct word list_arguments[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
-	 "one or more, also ranges A-B, or else -f FILE"},
+	 "one or more, also ranges A-B; or -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
-	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
+	 "puts the file's entries on its list. A line is an address, a prefix or a\n"
 	 "range A-B, and may end with for TIME, which begins when the file is written, or\n"
 	 "until MOMENT; #, ; and // begin comments; also what ipset save and list print\n"
 	 "of one set, and lines of JSON with a cidr, prefix, ip or ip_prefix. - is\n"
@@ -434,17 +434,17 @@ static const struct word list_arguments[] = {
 	{"as", VALUE, "LIST", offsetof(struct list_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
 	{"for", NUMBERS, "TIME", offsetof(struct list_args, time),
-	 "30s, 10min, 1h30m, 2 days: then the entry ends by itself, also on a list; with\n"
-	 "-f or replace all the list. Default: never. An entry ends with its list at the\n"
-	 "latest. A prefix has a time of its own on one list only"},
+	 "30s, 10min, 1h30m, 2 days: the entry then ends. Default: never. With -f or replace\n"
+	 "the list ends then, and an entry ends with its list at the latest. A prefix can\n"
+	 "have a time of its own on one list only"},
 	{"until", VALUE, "MOMENT", offsetof(struct list_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", FLAG, NULL, offsetof(struct list_args, replace),
-	 "with -f or as: what is not named now goes from the list, in the same step. A\n"
-	 "file without entries is refused"},
+	 "with -f or as: entries that are not named are removed from the list, in the same\n"
+	 "step. A file without entries is refused"},
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
-	 "accept prefixes shorter than /8 (IPv6: /16), those of the own ssh session, and\n"
-	 "with replace an empty file. By hand allow needs no force"},
+	 "accept prefixes shorter than /8 (IPv6: /16), a deny of this ssh session and, with\n"
+	 "replace, an empty file. An allow by hand needs no force"},
 	{"skip", FLAG, NULL, offsetof(struct list_args, skip),
 	 "with -f: leave out lines that are not understood, and print their number"},
 	WORD_CONFIRM,

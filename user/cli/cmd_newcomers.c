@@ -177,9 +177,9 @@ static const char newcomers_details[] =
 	"New sources pass together at most burst + rate x t, whatever they send. A source is new\n"
 	"until its level has existed for the time in which its burst refills, at least a second\n"
 	"and at most a minute. Until then its packets are charged to its limits and to this\n"
-	"budget, and dropped as over-budget if the budget has no credit. Choose twice what new\n"
-	"sources send in a calm network; 'sluice status' shows how much is used.\n"
-	"The prefix must have limits; with the last of them the budget goes.\n"
+	"budget, and dropped as over-budget if the budget has no credit. Set it to twice what new\n"
+	"sources send without a flood; 'sluice status' shows how much is used.\n"
+	"The prefix must have limits; the budget is removed with the last limit.\n"
 	"The command that restores the old budget is printed.";
 
 const struct command command_newcomers = {

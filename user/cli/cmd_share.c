@@ -196,7 +196,8 @@ static const struct word share_words[] = {
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),
 	 "its first line is the password; mode 0600, or 0640 if it is root's"},
 	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
-	 "by TLS, to a store with a certificate of its host by this authority; needs hiredis_ssl"},
+	 "use TLS; the store needs a certificate for its host from this authority. Needs "
+	 "hiredis_ssl"},
 };
 
 /*

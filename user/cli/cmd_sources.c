@@ -500,12 +500,12 @@ static const struct word sources_words[] = {
 
 static const char sources_details[] =
 	"Of one address or prefix, or of all: those that have a bucket, and those of which a\n"
-	"level is not full. PASS, DROP: packets since a CPU uses its bucket; -: none does.\n"
-	"WOULD: packets that passed, and that a limit with action observe would drop. BYTES: all\n"
-	"bytes sent. LIMIT: the limit that refuses now, or else has the least left. LEVEL: the "
-	"part\n"
-	"of its burst that is left, or, if it refuses, the time until it lets a packet pass, in\n"
-	"parentheses if it only observes; of policies allow and deny the time left.";
+	"level is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: no\n"
+	"CPU uses one. WOULD: packets that passed, but exceeded a limit with action observe.\n"
+	"BYTES: all bytes sent. LIMIT: the limit that refuses now, otherwise the limit with the\n"
+	"least left. LEVEL: the part of its burst that is left or, if it refuses, the time until\n"
+	"it lets a packet pass, in parentheses if it only observes. For allowed and denied\n"
+	"sources LEVEL is the time left.";
 
 const struct command command_sources = {
 	.name = "sources",

@@ -150,7 +150,8 @@ static enum status stats_run(const struct context *context, const void *args)
 }
 
 static const struct word stats_words[] = {
-	{"all", FLAG, NULL, offsetof(struct stats_args, all), "lines whose counts are 0, too"},
+	{"all", FLAG, NULL, offsetof(struct stats_args, all),
+	 "also print lines whose counts are 0"},
 };
 
 const struct command command_stats = {

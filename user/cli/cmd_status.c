@@ -482,10 +482,10 @@ static enum status status_run(const struct context *context, const void *args)
 
 static const char status_details[] =
 	"pressure: how new sources are handled, those that have no level under a limit yet.\n"
-	"quiet: each gets a level with its first packet. flood: a budget refuses packets, or\n"
-	"without a budget so many come, that a source has to send more than two packets through\n"
-	"one CPU first, so that forged ones take no memory. budget: what new sources may send\n"
-	"together, and what is left of it; see 'sluice help newcomers'.\n"
+	"quiet: each gets a level with its first packet. flood: a budget refuses packets or,\n"
+	"without a budget, many new sources appear. A source then gets a level only after more\n"
+	"than two packets through one CPU, so that forged sources take no memory. budget: what\n"
+	"new sources may send together, and what is left of it; see 'sluice help newcomers'.\n"
 	"newcomers met: a packet counts once if a limit has no level for it. insertions: levels\n"
 	"added, one for each limit and key. forgotten: levels that were evicted although they\n"
 	"were not full. refused: new sources that got no level: busy: another CPU held the\n"

@@ -24,7 +24,8 @@ const struct option_words option_table[OPTIONS] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "the version of this command"},
 	[OPTION_FILE] = {'f', "file", "FILE", "a file of prefixes"},
 	[OPTION_RESIZE] = {0, "resize", NULL, "make maps of the sizes that the file says"},
-	[OPTION_CONFIRM] = {0, "confirm", "TIME", "undo the change unless 'sluice confirm' comes"},
+	[OPTION_CONFIRM] = {0, "confirm", "TIME",
+			    "undo the change unless 'sluice confirm' follows"},
 	[OPTION_STATE] = {0, "state", "FILE", "what commands allow and deny survives here"},
 	[OPTION_INTERVAL] = {0, "interval", "TIME", "how often files are looked at"},
 	[OPTION_WATCH] = {0, "watch", "TIME", "how long to watch what arrives"},
@@ -134,7 +135,7 @@ static enum status option_take(int option, const char *value, struct command_lin
 	return OK;
 }
 
-/* Joins the unit behind a time that has none: --confirm 5 minutes. False: the word is no unit. */
+/* Joins a time without a unit and the unit after it: --confirm 5 minutes. False: no unit follows. */
 static bool unit_take(int option, const char *word, struct command_line *line)
 {
 	static char joined[OPTIONS][WORD_TEXT];

@@ -48,7 +48,7 @@ struct word {
 #define WORD_CONFIRM                                                                               \
 	{                                                                                          \
 		"--confirm", OPTION, "TIME", FIELD_CONTEXT,                                        \
-			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' comes"      \
+			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' follows"    \
 	}
 
 /* Keywords of which those of one side exclude those of the other: "|rate|burst|", "|window|". */

@@ -240,7 +240,7 @@ static const struct time_range confirm_range = {
 	.words = "5s to 1h",
 };
 
-/* Runs a command; with --confirm undoes a change that failed halfway, or prints its end. */
+/* Runs a command. With --confirm undoes a change that failed halfway, or prints when it ends. */
 static enum status command_run(struct context *context, const void *args, const char *confirm)
 {
 	enum status status = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
@@ -252,8 +252,7 @@ static enum status command_run(struct context *context, const void *args, const 
 	if (status)
 		trial_abort();
 	else if (context->trial_ns && !context->json)
-		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
-		       "comes\n",
+		printf("gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
 		       context->gate, confirm, gate_option(context->gate));
 	return status;
 }
@@ -315,8 +314,8 @@ static enum status run_line(const struct command_line *line)
 }
 
 /*
- * Output that did not reach its reader is a failure, whatever the command found. The errno of an
- * earlier write is lost: another one fails in the same way.
+ * Fails if output could not be written. The errno of an earlier write is lost, so another write is
+ * made, which fails in the same way.
  */
 static enum status output_end(const struct command_line *line, enum status status)
 {

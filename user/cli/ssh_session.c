@@ -157,8 +157,8 @@ void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
 		    !match_packet(&limit->match, &packet) ||
 		    rate_per_second(spec) >= (by_bytes ? RATE_LEAST_BITS : RATE_LEAST_PPS))
 			continue;
-		note("%s: limit '%s' is lower than an ssh session needs, such as this one from %s; "
-		     "'--confirm 60s' undoes such a change unless it is confirmed",
+		note("%s: limit '%s' is lower than an ssh session needs, such as this session from "
+		     "%s; try such a change with '--confirm 60s'",
 		     prefix_format(&rule->prefix, prefix), spec->name, session.text);
 		return;
 	}

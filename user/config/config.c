@@ -105,8 +105,8 @@ static void list_merge(struct reader *reader, const struct claim *claim, struct 
 	if (rule_add_list(rule, place, rule_list_end(&claim->rule, place)))
 		return;
 	document_place(&reader->document, claim->at);
-	reader_failed(reader, misuse("%s: it has a time on list '%s', and a prefix can have a "
-				     "time on one list",
+	reader_failed(reader, misuse("%s: has a time on list '%s' already; a prefix can have a "
+				     "time on one list only",
 				     prefix_format(&rule->prefix, text),
 				     reader->rules.lists[rule->timed].name));
 }
@@ -224,7 +224,7 @@ static bool longest_leave_out(struct reader *reader, enum size size)
 		return false;
 	longest->is_left_out = true;
 	list_remove(&reader->rules, lists_find(reader->rules.lists, longest->list.name));
-	note("%s takes most of them, %u: it is left out", longest->path, most);
+	note("%s takes most of them, %u, and is left out", longest->path, most);
 	return true;
 }
 

@@ -162,8 +162,8 @@ bool denied_all_check(const struct ruleset *set, const char *gate, struct findin
 	if (denied != COVER_ALL)
 		return false;
 	finding_add(findings, FIND_DENIED_ALL, prefix_format(&first->prefix, text),
-		    "all %ssources are denied, and no longer prefix is allowed or limited: every "
-		    "packet of them is dropped",
+		    "all %ssources are denied and no longer prefix is allowed or limited, so all "
+		    "their packets are dropped",
 		    first->prefix.bits ? "IPv4 " : "");
 	advise_taking_back(first, SL_LIST_DENY, set, gate, findings);
 	return true;

@@ -398,10 +398,10 @@ void lists_check(const char *gate, const struct holder *keeper, struct findings 
 			return;
 		finding_add(findings, FIND_LIST_UNREAD, name,
 			    strcmp(word, KEEP_LIST_OLD)
-				    ? "its file is bad, and no earlier one is known: none of its "
-				      "entries is in force"
-				    : "its file is bad, and its entries are those of the last "
-				      "good one");
+				    ? "its file is bad and there is no earlier copy: the list has "
+				      "no entries"
+				    : "its file is bad: the entries of its last good version "
+				      "stay in force");
 		if (*keeper->path)
 			finding_advise(findings, "sluice %sdiff %s", gate_option(gate),
 				       word_typed(keeper->path));

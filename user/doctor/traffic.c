@@ -128,9 +128,10 @@ static bool gate_receives(const struct gate_traffic *gate)
 }
 
 /*
- * A gate that judges fewer than 1 in 100 of the packets of a device without a gate is taken for one
- * that misses them. More than that may be a quiet network beside a busy one that is not meant. The
- * packets of a port are meant if its bridge has the gate: there more than half have to be judged.
+ * If a gate judges fewer packets than 1 in 100 of what a device without a gate receives, it probably
+ * was to filter that device. With more it may filter a quiet network beside a busy network that
+ * needs no filter. The gate of a bridge is to filter what the ports receive, so it has to judge
+ * more than half of that.
  */
 #define ELSEWHERE_TIMES 100
 #define PORT_TIMES	2
@@ -207,7 +208,7 @@ static void elsewhere_check(const struct gate_traffic *gate, const struct flows 
 		    flow->received, time_format(flows->span_ns, span), gate->gate,
 		    judged_format(gate, judged), master ? ", but to " : "",
 		    master ? name_shown(master->device) : "",
-		    master ? ", no hook of which sees what is forwarded to other ports" : "",
+		    master ? ", which does not see what is forwarded to other ports" : "",
 		    flow->link.has_xdp ? ", and another XDP program holds hook xdp" : "");
 	advise_attaching(gate, flow, false, findings);
 }
@@ -226,11 +227,11 @@ static bool is_comparable(const struct attachment *a, const struct flow *flow)
 static const char *unjudged_cause(const struct attachment *a)
 {
 	if (a->hook == HOOK_XDP && a->mode == MODE_NATIVE)
-		return "packets that bpf_redirect_peer delivers, as Cilium does, pass no native "
-		       "XDP; hook ingress sees them";
+		return "native XDP does not see packets that bpf_redirect_peer delivers (Cilium); "
+		       "hook ingress does";
 	if (a->hook == HOOK_EGRESS)
 		return "AF_XDP, other XDP programs and packet sockets with PACKET_QDISC_BYPASS "
-		       "send past it";
+		       "bypass it";
 	return "another program on the device may take them first";
 }
 

@@ -64,9 +64,8 @@ static enum status refuse_second_end(const struct change *change, const struct r
 	char text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 
-	return failure("%s: it has a time on list '%s', and a prefix can have a time on one list; "
-		       "leave the time out here, or take it off there with 'sluice %sun%s %s as "
-		       "%s'",
+	return failure("%s: has a time on list '%s' already, and can have a time on one list only; "
+		       "leave the time out, or first remove that entry: 'sluice %sun%s %s as %s'",
 		       prefix, list->name, gate_option(change->gate->name),
 		       access_words[list->list], prefix, operand_typed(list->name));
 }

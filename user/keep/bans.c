@@ -514,10 +514,9 @@ static void move_aside(const char *path)
 
 	if (snprintf(aside, sizeof(aside), "%s.bad", path) >= (int)sizeof(aside) ||
 	    rename(path, aside))
-		warning("%s: nothing of it is read, and it cannot be moved aside: %s", path,
-			strerror(errno));
+		warning("%s: ignored, and cannot be moved aside: %s", path, strerror(errno));
 	else
-		warning("%s: nothing of it is read: it is %s now", path, aside);
+		warning("%s: ignored; moved to %s for inspection", path, aside);
 }
 
 enum status bans_read(const char *path, struct bans *ret)

@@ -97,12 +97,12 @@ static enum status lists_complete(const struct keep *keep, const struct ruleset 
 		if (!config->files.list[i].is_left_out)
 			continue;
 		if (place >= 0)
-			warning("gate '%s': list %s stays as its file was at %s", keep->args->gate,
-				name,
+			warning("gate '%s': list %s keeps the entries that its file had at %s",
+				keep->args->gate, name,
 				moment_format((time_t)config->rules.lists[place].replaced, moment));
 		else
-			warning("gate '%s': list %s is left out: its file is bad, and there is no "
-				"copy of an earlier one; all else is in force",
+			warning("gate '%s': list %s is left out: its file is bad and there is no "
+				"earlier copy; everything else is in force",
 				keep->args->gate, name);
 	}
 	return status;

@@ -207,8 +207,8 @@ static enum status part_name(const struct words *words, const char *per, struct 
 	}
 	place_at(words, SPEC_NAME);
 	if (snprintf(whole, sizeof(whole), "%s%s", name, suffix) >= SL_NAME)
-		return misuse("name '%s': of several lengths of a key each has a limit with a name "
-			      "such as '%s': at most %d letters",
+		return misuse("name '%s': each length of a key makes a limit with a name such as "
+			      "'%s', of at most %d characters",
 			      name, whole, SL_NAME - 1);
 	strcpy(limit->spec.name, whole);
 	return OK;

@@ -302,7 +302,7 @@ static json_t *object_entry(json_t *object, const char **ret_key)
 		*ret_key = key;
 	}
 	if (!found)
-		misuse("this object has no entry: its key would be cidr, prefix, ip or ip_prefix");
+		misuse("this object has no entry: it needs a key cidr, prefix, ip or ip_prefix");
 	return found;
 }
 

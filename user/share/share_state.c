@@ -97,7 +97,7 @@ enum status share_state_publish(const struct gate *gate, const struct share_told
 	text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
 	if (!text)
-		return failure("cannot tell what gate '%s' shares: %s", gate->name, why(12));
+		return failure("cannot write the sharing of gate '%s': %s", gate->name, why(12));
 	fstat(gate->dir.fd, &st);
 	status = file_replace(state_path(gate->name, path), text, strlen(text), 0640, st.st_gid);
 	free(text);
