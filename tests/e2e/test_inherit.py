@@ -297,7 +297,7 @@ def test_a_file_of_before_keeps_its_meaning(gate):
 def test_a_file_and_back(gate):
     heirs = FILE.replace("    limits: [{name: dns", "    inherit: true\n    limits: [{name: dns", 1)
     gate.apply(heirs)
-    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "within-limit"
+    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "newcomer"
     assert gate.json("check", "10.2.0.1", "proto", "tcp", "syn")["reason"] == "no-limit"
     dump = gate.sluice("dump").out
     assert dump.count("inherit: true") == dump.count("inherit: false") == 1
