@@ -15,7 +15,7 @@ import time
 import pytest
 
 from cluster_lab import AWAY, BACK_AGAIN, SOURCE, Cluster, Run
-from lab import TOP, frame, refused, run, run_sluice, wait_until
+from lab import TOP, frame, own_bpffs, refused, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, Liar
 from test_docs import metrics_documented
 
@@ -294,6 +294,24 @@ def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     assert nodes[0].process.wait(5) == 1
     nodes[0].process = None
     assert f"'{nodes[0].gate}'" in nodes[0].said().splitlines()[-1]
+
+
+def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
+    with own_bpffs():
+        cluster.store.start()
+        node, = cluster.make(1, RATE)
+        cluster.share()
+        wait_until(lambda: node.up() == "1", "a process")
+        run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
+        wait_until(lambda: "is hidden by a mount of type bpf on /sys/fs/bpf" in node.said(), "the warning")
+        time.sleep(2.5)  # it looks once a second
+        assert node.process.poll() is None and node.said().count("is hidden") == 1
+        run("umount", "/sys/fs/bpf")
+        rounds = node.status()["rounds"]
+        wait_until(lambda: node.status()["rounds"] > rounds + 20, "a process that goes on")
+        node.sluice("detach", "all")
+        assert node.process.wait(5) == 1
+        node.process = None
 
 
 def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):

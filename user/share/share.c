@@ -63,6 +63,7 @@ struct share {
 	uint64_t round_at, look_at, tell_at; /* ns of uptime */
 	bool in_round;
 	bool gate_is_new; /* it is opened again when no round is under way */
+	bool is_hidden;	  /* a mount hides the pins of the gate */
 	unsigned int lost;
 	char said_why[SHARE_WHY]; /* why the store is away, as was said last; "": it is there */
 	uint64_t why_at;	  /* when that became what it is now, ns of uptime */
@@ -273,8 +274,15 @@ static void round_begin(struct share *share)
 static enum status look(struct share *share)
 {
 	unsigned int news = gate_mark_look(share->args->gate, &share->mark);
+	bool was_hidden = share->is_hidden;
+	struct mount mount;
 
-	if (news & NEWS_GATE && !share->mark.is_there)
+	share->is_hidden = gate_mark_is_hidden(share->args->gate, &share->mark, &mount);
+	if (share->is_hidden && !was_hidden)
+		warning("gate '%s' is hidden by a mount of type %s on %s: its limits are still "
+			"shared, but no command finds it; 'umount %s' shows it again",
+			share->args->gate, mount.type, mount.point, mount.point);
+	if (!share->is_hidden && !share->mark.is_there)
 		return failure("gate '%s' is gone: nothing is left to share", share->args->gate);
 	if (news & (NEWS_GATE | NEWS_RULES))
 		share->gate_is_new = true;
@@ -295,7 +303,7 @@ static enum status step(struct share *share)
 		share->look_at = now + LOOK_NS;
 		status = look(share);
 	}
-	if (!status && share->gate_is_new && !share->in_round)
+	if (!status && share->gate_is_new && !share->in_round && !share->is_hidden)
 		status = gate_follow(share);
 	if (status || share->in_round || now < share->round_at)
 		return status;
