@@ -270,11 +270,8 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
 					    struct sl_bucket *bucket, struct verdict *verdict,
 					    __u32 charged)
 {
-	enum sl_family family;
+	enum sl_family family = packet_family(packet);
 
-	if (!packet || !policy || !verdict)
-		return charged;
-	family = packet_family(packet);
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 		int reason;
