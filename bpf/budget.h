@@ -3,9 +3,9 @@
  * Budgets: limit what all sources of a policy that are not established send together. A budget is a
  * token bucket, like the limits', but its state is never evicted.
  *
- * An eighth of a budget is kept for keys that have a state, or were seen often enough to get one.
- * Keys that wait for a state use the budget only while it holds more. So a flood of sources that
- * send one packet each leaves the budget to new sources that come back.
+ * Keys that wait for a state use the budget only while more than an eighth of it is left. So a flood
+ * of sources that send one packet each leaves its rate to new sources that come back, whose keys
+ * have a state or were seen often enough to get one.
  */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
@@ -23,7 +23,7 @@ static __always_inline int budget_refuse(const struct packet *packet)
 	return SL_DROP_OVER_BUDGET;
 }
 
-/* Charges the state of a budget, if the slice cannot decide. waits: as in budget_charge() */
+/* Charges the state of a budget, if the slice cannot decide. waits: see budget_charge(). */
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 			  struct sl_allowance *allowance, __u32 number, __u32 waits)
 {
@@ -59,7 +59,7 @@ BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 
 /*
  * Charges a packet of a source that is not established to the budget that policy number `own` has
- * or inherits. waits: its key gets no state by this packet.
+ * or inherits. waits: its key gets no state with this packet.
  */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, __u32 waits)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Charges a packet to the limits of its source's policy. A limit is decided by the slice that this
- * CPU holds if the slice suffices, otherwise by the shared state. A packet of a new source that its
- * limits pass is charged to the newcomers' budget as well. If the budget has credit, a key without
- * a state gets one.
+ * CPU holds if the slice suffices, otherwise by the shared state. If the limits pass a packet of a
+ * new source, it is charged to the newcomers' budget as well. If the budget passes it, too, keys
+ * without a state get one.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -16,14 +16,14 @@ struct verdict {
 	__u32 refused; /* marks of the limits without credit, including those that observe */
 };
 
-/* Results of limit_ask() beside the reasons: the key has no state; and it gets one if it passes. */
+/* Results of limit_ask() beside the reasons. The key has no state: */
 #define LEDGER_NONE   0x100
-#define LEDGER_ENTERS 0x101
+#define LEDGER_ENTERS 0x101 /* and gets one if the packet passes */
 
 /*
- * The limits that a packet was charged to, the limits that drop and have no state for its key, and
- * the limits under which the key gets a state: bits by slot. The verifier does not know their
- * value, otherwise it would walk the rest for each set.
+ * Bits by slot: the limits that a packet was charged to, the limits that drop and have no state for
+ * its key (_NEWCOMER), and the limits under which its key gets a state (_ENTERS). The verifier must
+ * not know the value, otherwise it would walk the rest of the program for each value.
  */
 #define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
 #define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
@@ -89,7 +89,10 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/* Marks the entry of a key that is not established; and the packet, if a budget pays for it. */
+/*
+ * Updates the marks of an entry whose key is not established. Sets packet->is_new if the key is
+ * still not established and a budget pays for the packet.
+ */
 static __always_inline void line_return(struct packet *packet, const struct sl_limit *limit,
 					struct sl_line *line)
 {
@@ -251,8 +254,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(charged & CHARGE(limit)))
 			continue;
 		/*
-		 * A slice was charged when it was borrowed. A new source gets no slice by a refund,
-		 * because a slice does not charge the budget.
+		 * A slice was charged when it was borrowed. A refund to a new source goes to the
+		 * state, because a slice does not charge the budget.
 		 */
 		times = limit_times(limit, purse ? purse->at : packet->now);
 		if (!purse || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
@@ -263,8 +266,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Makes the states of a new source, and charges the packet to them, after the budget has paid for
- * it. Sets the reason if a limit refuses. Returns the limits that the packet is charged to now.
+ * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
+ * the reason if a limit refuses. Returns `charged`, updated.
  */
 static __always_inline __u32 newcomer_enter(struct packet *packet, const struct sl_policy *policy,
 					    struct sl_bucket *bucket, struct verdict *verdict,
@@ -296,8 +299,8 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
 }
 
 /*
- * Returns whether the budget pays for the packet: a limit that drops has no established state, and
- * no limit with the source as its key has one, by which the source is established.
+ * Returns whether the budget pays for the packet: a limit that drops has no established state for
+ * it, nor has any limit with the source as its key, which would establish the source.
  */
 static __always_inline bool newcomer_pays(const struct packet *packet,
 					  const struct sl_policy *policy, __u32 charged)
@@ -309,8 +312,8 @@ static __always_inline bool newcomer_pays(const struct packet *packet,
 }
 
 /*
- * Charges a packet of a new source to the budget, if its policy has one. If the packet passes, the
- * source gets its states. Returns the limits that the packet is charged to.
+ * Charges a packet of a new source to the budget, if its policy has one. If the packet passes, makes
+ * the states of the source. Returns `charged`, updated.
  */
 static __always_inline __u32 newcomer_charge(struct packet *packet, const struct sl_policy *policy,
 					     struct sl_bucket *bucket, struct verdict *verdict,
@@ -324,7 +327,7 @@ static __always_inline __u32 newcomer_charge(struct packet *packet, const struct
 
 		if (reason >= SL_FIRST_DROP) {
 			verdict->reason = reason;
-			/* limits that observe are marked, and do not count drops of the budget */
+			/* limits that observe do not count what the budget drops */
 			verdict->refused = 0;
 			return charged;
 		}

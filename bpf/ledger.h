@@ -117,9 +117,9 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	if (kind != SL_WINDOW) /* in a window `drawn` is the sub-window: window_tell() */
 		packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
 	/*
-	 * Only a hot source borrows: another may lose its bucket soon, and the credit in it. A new
-	 * source does not, because a slice would not charge the budget. A slice is charged once, so
-	 * a packet that is charged several times cannot use it.
+	 * Only a hot source borrows: other sources may soon lose their bucket with its credit. A
+	 * new source does not borrow, because a slice does not charge the budget. A slice is
+	 * charged once, so a packet that is charged several times cannot use it.
 	 */
 	if (purse && packet->hot && !(packet->is_new && limit->budgeted) && times == 1)
 		draw.fill = limit->purse;

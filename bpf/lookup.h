@@ -38,8 +38,9 @@ static __always_inline __u32 word_record(enum sl_list word)
 }
 
 /*
- * Removes expired lists, and a list on which the entry has expired, from a mask. The first expiry
- * of the others limits the result. until, timed: `list_until` and `timed` of the face.
+ * Returns a mask without expired lists and without the list on which the entry has expired. Lowers
+ * the expiry of the lookup to the first expiry of the rest. until, timed: `list_until` and `timed`
+ * of the face.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -65,7 +66,7 @@ static __always_inline enum sl_list lists_say(const struct sl_face *face,
 	return lists ? SL_LIST_DENY : SL_LIST_NONE;
 }
 
-/* Returns the face that counts: a rule written for a later generation has its previous content. */
+/* Returns the content in force: a rule that was written for a later generation has both. */
 static __always_inline const struct sl_face *rule_face(const struct sl_rule *rule, __u32 generation)
 {
 	return (__s32)(rule->since - generation) > 0 ? &rule->before : &rule->now;

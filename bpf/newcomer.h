@@ -2,19 +2,17 @@
 /*
  * Admission of newcomers: keys without a state.
  *
- * While new keys are few, each gets an entry with its first packet. If its policy has a budget, the
- * budget pays for that packet, and for all others until the key is established (line_is_due()), so
- * a flood of spoofed sources passes no more than the budget and establishes no more sources than
- * the budget pays for.
+ * While new keys are few, each gets an entry with its first packet. If its policy has a budget, all
+ * packets are charged to the budget until the key is established (line_is_due()). So a flood of
+ * spoofed sources passes no more than the budget, and establishes no more sources than that.
  *
  * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
  * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
  * packet; for policies without a budget, when a CPU sees more than `crowd` packets of new keys in
  * an interval. Then a key must have been seen more than CROWD_BAR times on that CPU before it gets
- * an entry (include/sketch.h). Its earlier packets on this CPU are then charged to its state,
- * unless a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not
- * charged. The sketch stores no time, so at most CROWD_BAR packets of an earlier flood are charged
- * as well.
+ * an entry (include/sketch.h). Then its earlier packets on this CPU are charged to its state, unless
+ * a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not charged. The
+ * sketch stores no time, so up to CROWD_BAR packets of an earlier flood may be charged as well.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
@@ -159,8 +157,8 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 }
 
 /*
- * Sets the key of a newcomer, and its state. The packets that the sketch has seen before this one
- * are charged if no budget paid for them.
+ * Sets the key of a newcomer and its state. Charges the packets that the sketch saw before this
+ * packet, if no budget paid for them.
  */
 BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit,
 			      struct entrant *ret)
@@ -187,8 +185,8 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 }
 
 /*
- * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if it has none because
- * every entry in both sets lacks more than half of its burst, otherwise 0.
+ * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if every entry in both sets
+ * lacks more than half of its burst, otherwise 0.
  */
 BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit)
 {

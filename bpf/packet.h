@@ -184,11 +184,11 @@ struct packet {
 	__u8 egress;	 /* the device sends it */
 	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
-	__u8 met;    /* counted as a newcomer */
-	__u8 hot;    /* a state of its key was charged within HOT_TICKS */
-	__u8 is_new; /* by slot: the limits that have a budget, and a state that is not established */
+	__u8 met;	 /* counted as a newcomer */
+	__u8 hot;	 /* a state of its key was charged within HOT_TICKS */
+	__u8 is_new;	 /* by slot: limits with a budget, and a state that is not established */
 	__u8 asked : 1;	 /* a shared state was charged, not only slices */
-	__u8 shaped : 1; /* `departure` is from a shape, and no more only its sender's */
+	__u8 shaped : 1; /* a shape has set `departure`, not only the sender */
 	union {
 		__u64 bucket_key[2];  /* of an IPv6 source, during the lookup of its bucket */
 		__u8 destination[16]; /* when the packet is inspected */

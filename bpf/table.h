@@ -114,7 +114,7 @@ struct entrant {
 	struct ledger_key key;
 	struct digest digest; /* of the key */
 	struct sl_ledger ledger;
-	__u64 left; /* in `ledger`: kind_left() before earlier packets are charged */
+	__u64 left; /* kind_left() of `ledger` before earlier packets are charged */
 	__u64 now;
 	__s64 loss; /* set by table_insert(): line_loss() of the evicted entry */
 	__u16 span; /* as in struct sl_line, like `made` */

@@ -163,12 +163,10 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/*
- * A budget keeps one in so many of its refill for sources that come back. Returns whether it holds
- * less than that.
- */
+/* A budget keeps 1/8 of its refill for sources that come back. */
 #define CREDIT_RESERVE 8
 
+/* Returns whether a budget holds less than its reserve. */
 static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_ledger *ledger,
 				 __u64 now)
 {

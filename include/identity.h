@@ -48,9 +48,9 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 }
 
 /*
- * Returns whether a bucket is that of a key, of which it stores the complement. No key has the
- * complement 0 of memory that the kernel zeroed: a key with a second word begins with a prefix of
- * identity_is_whole().
+ * Returns whether a bucket belongs to a key: it stores the complement. Memory that the kernel
+ * zeroed belongs to no key, because no key is all ones: a key with a second word begins with a
+ * prefix of identity_is_whole().
  */
 static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {

@@ -49,7 +49,7 @@ static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_lim
 	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, nodes, now);
 }
 
-/* Returns how much a new state can be charged until it refuses: what is added to its first word. */
+/* Returns how much a new state can be charged, in units of its first word, until it refuses. */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_ledger *ledger,
 			      __u64 now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The expiry of named lists, as struct sl_gate stores it, and of their entries, as struct sl_face
- * does. Pure functions; the time is an argument, in the unit of struct sl_face.
+ * The expiry of named lists, stored in struct sl_gate, and of their entries, stored in struct
+ * sl_face. Pure functions; the time is an argument, in the unit of struct sl_face.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
@@ -42,10 +42,9 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 }
 
 /*
- * Returns the lists of a mask without the list of index `timed`, if the entry on that list expired
- * at `until`; 0: it does not expire. *end: lowered to that expiry, if it is yet to come. An expired
- * entry has no effect on a later list of the same index: its bit counts again only after a command
- * has written the rule.
+ * Returns a mask of lists without list `timed` if the entry on that list has expired, by `until`; 0:
+ * it does not expire. *end: lowered to that expiry if it is in the future. If a later list gets the
+ * same index, the expired entry stays off that list: a command has to write the rule to add it.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

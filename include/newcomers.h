@@ -6,8 +6,10 @@
 #ifndef SLUICE_NEWCOMERS_H
 #define SLUICE_NEWCOMERS_H
 
-/* Words of the secret of all hashes (include/digest.h). Random, so that no sender can choose
- * collisions. It is in a map of its own, because readers of a gate must not know it. */
+/*
+ * Words of the secret of all hashes (include/digest.h). It is random, so that no sender can choose
+ * collisions, and has a map of its own, because readers of a gate must not know it.
+ */
 #define SL_SECRETS 10
 
 /*
@@ -23,7 +25,7 @@ struct sl_sketch {
 
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_meeting {
-	__u32 crowd; /* without a budget: more new keys on a CPU in an interval are a flood */
+	__u32 crowd; /* packets of new keys without a budget, per CPU and interval; more: a flood */
 	__u32 window_shift; /* an interval is 2^this jiffies: about 64 ms */
 	__u32 set_mask;	    /* sets of the table - 1 */
 	__u32 host_mask;    /* sets of the host cache - 1 */

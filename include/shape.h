@@ -13,8 +13,8 @@
  *
  * A packet that another shape or its sender's pacing delays departs later than its slot begins. It
  * does not delay other packets of its key: the slots continue. A packet is refused if its sender
- * wants it to depart after the horizon (shape_is_too_late()). So in any span t at most rate x t
- * departs, plus what such delayed packets have saved up: the longest horizon's worth at most.
+ * delays it beyond the horizon (shape_is_too_late()). So in any span t at most rate x t departs,
+ * plus such delayed packets: at most what the longest horizon holds at the rate.
  *
  * Units: times, costs and the horizon are in ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -30,9 +30,9 @@ static inline __u64 shape_wait(const struct sl_ledger *ledger, __u64 now)
 }
 
 /*
- * Returns whether the sender wants the packet to depart later than the horizon from now. It is
- * refused without a charge, and the refusal is not remembered: other packets may depart earlier.
- * wanted: 0: at any time.
+ * Returns whether the sender delays the packet beyond the horizon from now. Such a packet is refused
+ * without a charge, and the refusal is not stored, because other packets may depart earlier. wanted:
+ * the departure that the sender set; 0: none.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
 {

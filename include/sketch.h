@@ -77,7 +77,7 @@ static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
 	return 1;
 }
 
-/* Returns how often a key was seen, by its slot: 1 if the slot is another key's. */
+/* Returns how often a key was seen, by its slot; 1 if the slot belongs to another key. */
 static inline __u32 sketch_count(__u32 slot, struct digest digest)
 {
 	return (slot & ~SKETCH_COUNT) == sketch_print(digest) && slot & SKETCH_COUNT

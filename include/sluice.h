@@ -300,7 +300,7 @@ struct sl_policy {
 	__u32 newcomers_since;	   /* the generation since which the origin has it */
 	__u32 home[SL_LIMITS_MAX]; /* by slot: SL_HOME of an inherited limit; 0: own limit */
 	__u32 parent;		   /* the version that it inherits from; 0: none */
-	/* by slot: the limits that drop, and whose key is the source */
+	/* by slot: limits that drop and count by source or finer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* by slot: kept while the limit has its name */
@@ -337,9 +337,9 @@ struct sl_face {
 	__u32 list : 2;	   /* enum sl_list: the runtime entry */
 	__u32 until;	   /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
 	__u64 lists; /* bit mask of the lists that contain the prefix, by index in map `lists` */
-	/* Expiry of the prefix on one of these lists, beside that of the list; 0: none. */
+	/* expiry of the prefix on one of these lists, in addition to the list's expiry; 0: none */
 	__u32 list_until;
-	__u32 timed; /* index of that list */
+	__u32 timed; /* index of this list */
 };
 
 /* 67 ms, so that 32 bits last for nine years. */
@@ -483,7 +483,7 @@ struct sl_bucket {
 struct sl_allowance {
 	struct sl_purse purse;
 	__u32 since;  /* `newcomers_since` of the version when it was borrowed */
-	__u32 low_at; /* the last jiffy in which keys that wait are refused */
+	__u32 low_at; /* the last jiffy in which keys without a state were refused */
 };
 
 _Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");

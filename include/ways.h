@@ -208,7 +208,7 @@ static inline __u64 span_rest(__u64 span)
 #define LINE_MOMENT_SHIFT 34
 #define LINE_MOMENTS	  0x4000
 
-/* In `made`: the key has sent a packet LINE_BACK_AGE units later. */
+/* In `made`: the key has sent a packet LINE_BACK_AGE units or more after the entry was made. */
 #define LINE_CAME_BACK LINE_MOMENTS
 #define LINE_BACK_AGE  2
 
@@ -226,15 +226,14 @@ static inline __u16 line_age(const struct sl_line *line, __u64 now)
 	return (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
 }
 
-/* No key has to wait for longer than 60 units, 64 s, to be established. */
+/* Units until a key is established at the latest: 64 s. */
 #define LINE_DUE_MAX 60
 
 /*
  * Returns whether a packet at `now` establishes its key: the entry is at least as old as the time
- * in which an empty state refills, at least one unit and at most LINE_DUE_MAX. So beside the
- * packets that a budget paid for, a key passes no more than if its state had begun empty. The key
- * of a limit that refills more slowly does not wait for longer, because it would be exposed to a
- * flood in the meantime.
+ * in which an empty state refills, at least one unit and at most LINE_DUE_MAX. So in addition to
+ * what a budget paid for, a key passes no more than if its state had begun empty. The maximum is
+ * for limits that refill slowly: until a key is established, it is exposed to floods.
  */
 static inline bool line_is_due(const struct sl_line *line, __u64 now)
 {
@@ -404,12 +403,12 @@ static inline bool loss_is_deep(__s64 loss)
 }
 
 /*
- * Returns what a new state lacks if it replaces a state with this eviction cost: all of it if
- * loss_is_deep(), otherwise the same part of its burst. So an eviction creates no credit, and
- * sources that evict each other pass together no more than the limits of as many sources as have a
- * way. In a flood only the first rule holds: otherwise spoofed sources that evict each other would
- * soon lack so much that they are protected from eviction, and known sources are evicted instead.
- * left: what a new state has, kind_left(). Rounded up.
+ * Returns the deficit that a new state inherits if it replaces a state with this eviction cost: all
+ * of `left` if loss_is_deep(), otherwise the same part of `left`, rounded up. So an eviction creates
+ * no credit: sources that evict each other from n ways pass together no more than n limits. In a
+ * flood only the first rule holds. Otherwise spoofed sources that evict each other would soon lack
+ * so much that they are protected, and known sources would be evicted instead. left: kind_left() of
+ * the new state.
  */
 static inline __u64 loss_inherited(__s64 loss, __u64 left, bool flood)
 {
