@@ -108,6 +108,20 @@ static struct position position_of_offset(const char *text, size_t offset)
 	return at;
 }
 
+/* Whether the character is in a word of at least two colons and else only hexadecimal digits. */
+static bool is_in_address(const char *line, size_t column)
+{
+	static const char digits[] = ":0123456789abcdefABCDEF";
+	size_t end = column + strspn(line + column, digits);
+	int colons = 0;
+
+	while (column && strchr(digits, line[column - 1]))
+		column--;
+	for (size_t i = column; i < end; i++)
+		colons += line[i] == ':';
+	return colons > 1;
+}
+
 /* The likely cause of an error that libyaml's message does not explain. */
 static const char *syntax_hint(const struct builder *builder)
 {
@@ -122,7 +136,8 @@ static const char *syntax_hint(const struct builder *builder)
 	}
 	if (line[strspn(line, " ")] == '\t')
 		return ": a tab cannot indent, use spaces";
-	if (strcspn(line, "\n") > mark->column && line[mark->column] == ':')
+	if (strcspn(line, "\n") > mark->column && line[mark->column] == ':' &&
+	    is_in_address(line, mark->column))
 		return ": put an IPv6 address into quotes";
 	return "";
 }

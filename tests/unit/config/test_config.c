@@ -322,7 +322,8 @@ static void test_one_error_is_one_message(void **state)
 		{"policies: [", "2:1 YAML"},
 		{"policies:\n\t- prefix: default\n", "2:1 YAML"},
 		{"deny:\n - prefixes: [2001:db8::]\n", "2:24 YAML"},
-		{"deny:\n - prefixes: [::1]\n", "2:15 YAML"},
+		{"deny:\n - prefixes: [::1]\n", "2:15 quotes"},
+		{"deny:\n - prefix: 2001:db8::\n", "2:21 quotes"},
 		{"deny:\n - prefixes:\n   - 2001:db8::\n", "3:6 quotes"},
 		{"deny:\n - prefixes:\n   - ::\n   - 10.0.0.1\n", "3:6 quotes"},
 		{"deny:\n - 10.0.0.1\n - fe80::\n", "3:4 quotes"},
@@ -464,6 +465,24 @@ static void test_no_such_list(void **state)
 	assert_int_equal(status, FAILED);
 }
 
+/* A colon too much that is in no address: quotes would not mend it. */
+static void test_only_an_address_is_to_be_quoted(void **state)
+{
+	static const char *const texts[] = {
+		"policies:\n - prefix: default\n   limits:\n   - rate: 100pps burst: 20\n",
+		"policies:\n - prefix: default\n   limits: [{rate: 5pps, match: tcp port: 80}]\n",
+		"deny:\n - file: /a:\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *message = refusal(texts[i]);
+
+		assert_non_null(strstr(message, "YAML"));
+		assert_null(strstr(message, "quotes"));
+	}
+}
+
 static void test_all_errors_are_reported_at_once(void **state)
 {
 	static const struct {
@@ -534,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_keys_are_keywords),
 		cmocka_unit_test(test_one_error_is_one_message),
 		cmocka_unit_test(test_no_such_list),
+		cmocka_unit_test(test_only_an_address_is_to_be_quoted),
 		cmocka_unit_test(test_all_errors_are_reported_at_once),
 	};
 
