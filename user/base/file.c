@@ -44,8 +44,8 @@ static const char *pipe_hint(mode_t mode)
 {
 	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
 		return "";
-	return ": to read the output of a command, pipe it in and write '-' for the file, as in "
-	       "'-f -'";
+	return ": write the output of a command to a file, or pipe it in where '-' is a file, as "
+	       "in 'deny -f -' and 'apply -'";
 }
 
 static enum status refuse_size(const char *name)
