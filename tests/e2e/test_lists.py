@@ -795,3 +795,11 @@ def test_a_file_of_a_rules_file_is_a_list(attached, tmp_path):
     attached.sluice("deny", "-f", path, "replace")
     assert verdicts(attached, DENIED, "203.0.113.67", DENIED6) == ["drop", "pass", "drop"]
     assert attached.json("apply", rules)["changed"] is False
+
+
+def test_the_age_of_a_list_of_now_is_in_seconds(lab, tmp_path):
+    lab.attach("in0")
+    (tmp_path / "feed.txt").write_text("192.0.2.1\n")
+    os.utime(tmp_path / "feed.txt", (time.time() + 60,) * 2)
+    lab.sluice("deny", "-f", str(tmp_path / "feed.txt"))
+    assert lab.sluice("lists").out.splitlines()[1].split()[3] == "0s"
