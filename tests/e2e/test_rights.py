@@ -340,6 +340,14 @@ def test_a_reader_sees_what_root_sees(users):
     assert users.gate in users.reader("status", gate="").out
 
 
+def test_a_reader_cannot_compare_devices_of_another_namespace(users):
+    """A file without lists, against a gate with one."""
+    users.sluice("deny", "203.0.113.7", "as", "feed")
+    text = '{"policies": [], "attach": [{"device": "out0", "netns": "%s"}]}' % users.sender
+    refused(users.reader("diff", "-", input=text, status=None), "CAP_SYS_ADMIN", code=2)
+    users.sluice("undeny", "-f", "feed")
+
+
 def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
     mine, roots = (json.loads(command("-j", "status").out)["gates"][0] for command in (users.reader, users.sluice))
     assert {one["name"] for one in mine["maps"]} == set(MAPS)

@@ -322,7 +322,8 @@ static enum status config_diff(struct diff *diff, json_t *sizes, struct config *
 		status = ruleset_match_lists(&config->rules, in_force.lists);
 	diff->from = in_force.lists;
 	diff->to = config->rules.lists;
-	if (diff->from) /* a list that both sides have, and so its end, is at one place */
+	/* a list that both sides have, and so its end, is at one place */
+	if (!status && diff->from)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->from) & lists_bits(diff->to);
 	if (!status)
