@@ -408,6 +408,15 @@ static void test_times_are_read_and_written_back(void **state)
 	}
 }
 
+static void test_no_time_is_in_seconds(void **state)
+{
+	char text[UNITS_TEXT];
+
+	(void)state;
+	assert_string_equal(time_format(0, text), "0s");
+	assert_string_equal(left_format(0, text), "0s");
+}
+
 static void test_wrong_times_are_refused(void **state)
 {
 	static const char *const texts[] = {
@@ -523,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_amounts_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_amounts_are_refused),
 		cmocka_unit_test(test_times_are_read_and_written_back),
+		cmocka_unit_test(test_no_time_is_in_seconds),
 		cmocka_unit_test(test_wrong_times_are_refused),
 		cmocka_unit_test(test_numbers_are_read_up_to_their_most),
 	};
