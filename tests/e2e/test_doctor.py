@@ -678,7 +678,7 @@ def test_a_table_that_is_too_small(lab, stated):
     """And its command, whatever the file of the gate says of sizes."""
     lab.attach("in0", "sources", "10", *("hosts 4 policies 4".split() if stated == "all sizes" else []))
     rules = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}],
-                           "newcomers": {"rate": "1/h", "burst": "1"}}]}
+                           "newcomers": {"rate": "10kpps"}}]}
     lab.apply(rules)
     if stated == "none":
         lab.sluice("apply", "-", "--resize", input=json.dumps(rules))
