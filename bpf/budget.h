@@ -3,9 +3,9 @@
  * Budgets: limit what all sources of a policy that are not established send together. A budget is a
  * token bucket, like the limits', but its state is never evicted.
  *
- * Keys that wait for a state use the budget only while more than an eighth of it is left. So a flood
- * of sources that send one packet each leaves its rate to new sources that come back, whose keys
- * have a state or were seen often enough to get one.
+ * Keys that wait for a state use the budget only while more than an eighth of it is left. So a
+ * flood of sources that send one packet each leaves its rate to new sources that come back, whose
+ * keys have a state or were seen often enough to get one.
  */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H

@@ -312,8 +312,8 @@ static __always_inline bool newcomer_pays(const struct packet *packet,
 }
 
 /*
- * Charges a packet of a new source to the budget, if its policy has one. If the packet passes, makes
- * the states of the source. Returns `charged`, updated.
+ * Charges a packet of a new source to the budget, if its policy has one. If the packet passes,
+ * makes the states of the source. Returns `charged`, updated.
  */
 static __always_inline __u32 newcomer_charge(struct packet *packet, const struct sl_policy *policy,
 					     struct sl_bucket *bucket, struct verdict *verdict,

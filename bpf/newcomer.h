@@ -10,9 +10,10 @@
  * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
  * packet; for policies without a budget, when a CPU sees more than `crowd` packets of new keys in
  * an interval. Then a key must have been seen more than CROWD_BAR times on that CPU before it gets
- * an entry (include/sketch.h). Then its earlier packets on this CPU are charged to its state, unless
- * a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not charged. The
- * sketch stores no time, so up to CROWD_BAR packets of an earlier flood may be charged as well.
+ * an entry (include/sketch.h). Then its earlier packets on this CPU are charged to its state,
+ * unless a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not
+ * charged. The sketch stores no time, so up to CROWD_BAR packets of an earlier flood may be charged
+ * as well.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
@@ -185,8 +186,8 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 }
 
 /*
- * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if every entry in both sets
- * lacks more than half of its burst, otherwise 0.
+ * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if every entry in both
+ * sets lacks more than half of its burst, otherwise 0.
  */
 BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit)
 {

@@ -42,9 +42,9 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 }
 
 /*
- * Returns a mask of lists without list `timed` if the entry on that list has expired, by `until`; 0:
- * it does not expire. *end: lowered to that expiry if it is in the future. If a later list gets the
- * same index, the expired entry stays off that list: a command has to write the rule to add it.
+ * Returns a mask of lists without list `timed` if the entry on that list has expired, by `until`;
+ * 0: it does not expire. *end: lowered to that expiry if it is in the future. If a later list gets
+ * the same index, the expired entry stays off that list: a command has to write the rule to add it.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

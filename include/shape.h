@@ -30,9 +30,9 @@ static inline __u64 shape_wait(const struct sl_ledger *ledger, __u64 now)
 }
 
 /*
- * Returns whether the sender delays the packet beyond the horizon from now. Such a packet is refused
- * without a charge, and the refusal is not stored, because other packets may depart earlier. wanted:
- * the departure that the sender set; 0: none.
+ * Returns whether the sender delays the packet beyond the horizon from now. Such a packet is
+ * refused without a charge, and the refusal is not stored, because other packets may depart
+ * earlier. wanted: the departure that the sender set; 0: none.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
 {

@@ -404,11 +404,11 @@ static inline bool loss_is_deep(__s64 loss)
 
 /*
  * Returns the deficit that a new state inherits if it replaces a state with this eviction cost: all
- * of `left` if loss_is_deep(), otherwise the same part of `left`, rounded up. So an eviction creates
- * no credit: sources that evict each other from n ways pass together no more than n limits. In a
- * flood only the first rule holds. Otherwise spoofed sources that evict each other would soon lack
- * so much that they are protected, and known sources would be evicted instead. left: kind_left() of
- * the new state.
+ * of `left` if loss_is_deep(), otherwise the same part of `left`, rounded up. So an eviction
+ * creates no credit: sources that evict each other from n ways pass together no more than n limits.
+ * In a flood only the first rule holds. Otherwise spoofed sources that evict each other would soon
+ * lack so much that they are protected, and known sources would be evicted instead. left:
+ * kind_left() of the new state.
  */
 static inline __u64 loss_inherited(__s64 loss, __u64 left, bool flood)
 {

@@ -31,8 +31,8 @@ static const char *xdp_other_hook(const struct gate *gate, const struct device *
 }
 
 /*
- * Refuses because of a program on a device above or below this one: the kernel allows no XDP
- * program on both. OK: there is no such device.
+ * Fails if a device above or below this device has an XDP program, because the kernel does not
+ * allow XDP programs on both. Returns OK if there is no such device.
  */
 static enum status xdp_relative_refuse(const struct gate *gate, const struct device *device)
 {

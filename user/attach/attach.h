@@ -18,14 +18,13 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 struct stack;
 
 /*
- * Replaces hook xdp in mode auto by hook egress if the device is an ifb, because packets that are
- * redirected to an ifb pass no other hook of it. Refuses another hook or mode there. reports:
- * whether the replacement is noted.
+ * If the device is an ifb, replaces hook xdp in mode auto by hook egress, because redirected
+ * packets pass no other hook, and refuses other hooks and modes. reports: note the replacement.
  */
 enum status attach_choose_hook(const struct stack *stack, const struct device *device,
 			       enum mode mode, bool reports, enum hook *hook);
 
-/* The same, and reads the devices of the current network namespace for it. */
+/* attach_choose_hook(), which reads the devices of the current network namespace itself. */
 enum status attach_find_hook(const struct device *device, enum mode mode, bool reports,
 			     enum hook *hook);
 

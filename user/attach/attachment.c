@@ -346,9 +346,9 @@ static int query_at_place(struct run_query *query)
 }
 
 /*
- * Looks up a filter. A move of the device removes its filters, so the filter is at its place or
- * gone. It runs the program of the pin that is open here, or of the next pin. If the namespace may
- * not be entered, the filter is assumed to exist. Returns 0 or a negative errno.
+ * Looks up a filter. It is in the recorded namespace or gone, because a move of the device removes
+ * its filters. It runs the program of the pin that is open here, or of the next pin. If the caller
+ * may not enter the namespace, the filter is assumed to exist. Returns 0 or a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {

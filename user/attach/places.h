@@ -13,8 +13,8 @@
 #include "rules/devices.h"
 
 /*
- * The mode to ask for: `auto` if it finds the attachment's mode first, as another kernel may lack
- * that mode.
+ * Returns the mode to write for an attachment: `auto` if `auto` yields its mode here, because
+ * another kernel may lack that mode.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 

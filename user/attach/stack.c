@@ -16,7 +16,7 @@
 
 /* --- Reading devices ------------------------------------------------------------------------ */
 
-/* The kinds of device that get what another one has received, by IFLA_LINK. */
+/* The kinds of device that get packets of the device in IFLA_LINK. */
 static bool kind_is_upper(const char *kind)
 {
 	static const char *const kinds[] = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
@@ -35,7 +35,7 @@ static unsigned int number_of(const struct nlattr *attr)
 	return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? mnl_attr_get_u32(attr) : 0;
 }
 
-/* Fills a table of the attributes within one; it stays empty if they cannot be read. */
+/* Fills a table of nested attributes; it stays empty if they cannot be read. */
 static void nested_take(const struct nlattr *attr, unsigned int max, const struct nlattr **table)
 {
 	struct attrs attrs = {max, table};
@@ -172,7 +172,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Whether each port of the device has an attachment that filters in the same direction. */
+/* Returns whether each port of the device has an attachment in the same direction. */
 static bool ports_are_filtered(const struct pairs *pairs, const struct attachment *upper)
 {
 	for (unsigned int i = 0; i < pairs->stack.count; i++) {

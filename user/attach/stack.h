@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: devices that are stacked, so that a packet passes one after the other: the port of a
- * bridge, bond or team and then its master (IFLA_MASTER), or a device and then a VLAN, macvlan or
- * ipvlan on it (IFLA_LINK). If a gate filters both, each of these packets is charged twice.
+ * Attach: stacked devices, which both see a packet: the port of a bridge, bond or team and its
+ * master (IFLA_MASTER), or a device and a VLAN, macvlan or ipvlan on it (IFLA_LINK). If a gate
+ * filters both, each of these packets is charged twice.
  *
  * Devices of one network namespace only: a macvlan in another namespace than its lower device is
  * not found. The ports of a VRF are left out, because its packets pass no hook of the VRF device.
@@ -14,10 +14,10 @@
 
 struct stack_link {
 	unsigned int ifindex;
-	unsigned int lower;  /* of a VLAN, macvlan or ipvlan: the device it is on; or 0 */
-	unsigned int master; /* the bridge, bond or team that it is a port of; or 0 */
+	unsigned int lower;  /* the parent of a VLAN, macvlan or ipvlan; or 0 */
+	unsigned int master; /* the bridge, bond or team of a port; or 0 */
 	bool has_xdp;	     /* an XDP program is attached */
-	bool is_ifb;	     /* what is redirected to it passes its hook egress only */
+	bool is_ifb;	     /* redirected packets pass its hook egress only */
 	char name[IF_NAMESIZE];
 };
 
@@ -37,20 +37,20 @@ const struct stack_link *stack_find(const struct stack *stack, unsigned int ifin
 bool stack_is_above(const struct stack *stack, unsigned int upper, unsigned int lower);
 
 /*
- * Returns a device above or below that one with an XDP program, by which the kernel may refuse
- * another one; or NULL.
+ * Returns a device above or below this device that has an XDP program, which may make the kernel
+ * refuse another XDP program; or NULL.
  */
 const struct stack_link *stack_find_xdp(const struct stack *stack, unsigned int ifindex);
 
 /* Two attachments that a packet passes one after the other. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* the one of them without which no packet is missed */
+	const struct attachment *surplus; /* can be detached: no packet would be missed */
 };
 
 typedef void stacked_call(void *data, const struct stacked *stacked);
 
-/* Calls `call` for each two attachments that are stacked and filter in one direction. */
+/* Calls `call` for each pair of stacked attachments that filter in the same direction. */
 enum status stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
 			 void *data);
 
@@ -63,11 +63,11 @@ const char *stacked_format(const struct stacked *stacked, const char *gate,
 #define STACKED_REMEDY                                                                             \
 	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  detach --  hook ingress"))
 
-/* The command that detaches the surplus one. */
+/* The command that detaches the surplus attachment. */
 const char *stacked_remedy(const struct stacked *stacked, const char *gate,
 			   char text[STACKED_REMEDY]);
 
-/* Notes once if one of the attachments that were just made is stacked with another of the gate. */
+/* Notes once if a new attachment is stacked with another attachment of the gate. */
 enum status stacked_note(const struct gate *gate, const struct attachment *made,
 			 unsigned int count);
 

@@ -41,7 +41,7 @@ time_t until_time(uint32_t until);
 
 bool until_equal(uint32_t a, uint32_t b);
 
-/* Whether an entry that ended at `was` ends more than a second earlier now. 0: no end. */
+/* Returns whether an end moved by more than a second to the earlier. 0: no end. */
 bool until_is_cut(uint32_t was, uint32_t now);
 
 /* The time, in ns, that an entry lasts from now. until: not 0. 0: it has ended. */

@@ -336,7 +336,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* a caller that is no member of the group keeps its own */
+	/* a caller outside the group leaves the file to its own group */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && fchmod(fd, mode)) /* whatever the umask */

@@ -19,8 +19,8 @@
 struct file {
 	char *text; /* a NUL follows it, none is in it */
 	size_t size;
-	uid_t owner; /* this and the mode: of one that file_read_own() has read */
-	mode_t mode; /* its permissions */
+	uid_t owner; /* set by file_read_own() */
+	mode_t mode; /* permissions; set by file_read_own() */
 };
 
 /*
@@ -65,9 +65,9 @@ enum status file_begin(const char *path, char *text, size_t room, size_t *ret_si
 
 /*
  * Replaces a file in one step, which a crash of the machine does not undo either: writes PATH.new,
- * and renames it. mode: its permissions. group: who may read it with such a mode, if the caller can
- * give the file to that group; GROUP_KEPT: leave the group that the file is made with. What root
- * writes belongs to the directory's owner, who has to be able to read it and to replace it.
+ * and renames it. mode: permissions. group: the group of the file, if the caller may set it;
+ * GROUP_KEPT: the group with which the file is made. A file that root writes gets the owner of the
+ * directory, who has to be able to read and to replace it.
  */
 #define GROUP_KEPT ((gid_t)-1)
 enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);

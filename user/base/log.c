@@ -76,7 +76,7 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data)
 	filter_data = data;
 }
 
-/* Prints a message as one line: names in it, and in the place, may have any bytes. */
+/* Prints a message as one line. Names in the text and in the place may contain any bytes. */
 static void say(enum priority priority, const char *format, va_list args)
 {
 	char *text, lead[8] = "";

@@ -43,7 +43,7 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data);
  */
 bool journal_reads(const char *stream, const struct stat *st);
 
-/* Drops the messages of misuse(), or no longer. Returns whether they were dropped before. */
+/* Sets whether messages of misuse() are dropped. Returns the previous setting. */
 bool log_mute(bool mute);
 
 /*

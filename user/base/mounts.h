@@ -15,12 +15,12 @@ struct mount {
 };
 
 /*
- * Whether the file system of that device is mounted on the way to `path`, but a later mount covers
- * it there: `ret`. False if it was unmounted, or if it is what `path` leads to.
+ * Returns whether a mount hides the file system `device` from `path`, and stores that mount in
+ * `ret`. False if the file system was unmounted, or if `path` leads to it.
  */
 bool mount_hides(const char *path, dev_t device, struct mount *ret);
 
-/* mount_hides() for a text of the form of /proc/self/mountinfo. */
+/* mount_hides() for a text in the format of /proc/self/mountinfo. */
 bool mount_hides_in(const char *text, const char *path, dev_t device, struct mount *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: the descriptors 0 to 2. A header alone, because tools without the library use it, too. */
+/* Base: the descriptors 0 to 2. Header only, because tools without the library use it, too. */
 #ifndef SLUICE_STREAMS_H
 #define SLUICE_STREAMS_H
 
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 /*
- * Opens /dev/null on each descriptor of standard input, output and error that is closed. Otherwise
- * the next file or socket would get its number, and messages would be written to it. It is opened
- * in the wrong direction: input that is read and output that is written are still reported as
- * errors. Call it first in main().
+ * Opens /dev/null on standard input, output and error if they are closed. Otherwise the next file
+ * or socket would get such a descriptor, and messages would be written to it. The direction is
+ * wrong on purpose, so that reads of input and writes of output still fail. Call it first in
+ * main().
  */
 static inline void streams_open(void)
 {

@@ -128,7 +128,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* An octal number has four characters; octal_write() and operand_typed() write the rest around. */
+/* A byte takes four characters as an octal number; the rest is for quotes, printf and "-- ". */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)
@@ -160,9 +160,9 @@ static void quotes_write(const char *word, char *end)
 }
 
 /*
- * Writes all but letters and digits as octal numbers: printf(1) has meanings for %, \ and a first
- * -. A shell drops newlines at the end of $(...), so that a word with one needs the quotes of
- * bash and of POSIX.1-2024.
+ * Writes all but letters and digits as octal numbers, because %, \ and a leading - are special to
+ * printf(1). A word that ends in a newline needs $'...' (bash, POSIX.1-2024), because a shell drops
+ * newlines at the end of $(...).
  */
 static void octal_write(const char *word, char *end)
 {

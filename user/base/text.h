@@ -26,7 +26,7 @@ int word_find(const char *const words[], int count, const char *word);
 /* Whether it is UTF-8 without control characters, as a file of text can have it. */
 bool text_is_printable(const char *text);
 
-/* Replaces each byte of a control character, or of what is not UTF-8, by '?'. */
+/* Replaces each byte of a control character, and each byte that is not UTF-8, by '?'. */
 void text_make_printable(char *text);
 
 /*
@@ -40,12 +40,12 @@ const char *name_shown(const char *name);
 #define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* room for a typed name of at most NAME_MAX bytes */
 
 /*
- * Returns a word as it is typed into a shell: in quotes if it has signs of the shell. Control
- * characters would act on the terminal, so printf(1) makes them. The text lives as a name_shown().
+ * Returns a word as it is typed into a shell, quoted if necessary. Control characters would act on
+ * the terminal, so they become a call of printf(1). The text lives as long as that of name_shown().
  */
 const char *word_typed(const char *word);
 
-/* The same for an operand of sluice: after `--` if sluice would take it for an option. */
+/* word_typed() for an operand of sluice: after `--` if sluice would parse it as an option. */
 const char *operand_typed(const char *word);
 
 /* --- Numbers -------------------------------------------------------------------------------- */

@@ -50,9 +50,9 @@ const struct command command_dump = {
 /* --- show ----------------------------------------------------------------------------------- */
 
 /*
- * Prints the command that makes an attachment, for the network namespace in which sluice was
- * started. sizes: of the gate that the command makes. Returns false if -n cannot name the namespace
- * of the device.
+ * Prints the command that makes an attachment, to be run in the network namespace in which sluice
+ * was started. sizes: the sizes to state. Returns false if -n cannot name the namespace of the
+ * device.
  */
 static bool attachment_print(const struct attachment *a, const struct gate_sizes *sizes,
 			     const char *gate, const char *lead)
@@ -322,7 +322,7 @@ static enum status config_diff(struct diff *diff, json_t *sizes, struct config *
 		status = ruleset_match_lists(&config->rules, in_force.lists);
 	diff->from = in_force.lists;
 	diff->to = config->rules.lists;
-	/* a list that both sides have, and so its end, is at one place */
+	/* lists of both sides have the same index, and so the same end */
 	if (!status && diff->from)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->from) & lists_bits(diff->to);

@@ -135,7 +135,9 @@ static enum status option_take(int option, const char *value, struct command_lin
 	return OK;
 }
 
-/* Joins a time without a unit and the unit after it: --confirm 5 minutes. False: no unit follows. */
+/*
+ * Joins a time without a unit and the unit after it: --confirm 5 minutes. False: no unit follows.
+ */
 static bool unit_take(int option, const char *word, struct command_line *line)
 {
 	static char joined[OPTIONS][WORD_TEXT];

@@ -194,9 +194,9 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 unsigned int words_in(const char *text);
 
 /*
- * Whether a word is one more of the value of a keyword of kind NUMBERS or VALUES, after `count`
- * words of it. The second word of "N per TIME" is `per`, which is also a keyword. Otherwise numbers
- * go on with a number or a unit, and values with every word that is not a keyword.
+ * Returns whether a word continues the value of a keyword of kind NUMBERS or VALUES, after `count`
+ * words. `per` continues "N per TIME" as its second word, although it is also a keyword. Otherwise
+ * numbers go on with a number or a unit, values with any word that is not a keyword.
  */
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
 		 const char *word);

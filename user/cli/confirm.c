@@ -48,10 +48,10 @@ struct trial {
 	uint32_t number;
 	struct change *change; /* of a file; NULL: another command changes rules alone */
 	struct config before;  /* the rules before such a command */
-	bool was_there;	       /* else the gate goes */
+	bool was_there;	       /* the gate existed; otherwise it is removed */
 };
 
-/* Applies the rules of before, within the sizes that the gate has. */
+/* Applies the previous rules, within the current sizes of the gate. */
 static enum status rules_go_back(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};

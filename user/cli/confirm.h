@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Rules on trial: the process that waits for `confirm`, and undoes the change if it does not come.
- */
+/* Rules on trial: the process that waits for `confirm` and otherwise undoes the change. */
 #ifndef SLUICE_CONFIRM_H
 #define SLUICE_CONFIRM_H
 
@@ -10,8 +8,7 @@
 
 /*
  * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: the
- * process that waits knows the rules of before the change, so it undoes them even if the command is
- * killed.
+ * process that waits has the previous rules, so it restores them even if the command is killed.
  */
 enum status gate_open_to_try(struct gate *gate, const struct context *context);
 
@@ -20,7 +17,7 @@ void trial_abort(void);
 
 /*
  * Makes the change of a file and begins a trial of it, for ns. A process in the background waits
- * for the end of the trial, and puts back the rules of before unless `confirm` came.
+ * for the end of the trial, and restores the previous rules unless `confirm` was run.
  *
  *   - Where the process cannot be started, the change is undone at once.
  *   - It has no terminal and outlives the session. What it did is in the system's log.

@@ -20,8 +20,8 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *lim
 			 const struct limit_state *state);
 
 /*
- * Adds "policy": as in stats, so "allow" or "deny" of a list entry; "prefix", of the rule in force;
- * both are null if no rule covers the source. Adds "lists" and "seconds_left" of a list entry.
+ * Adds "policy", as in stats ("allow" or "deny" for an entry), and "prefix", of the rule in force;
+ * both are null if no rule covers the source. For an entry also adds "lists" and "seconds_left".
  */
 void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object);
 
@@ -60,7 +60,7 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* A name of any bytes: as it is if it is UTF-8, and otherwise as name_shown() prints it. */
+/* Returns a name as JSON: unchanged if it is UTF-8, otherwise as name_shown() prints it. */
 json_t *json_name(const char *name);
 
 /* {"packets": ..., "bytes": ...} */

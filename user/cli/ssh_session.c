@@ -23,7 +23,7 @@
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
 
-/* The session, of which packets come through the gate. */
+/* The ssh session whose packets pass the gate. */
 struct session {
 	struct sl_prefix source;
 	char text[INET6_ADDRSTRLEN]; /* the source as text */

@@ -229,8 +229,8 @@ static bool longest_leave_out(struct reader *reader, enum size size)
 }
 
 /*
- * Refuses a size that does not hold the rules of the same file. As lists may grow by themselves,
- * config_parse_most() rather leaves out those that are too long.
+ * Refuses a size that does not hold the rules of the same file. config_parse_most() leaves out
+ * lists instead, because list files grow without the administrator.
  */
 static void sizes_check(struct reader *reader)
 {

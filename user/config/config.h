@@ -35,9 +35,8 @@ enum status config_read(const char *path, struct config *ret);
 enum status config_parse(const char *path, const char *text, size_t size, struct config *ret);
 
 /*
- * config_parse() that leaves out each list whose file cannot be read or has a bad line, and the
- * longest ones if the sizes of the rules file do not hold all of them. It reports the error, marks
- * the path with `is_left_out`, and reads on.
+ * config_parse() that continues after a bad list file: it reports the error and leaves out the list
+ * (`is_left_out`). If the sizes of the rules file do not hold all lists, it leaves out the longest.
  */
 enum status config_parse_most(const char *path, const char *text, size_t size, struct config *ret);
 

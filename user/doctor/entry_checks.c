@@ -22,8 +22,8 @@ enum sl_list entry_of(const struct rule *rule, const struct sl_list_info *lists)
 }
 
 /*
- * The first list with this access that has the rule; one without an end, if there is one. Doctor
- * reports the next list once that is taken back.
+ * Returns the first list with this access that has the rule, preferably a list without an end.
+ * Doctor reports the next list after that entry is taken back.
  */
 static const char *list_saying(const struct rule *rule, const struct sl_list_info *lists,
 			       enum sl_list access)

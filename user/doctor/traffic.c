@@ -128,10 +128,10 @@ static bool gate_receives(const struct gate_traffic *gate)
 }
 
 /*
- * If a gate judges fewer packets than 1 in 100 of what a device without a gate receives, it probably
- * was to filter that device. With more it may filter a quiet network beside a busy network that
- * needs no filter. The gate of a bridge is to filter what the ports receive, so it has to judge
- * more than half of that.
+ * If a gate judges fewer packets than 1 in 100 of what a device without a gate receives, it
+ * probably was to filter that device. With more it may filter a quiet network beside a busy network
+ * that needs no filter. The gate of a bridge is to filter what the ports receive, so it has to
+ * judge more than half of that.
  */
 #define ELSEWHERE_TIMES 100
 #define PORT_TIMES	2

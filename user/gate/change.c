@@ -17,8 +17,8 @@
 /* --- Begin, undo, end ----------------------------------------------------------------------- */
 
 /*
- * Replaces a prepared face by the one that packets see, and removes lists that have ended, or on
- * which the entry has. Returns whether the rule has changed.
+ * Replaces a prepared face by the face that packets see, and removes expired lists and lists on
+ * which the entry has expired. Returns whether the rule has changed.
  */
 static bool rule_settle(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
 			uint64_t ended)

@@ -33,7 +33,9 @@ void change_sweep_lists(struct gate *gate);
 /* The lists of these bits that have not ended. */
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists);
 
-/* The lists that have the prefix of a face, and on which neither its entry nor the list ended. */
+/*
+ * Returns the lists of a face on which the prefix is in force: neither list nor entry has expired.
+ */
 uint64_t face_lists(const struct gate *gate, const struct sl_face *face);
 
 /* Copies the lists that packets see. */

@@ -110,8 +110,8 @@ enum status gate_read_secret(struct gate *gate);
 void gate_copy(const struct gate *gate);
 
 /*
- * Returns what the kernel reports of a map. For a private map that is not open, computes its type
- * and its sizes. Returns 0 or a negative errno.
+ * Stores the kernel's information on a map; for a private map that is not open, the computed type
+ * and sizes. Returns 0 or a negative errno.
  */
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 

@@ -169,8 +169,8 @@ static bool state_is_replaced(const struct gate *gate)
 }
 
 /*
- * Opens all maps but `gate`, and but private maps for a reader. Returns the first one that cannot
- * be opened; GATE_MAPS: all are open.
+ * Opens all maps except `gate` and, for a reader, private maps. Returns the first map that cannot
+ * be opened, or GATE_MAPS if all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {

@@ -6,7 +6,7 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* How the entries of a list changed. Those that have ended before are left out. */
+/* How the entries of a list changed, without entries that had ended before. */
 struct list_counts {
 	unsigned int fresh; /* prefixes given that were not on the list */
 	unsigned int same;  /* prefixes given that were on it */
@@ -16,10 +16,10 @@ struct list_counts {
 };
 
 /*
- * Puts the prefixes of `entries` on a list, until `list_until` of each, which is made with this access and end if none has that
- * name. An existing list keeps its access and end: an end that `list` lacks is set from it, and
- * another access or end is refused. replace: the list gets this access and end, and its other
- * prefixes are removed.
+ * Puts the prefixes of `entries` on a list, each until its `list_until`. If there is no list of
+ * that name, it is made with this access and end. An existing list keeps its access and end: an end
+ * that `list` lacks is set from it, and another access or end is refused. replace: the list gets
+ * this access and end, and its other prefixes are removed.
  */
 enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret);

@@ -49,8 +49,8 @@ void gate_mark_take(struct gate *gate, struct gate_mark *mark);
 bool gate_mark_is_of(const struct gate_mark *mark, const struct gate *gate);
 
 /*
- * Whether the gate is there, but its path leads to another bpffs, or to none, because of a mount:
- * `ret`.
+ * Returns whether a mount hides the gate, so that its path leads to another bpffs or to none.
+ * Stores the mount in `ret`.
  */
 bool gate_mark_is_hidden(const char *name, const struct gate_mark *mark, struct mount *ret);
 

@@ -254,9 +254,7 @@ static int entries_give(int directory, uid_t user, gid_t group)
 	return err;
 }
 
-/*
- * `in_use`, `newcomers` and `host_shortcuts` have hashes or parts of them, and `sets` has tags.
- */
+/* `in_use`, `newcomers` and `host_shortcuts` contain hashes or parts of them, `sets` tags. */
 bool pin_is_private(const char *name)
 {
 	static const char *const names[] = {"secret", "sets", "in_use", "newcomers",

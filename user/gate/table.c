@@ -35,7 +35,7 @@ uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
 {
 	static __u64 secret[SL_SECRETS];
 
-	/* cannot fail for so few bytes, but before the kernel has random numbers at boot */
+	/* fails only at boot, before the kernel has random numbers: for so few bytes */
 	while (!secret[0] && getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		continue;
 	return digest_key(secret, addr, beside).place;

@@ -22,31 +22,25 @@ struct found_line {
 struct table {
 	struct sl_line *lines;
 	uint32_t count;
-	uint32_t id;		/* of the map of lines, by the kernel: a resize makes another one */
-	struct array_view sets; /* not open for a reader */
+	uint32_t id;		   /* the kernel's id of the map of lines; a resize changes it */
+	struct array_view sets;	   /* not open for a reader */
 	struct array_view ledgers; /* the lines */
-	/*
-	 * a reader's index by reader_hash(): an entry of `lines` + 1; 0: free; NULL: hash as
-	 * packets do
-	 */
+	/* a reader's index by reader_hash(): index in `ledgers` + 1; 0: free; NULL: no reader */
 	uint32_t *places;
 	uint32_t places_mask;
 };
 
 #define TABLE_CLOSED ((struct table){0})
 
-/*
- * A keyed hash for tables in the memory of this process. It differs from the packet path's, because
- * a reader does not know that secret.
- */
+/* A keyed hash for tables in memory, with a secret of its own: a reader cannot read the gate's. */
 uint32_t reader_hash(const __u64 addr[2], uint32_t beside);
 
 enum status table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the line of a key, by some calls of the kernel. A reader, who cannot hash as packets do,
- * searches a copy of the table.
+ * Reads the line of a key with a few system calls. A reader, which lacks the hash secret, searches
+ * a copy of the table.
  */
 enum status table_read(const struct gate *gate, const struct ledger_key *key,
 		       struct found_line *ret);

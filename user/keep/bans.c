@@ -447,8 +447,8 @@ json_t *bans_json(const struct bans *bans)
 /* --- The file ------------------------------------------------------------------------------- */
 
 /*
- * What is made beside a state file: the lists as they were read last. Of either file .bad is one
- * that was moved aside, and .new is being written.
+ * The files that belong to a state file: .lists is the last good copy of the lists. Of both, .bad
+ * was moved aside, and .new is being written.
  */
 #define LISTS_SUFFIX ".lists"
 static const char *const suffixes[] = {

@@ -18,8 +18,8 @@
 #define HOLD_TEXT (PATH_MAX + HOLD_MORE + 32) /* and for all of it */
 
 /*
- * How the lines behind the path name a list of the rules file whose file is bad: "old NAME" if the
- * entries in force are those of the last good file, and "missing NAME" if there are none.
+ * Lines after the path name the lists with a bad file: "old NAME" if the entries of the last good
+ * file are in force, "missing NAME" if the list is left out.
  */
 #define KEEP_LIST_OLD	  "old"
 #define KEEP_LIST_MISSING "missing"

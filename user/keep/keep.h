@@ -61,7 +61,7 @@ enum task_name {
 	TASK_RELOAD, /* the file, and all that it names, anew */
 	TASK_WATCH,  /* what cannot be watched */
 	TASK_RENEW,  /* programs: a driver may have lost them, or a resize was interrupted */
-	TASK_CHECK,  /* what no event tells of: a link that was detached */
+	TASK_CHECK,  /* finds what causes no event, such as a detached link */
 	TASK_LOOK,   /* what a command did */
 	TASK_FILES,  /* whether files have changed */
 	TASK_LISTS,  /* list files anew */

@@ -94,7 +94,7 @@ void links_close(struct links *links)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-/* What a message has to be about to count, and what was heard. */
+/* What messages are relevant, and what was found. */
 struct concern {
 	const struct places *places;
 	const struct attachment *attached;

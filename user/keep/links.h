@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: hears of devices that come, go, or get another name (RTNLGRP_LINK), and of qdiscs and
- * filters that are removed (RTNLGRP_TC), by netlink: in the current network namespace, and in those
- * that places name.
+ * Keep: netlink events of devices that are added, removed or renamed (RTNLGRP_LINK), and of qdiscs
+ * and filters that are removed (RTNLGRP_TC): in the current network namespace, and in the
+ * namespaces of places.
  */
 #ifndef SLUICE_LINKS_H
 #define SLUICE_LINKS_H

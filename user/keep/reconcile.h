@@ -62,13 +62,13 @@ enum status rules_given(const struct ruleset *in_force, const struct ruleset *fi
 			struct ruleset *ret);
 
 /*
- * Adds the lists that were left out of the file's rules, with the entries that they have in
- * `known`. A list that the rules have already, or that `known` lacks, is skipped.
+ * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists
+ * that the rules already have or `known` lacks.
  */
 enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
 			   const struct ruleset *known);
 
-/* The lists of rules with their entries, and without ends: what a copy of the lists has. */
+/* The content of a copy of the lists: the lists of rules with their entries, without ends. */
 enum status rules_lists(const struct ruleset *rules, struct ruleset *ret);
 
 /* The entries by hand of rules, and the names of their lists: what a state file has of a file. */

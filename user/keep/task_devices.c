@@ -191,7 +191,7 @@ enum status attach_run(struct keep *keep)
 		status = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
-	/* pins that changed under the lock were changed here: a try that failed wakes no other */
+	/* ignore changes of pins under the lock: a failed try must not wake the next try */
 	events |= watch_read(&keep->watch) & ~WATCHED_BIT(WATCHED_LINKS);
 	gate_close(&gate);
 	watch_hear(keep, events);

@@ -16,7 +16,7 @@ enum status attach_run(struct keep *keep);
  */
 enum status load_run(struct keep *keep);
 
-/* Looks whether the attachments still filter, and has them made again if they do not. */
+/* Checks whether the attachments still filter; if not, makes task attach due. */
 enum status check_run(struct keep *keep);
 
 /*
@@ -32,7 +32,7 @@ void programs_match(struct keep *keep, const struct gate *gate);
 /* Makes again what another process has changed: at once, and in a dispute ever later. */
 void links_await(struct keep *keep);
 
-/* Makes the tasks due that events of these kinds, bits of watch_read(), are for. */
+/* Makes the tasks of these events due: bits of watch_read(). */
 void watch_hear(struct keep *keep, unsigned int kinds);
 
 /* Looks for network namespaces again, for a minute, as a name of one has come or gone. */

@@ -215,7 +215,7 @@ static void lists_tell(const struct keep *keep)
 	hold_write(&keep->hold, keep->args->file, text);
 }
 
-/* Whether both are of the same files, which have not changed, and left out the same lists. */
+/* Returns whether both have the same unchanged files, and left out the same lists. */
 static bool files_same(const struct list_paths *a, const struct list_paths *b)
 {
 	bool same = a->count == b->count;
@@ -245,7 +245,7 @@ static void config_take(struct keep *keep, struct config *config)
 	task_soon(keep, TASK_FILES, FILE_WAIT_MS);
 }
 
-/* Refuses what is at the path of the copy of the lists and is none. */
+/* Fails if the path of the copy of the lists has something else. */
 static enum status copies_check(const char *state)
 {
 	char *path = bans_lists_path(state);

@@ -23,8 +23,8 @@ enum status files_run(struct keep *keep);
 enum status lists_run(struct keep *keep);
 
 /*
- * Makes the gate's rules those of a config, and the gate itself if there is none. Adds to the
- * config the last good copies of the lists that were left out.
+ * Applies a config to the gate, and makes the gate if there is none. Adds the last good copies of
+ * lists that were left out to the config.
  */
 enum status rules_apply(struct keep *keep, struct config *config, enum renew renew);
 

@@ -205,8 +205,8 @@ static bool word_goes_on(const char *last, const char *word, bool is_time)
 }
 
 /*
- * Splits a copy of a text into words at blanks; a number and its unit are one word, and with
- * `is_time` so are all numbers of a time. Returns the number of words; most + 1: they are more, or
+ * Splits a copy of a text into words at blanks. A number and its unit are one word; with `is_time`
+ * all numbers of a time are one word. Returns the number of words; most + 1: they are more, or
  * the text is too long.
  */
 static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,

@@ -40,10 +40,9 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field);
 extern const struct limit limit_defaults;
 
 /*
- * Computes the name of a limit without `name`: the words of its match, joined by '-', without
- * "port", with '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A longer
- * text than a name is cut, and ends in a digest of the text: limits with different matches have
- * different names.
+ * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
+ * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". If that is too long,
+ * it is cut and ends in a hash, so that limits with different matches have different names.
  */
 void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME]);
 

@@ -214,10 +214,7 @@ static enum status part_name(const struct words *words, const char *per, struct 
 	return OK;
 }
 
-/*
- * Makes the words of one of several limits: its part of what has several values. part: memory for
- * them.
- */
+/* Makes the words of one of several limits, with its part of each value. part: memory for them. */
 static enum status part_make(const struct words *all, unsigned int index,
 			     char part[SPEC_FIELDS][SPEC_TEXT], struct spec *ret)
 {

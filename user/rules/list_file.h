@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: files of prefixes, one entry a line: an address, a prefix, or a range FIRST-LAST, and "for
- * TIME" or "until MOMENT" if the entry ends. '#', ';' and '//' begin a comment. The output of `ipset save` and `ipset list` for one set is read, too,
- * and lines of JSON, as Spamhaus DROP has them: an object with one of the keys cidr, prefix, ip,
- * ip_prefix (AWS) and so on, an array of such objects, or an array of entries.
+ * Rules: files of prefixes. A line has an address, a prefix or a range FIRST-LAST, and "for TIME"
+ * or "until MOMENT" if the entry ends. '#', ';' and '//' begin a comment. Also read are the output
+ * of `ipset save` and `ipset list` for one set, and lines of JSON as of Spamhaus DROP: an object
+ * with one of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, an array of such objects, or an
+ * array of entries.
  */
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H
@@ -14,10 +15,10 @@
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file; a prefix
  * that is in the file twice is added once. Reports the first ten bad lines as "FILE:LINE: ..." and
- * then fails. skipped: if not NULL, bad lines are left out, and their number is stored there. A
- * second set of ipset and an exception (`nomatch`) are refused nevertheless: without that line the
- * others would mean something else. force: as for entry_check_width(). A time of an entry began
- * when the file was written; an entry that has ended is added with its end, which is past.
+ * then fails. skipped: if not NULL, bad lines are left out and counted there. A second set of ipset
+ * and an exception (`nomatch`) are always refused, because without them the other lines would
+ * change their meaning. force: see entry_check_width(). The time of an entry begins when the file
+ * is written; an entry whose time is over is added with its end in the past.
  */
 enum status list_read(const char *path, const struct rule *entry, const char *force,
 		      unsigned int *skipped, struct ruleset *set);

@@ -126,8 +126,7 @@ static const struct unit *unit_find(const struct unit *units, const char *name)
 }
 
 /*
- * Case matters in short units, which have M and m, and B (byte) and b (bit): 5M could be months.
- * Longer ones mean the same in any case.
+ * Case matters only in units of few letters: 5M could be months, and B is byte, b is bit.
  */
 static const struct unit *time_unit_find(const char *name, size_t length)
 {

@@ -30,8 +30,8 @@
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
 /*
- * How long another process must share under the name of this node until that is reported: the
- * process before this one counts for ALIKE_MS.
+ * Report another process of this node's name only after this time, because after a restart the
+ * previous process still counts for ALIKE_MS.
  */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
@@ -60,7 +60,7 @@ struct exchange {
 	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
 	char nonce[17];		     /* of this process, there */
 	uint64_t process_at_ms;	     /* when it was noted there; 0: never */
-	uint64_t same_node_since_ms; /* since when another process is there, too; 0: none is */
+	uint64_t same_node_since_ms; /* since when there is another process; 0: there is none */
 };
 
 /*
@@ -120,8 +120,8 @@ static void unlike_count(struct exchange *exchange, uint64_t now)
 }
 
 /*
- * Counts the processes that share under the name of this node, which all count as one node. While
- * there are others, and this is not reported yet, they are counted each time.
+ * Counts the processes that share under the name of this node, which all count as one node. Counts
+ * them in each round while there are others that were not reported yet.
  */
 static void processes_count(struct exchange *exchange, uint64_t now)
 {

@@ -17,15 +17,15 @@ enum flow_on_loss {
 };
 
 /*
- * The usual round, in ms. With the usual number of keys it costs at most 0.09 commands a packet
- * from 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
+ * Default round, in ms. With the default number of keys a packet costs at most 0.09 commands from
+ * 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
  */
 #define SHARE_ROUND_MS 110
 
 /*
- * Keys that are told at a time, unless that is said. Each costs 1 command a round, and one each 10
- * seconds: with the usual round and what counts nodes some 2,400 a second, and 2,800 at most if
- * keys come and go. A key of `shared block` costs 1 more a round, and 1 for each block.
+ * Default number of keys that are reported at a time. Each costs 1 command a round, and 1 every 10
+ * seconds: with the default round and the count of nodes some 2,400 a second, at most 2,800 if keys
+ * come and go. A key of `shared block` costs 1 more a round, and 1 for each block.
  */
 #define SHARE_MOST 256
 

@@ -19,14 +19,14 @@ enum status ledger_read(const struct gate *gate, const struct table *table,
 
 /* A key without a ledger, as its next packet is met (bpf/newcomer.h). */
 struct newcomer {
-	uint32_t shown;	 /* how often it has shown itself then, that packet included */
-	bool has_room;	 /* it finds a way to take, if it is not in a crowd, or has shown itself */
-	bool is_refused; /* a state that it gets is empty: all in its sets lack more than half */
+	uint32_t shown;	 /* how often it was seen then, that packet included */
+	bool has_room;	 /* there is a way for it, unless it has to wait in a flood */
+	bool is_refused; /* its state would be empty: all states in its sets lack more than half */
 };
 
 /*
- * flood: whether newcomers are a crowd. A reader cannot find a key in the sketch, or its sets: it
- * gets the usual newcomer, which was not seen before and finds room.
+ * flood: whether new sources wait. A reader can find neither the key in the sketch nor its sets, so
+ * it gets a newcomer that was not seen before and finds room.
  */
 enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			  const struct sl_prefix *address, uint64_t now, bool flood,

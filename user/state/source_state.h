@@ -49,7 +49,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 
 /*
  * Computes the state of the budget of a policy's newcomers, for a packet of `bytes`. It passes with
- * SL_PASS_NEWCOMER. waits: the packet's key gets no ledger by it.
+ * SL_PASS_NEWCOMER. waits: the packet's key gets no ledger with it.
  */
 enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
 			      unsigned int bytes, uint64_t now, bool waits,

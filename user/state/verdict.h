@@ -22,8 +22,8 @@ struct verdict {
 	struct limit_state states[SL_LIMITS_MAX];
 	bool newcomer;	 /* its key has no ledger under a limit that matches, or the budget pays */
 	bool pays;	 /* it is not established: the packet is charged to the budget as well */
-	bool waits;	 /* it gets no ledger by this packet */
-	bool lacks_room; /* no ledger may be forgotten for it, or only one that is spent */
+	bool waits;	 /* it gets no ledger with this packet */
+	bool lacks_room; /* no ledger can be evicted for it, or only an empty ledger */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no ledger */
 	unsigned int flooded;			  /* CPUs on which newcomers wait */
 	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */
