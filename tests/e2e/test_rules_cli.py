@@ -72,6 +72,18 @@ def test_limits_for_other_packets_stay(gate):
     assert [limit["rate"] for limit in gate.json("show")["rules"][0]["limits"]] == ["100pps", "9pps"]
 
 
+@pytest.mark.parametrize("first,then,name,match", [
+    ("rate 9pps,90pps per 32,24 match udp", "rate 5pps match udp port 24", "udp-24", "udp"),
+    ("rate 5pps match udp port 24", "rate 9pps,90pps per 32,24 match udp", "udp-24", "udp port 24"),
+    ("name all rate 5pps match tcp-syn", "rate 9pps", "all", "tcp-syn")])
+def test_a_default_name_replaces_no_limit_for_other_packets(gate, first, then, name, match):
+    gate.sluice("set", "default", *first.split())
+    before = gate.json("show")
+    gate.refuses(["set", "default", *then.split()], f"'{name}'", f"match {match};", "'name LIMIT'")
+    assert gate.json("show") == before
+    gate.sluice("set", "default", "name", "x", *then.split())
+
+
 # what makes a rule, what replaces it, and which of its limits change
 REPLACED = [
     ("set default rate 100pps", "set default rate 10pps", ["all"]),

@@ -17,13 +17,15 @@
 #include "rules/prefix.h"
 #include "cli/report.h"
 #include "rules/limit_words.h"
+#include "rules/matches.h"
 #include "rules/units.h"
 
 struct request {
 	struct sl_prefix prefix;
 	struct limits limits; /* none: sets only whether the policy inherits */
 	enum inherit inherit;
-	bool no_fq; /* limits may shape without the qdisc fq */
+	bool is_named; /* the name of the limits was typed */
+	bool no_fq;    /* limits may shape without the qdisc fq */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -53,6 +55,7 @@ static enum status request_parse(const struct set_args *args, struct request *re
 	enum status status = prefix_parse(args->prefix, &request->prefix);
 	bool limits = false;
 
+	request->is_named = args->spec.text[SPEC_NAME];
 	request->no_fq = args->no_fq;
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		limits |= args->spec.text[field] != NULL;
@@ -127,6 +130,27 @@ static enum status request_put(const struct gate *gate, const struct request *re
 	return limits_put(gate, rule, &request->limits);
 }
 
+/*
+ * Refuses a default name that a limit for other packets has, such as udp-24: the limit of port 24,
+ * or that of each /24.
+ */
+static enum status names_check(const struct rule *before, const struct request *request)
+{
+	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
+
+	for (unsigned int i = 0; !request->is_named && i < request->limits.count; i++) {
+		const struct limit *new = &request->limits.list[i];
+		const struct limit *old = rule_find_limit(before, new->spec.name);
+
+		if (old && !match_equal(&old->match, &new->match))
+			return failure("%s: limit '%s' is for other packets, match %s; give this "
+				       "limit another name, with 'name LIMIT'",
+				       prefix_format(&before->prefix, prefix), new->spec.name,
+				       match_format(&old->match, match));
+	}
+	return OK;
+}
+
 /* Collects the limits of the rule that the request changes. */
 static enum status replaced_find(const struct rule *before, const struct request *request,
 				 struct rule *ret)
@@ -155,6 +179,8 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 
 	if (!status)
 		status = rule_copy(&before, &rule);
+	if (!status)
+		status = names_check(&before, request);
 	if (!status)
 		status = replaced_find(&before, request, ret_replaced);
 	if (!status)

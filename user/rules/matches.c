@@ -304,3 +304,9 @@ const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 		append_number(text, *text ? " vlan " : "vlan ", match->vlan);
 	return text;
 }
+
+bool match_equal(const struct sl_match *a, const struct sl_match *b)
+{
+	return a->fact == b->fact && a->proto == b->proto && a->vlan == b->vlan &&
+	       a->ports == b->ports && !memcmp(a->port, b->port, a->ports * sizeof(*a->port));
+}

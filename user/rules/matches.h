@@ -22,4 +22,6 @@ bool proto_is_extension(uint8_t proto);
 /* Formats a match in words that parse to the same match. */
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT]);
 
+bool match_equal(const struct sl_match *a, const struct sl_match *b);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "rules/lists.h"
+#include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/limit_words.h"
 #include "rules/units.h"
@@ -160,7 +161,6 @@ unsigned int rule_slots(const struct rule *rule)
 bool limit_equal(const struct limit *a, const struct limit *b)
 {
 	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
-	const struct sl_match *m = &a->match, *n = &b->match;
 
 	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
 	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->kind == y->kind &&
@@ -170,9 +170,7 @@ bool limit_equal(const struct limit *a, const struct limit *b)
 	       a->second.rate == b->second.rate && a->second.burst == b->second.burst &&
 	       a->second.burst_unit == b->second.burst_unit &&
 	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
-	       x->start == y->start && x->shared == y->shared && m->fact == n->fact &&
-	       m->proto == n->proto && m->vlan == n->vlan && m->ports == n->ports &&
-	       !memcmp(m->port, n->port, m->ports * sizeof(*m->port));
+	       x->start == y->start && x->shared == y->shared && match_equal(&a->match, &b->match);
 }
 
 /* Whether the rule has an equal limit. The order of limits is ignored. */
