@@ -264,7 +264,7 @@ def test_times_in_words(gate, words, seconds):
 def test_an_option_has_a_time_in_words(gate, words):
     made = gate.sluice("apply", *([] if words.endswith("-") else ["-"]), *words.split(), input="policies: []\n")
     gate.sluice("confirm")
-    assert any(f" {time}, unless" in made.out for time in ("5 minutes", "300 s", "300 sec"))
+    assert any(f" {time};" in made.out for time in ("5 minutes", "300 s", "300 sec"))
 
 
 def test_a_wrong_gate_or_namespace_is_refused():
