@@ -404,8 +404,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		shared_print(gate, &sharing);
 		if (trial_left)
 			printf("  on trial for another %" PRIu64
-			       " s: 'sluice %sconfirm' keeps it, and else what was before comes "
-			       "back\n",
+			       " s: to keep the change: 'sluice %sconfirm'\n",
 			       trial_left / NS_PER_SEC + 1, gate_option(gate->name));
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);

@@ -135,16 +135,15 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 static void trial_log(const struct trial *trial, bool opened, enum status status)
 {
 	if (status)
-		syslog(LOG_ERR, "gate '%s': cannot put back all that was before the trial",
+		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
 		       trial->gate);
 	else if (opened)
-		syslog(LOG_WARNING,
-		       "gate '%s': nobody confirmed: what was before is in force again",
+		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
 		       trial->gate);
 	else if (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial))
 		syslog(LOG_ERR,
-		       "gate '%s': nobody confirmed, and it cannot be opened: what is in "
-		       "force stays",
+		       "gate '%s': the change was not confirmed, but the gate cannot be opened: "
+		       "the rules in force stay",
 		       trial->gate);
 }
 

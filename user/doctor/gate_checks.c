@@ -427,8 +427,8 @@ static void trial_examine(const struct gate *gate, struct findings *findings)
 	if (!left)
 		return;
 	finding_add(findings, FIND_TRIAL, gate->name,
-		    "its rules are on trial, and those of before come back in %" PRIu64
-		    " s unless they are confirmed; until then no other command changes them",
+		    "its rules are on trial: the previous rules come back in %" PRIu64
+		    " s unless the change is confirmed; until then no other command changes them",
 		    left / NS_PER_SEC + 1);
 	finding_advise(findings, "sluice %sconfirm", gate_option(gate->name));
 }

@@ -49,12 +49,11 @@ enum status trial_refuse(struct gate *gate)
 	if (!gate->state->trial_until)
 		return OK;
 	if (trial_is_awaited(gate->state))
-		return failure("gate '%s' is on trial for another %llu s: 'sluice %sconfirm' keeps "
-			       "what is in force, and else what was before comes back",
+		return failure("gate '%s' is on trial: the change is undone in %llu s; to keep it: "
+			       "'sluice %sconfirm'",
 			       gate->name, (unsigned long long)(left / NS_PER_SEC + 1),
 			       gate_option(gate->name));
-	note("gate '%s': its trial is over, and nobody put back what was before: what is in force "
-	     "stays",
+	note("gate '%s': its trial is over, but the change was not undone: the rules in force stay",
 	     gate->name);
 	trial_end(gate);
 	return OK;
