@@ -259,9 +259,9 @@ static const struct word detach_words[] = {
 	 "only from that hook; else from all"},
 };
 
-static const char detach_details[] = "With the gate's last device its rules, counters and pins go. "
-				     "all: all devices of one gate,\n"
-				     "which is main without -g; other gates stay, and are named.";
+static const char detach_details[] =
+	"The rules, counters and pins of a gate are removed with its last device. all: all\n"
+	"devices of one gate, main without -g; other gates stay, and are named.";
 
 const struct command command_detach = {
 	.name = "detach",

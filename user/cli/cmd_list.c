@@ -58,7 +58,7 @@ struct list_request {
 	bool replace;
 	bool force;
 	bool skip;
-	bool ends_entries;	/* the end is that of the entries, each, and not of their list */
+	bool ends_entries;	/* the end belongs to each entry, not to the list */
 	unsigned int skipped;	/* lines of the file that were left out */
 	uint64_t written;	/* when the file was, in seconds since 1970 */
 	struct ruleset entries; /* the prefixes, without access */
@@ -154,7 +154,7 @@ static enum status request_parse(const struct command *command, const struct lis
 
 #define FORCE "say 'force'"
 
-/* An allow by hand locks nobody out. */
+/* An allow by hand cannot lock out the operator. */
 static enum status widths_check(const struct list_request *request)
 {
 	bool is_free = request->force || (request->access == SL_LIST_ALLOW && !request->name);

@@ -169,7 +169,7 @@ static const struct word newcomers_words[] = {
 	 "as in 'sluice help set'. Needed, but for none"},
 	{"burst", NUMBERS, "BURST", offsetof(struct newcomers_args, burst), "the same"},
 	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
-	 "no budget, the default: new sources pass. It stands alone"},
+	 "no budget, the default: new sources pass. Without other words"},
 	WORD_CONFIRM,
 };
 

@@ -130,8 +130,8 @@ static enum status node_read(const char *text, const char *gate, char node[SHARE
 }
 
 /*
- * Reads the first line of a file that nobody else can have written, or can read. A file of root may
- * be read by its group, by which the user sluice reads it.
+ * Reads the first line of a file that other users can neither write nor read. The group of root's
+ * file may read it, because the user sluice does.
  */
 static enum status password_read(const char *path, struct file *ret)
 {
@@ -185,12 +185,12 @@ static const struct word share_words[] = {
 	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
 	 "how the others count this node, each by another name; default: HOST/GATE/BOOT-ID"},
 	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
-	 "how often the store is told and asked, 20ms to 1s; default: 110ms"},
+	 "interval of the exchanges with the store, 20ms to 1s; default: 110ms"},
 	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
 	 "without the store, or this process, limits are this node's alone (default), or\n"
 	 "divided by the nodes seen last"},
 	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
-	 "sources that the store is told of at a time; default: 256"},
+	 "sources that are reported to the store at a time; default: 256"},
 	{"--user", OPTION, "USER", offsetof(struct share_words, user),
 	 "of the store's access list"},
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),

@@ -151,7 +151,7 @@ static bool limit_is_tighter(const struct view *view, int a, int b)
 	return limit_slack(left, &view->states[a]) < limit_slack(right, &view->states[b]);
 }
 
-/* Whether the state of a limit is that of the source, and not of a packet that may never come. */
+/* Returns whether a limit has one state for the source, whatever its next packet is. */
 static bool limit_is_told(const struct limit_state *state)
 {
 	return state->known && (state->matches || !state->fresh);

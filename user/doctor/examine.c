@@ -82,7 +82,7 @@ static void stacked_tell(void *data, const struct stacked *stacked)
 	finding_advise(findings, "%s", stacked_remedy(stacked, findings->gate, remedy));
 }
 
-/* Of all attachments: one of two stacked devices may not be asked for. */
+/* Checks all attachments, because the command may name only one of two stacked devices. */
 static void stacked_check(const struct patient *patient, struct findings *findings)
 {
 	if (patient->asked &&

@@ -70,7 +70,7 @@ static enum status refuse_second_end(const struct change *change, const struct r
 		       access_words[list->list], prefix, operand_typed(list->name));
 }
 
-/* Plans one rule, and owns it. entry: that of its prefix which is given; NULL: none. */
+/* Plans one rule, and owns it. entry: the given entry of its prefix; NULL: none. */
 static enum status rule_decide(struct change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, entry);

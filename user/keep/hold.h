@@ -48,7 +48,7 @@ enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, s
 
 /*
  * Writes the number of this process, for people, and the path and more lines, for holder_find().
- * What exceeds HOLD_TEXT is cut.
+ * The text is cut at HOLD_TEXT.
  */
 void hold_write(const struct hold *hold, const char *path, const char *more);
 
@@ -65,7 +65,7 @@ bool hold_forget(enum hold_kind kind, const char *gate);
 struct holder {
 	pid_t pid;	      /* 0: it has no number here, as in a container */
 	char path[PATH_MAX];  /* of the rules file, or the store, in any bytes; "": not known */
-	char more[HOLD_MORE]; /* the lines behind it */
+	char more[HOLD_MORE]; /* the lines after it */
 };
 
 enum held {

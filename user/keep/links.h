@@ -28,7 +28,7 @@ struct links {
  */
 enum status links_open(struct links *links, const struct places *places);
 
-/* What was heard, as bits. */
+/* Events, as bits. */
 enum links_news {
 	LINKS_DEVICE =
 		1, /* of a device that places name, or of these attachments; or news were lost */

@@ -323,7 +323,7 @@ static enum status next_begin(struct gate *gate, struct gate *next, const uint64
 	if (status)
 		return status;
 	lost_report(gate, next);
-	/* if some pins stay in next/, too: remake_settle() moves those that the open gate has */
+	/* also if some pins stay in next/: remake_settle() moves the pins of the open gate */
 	gate_become(gate, next);
 	return named;
 }

@@ -314,7 +314,7 @@ static bool is_metadata(const json_t *object)
 	return type && !strcmp(type, "metadata");
 }
 
-/* Adds an entry, an array of entries, or the entry of an object. key: that of the value. */
+/* Adds an entry, an array of entries, or the entry of an object. key: the key of the value. */
 static enum status json_add(const struct reading *reading, json_t *value, const char *key)
 {
 	enum status status = OK;

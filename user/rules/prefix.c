@@ -111,7 +111,7 @@ enum status address_parse(const char *text, struct sl_prefix *ret)
 	return status;
 }
 
-/* Parses a length of 0 to `most`, without leading zeros; -1: it is none. */
+/* Parses a length of 0 to `most`, without leading zeros. Returns -1 for other texts. */
 static int length_parse(const char *text, int most)
 {
 	int length = 0;
@@ -126,7 +126,7 @@ static int length_parse(const char *text, int most)
 	return length <= most ? length : -1;
 }
 
-/* The length of a netmask such as 255.255.255.0; -1: it is none. */
+/* Returns the length of a netmask such as 255.255.255.0, or -1 if it is not a netmask. */
 static int netmask_parse(const char *text)
 {
 	uint32_t mask;

@@ -82,7 +82,7 @@ enum status rule_copy(const struct rule *rule, struct rule *ret);
  */
 unsigned int rule_slots(const struct rule *rule);
 
-/* The end of the rule's entry on the list at a place, beside that of the list; 0: none. */
+/* The end of the rule's entry on the list at a place, without the list's own end; 0: none. */
 uint32_t rule_list_end(const struct rule *rule, int place);
 
 /*

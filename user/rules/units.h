@@ -61,8 +61,8 @@ const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
 /*
- * Parses a whole number of 0 to `most`, without leading zeros. Returns what follows it; NULL: there
- * is none.
+ * Parses a whole number of 0 to `most`, without leading zeros. Returns what follows it, or NULL if
+ * there is no such number.
  */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 

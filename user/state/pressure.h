@@ -19,7 +19,7 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded;	 /* CPUs on which new sources wait for a level */
-	unsigned int crowded[2]; /* of them: those of policies without and with a budget wait */
+	unsigned int crowded[2]; /* of these, by policies without and with a budget */
 	uint64_t lost;		 /* as in struct sl_admission */
 };
 
