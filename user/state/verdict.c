@@ -217,9 +217,9 @@ enum status verdict_find(const struct gate *gate, const struct packet_args *pack
 
 	if (!status) {
 		verdict.limits = source_limits(&verdict.source, &verdict.count);
-		status = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict)
-								     ?: verdict_judge(gate, &verdict);
+		status = limit_states_read(gate, &verdict);
 	}
+	status = status ?: newcomers_read(gate, &verdict) ?: verdict_judge(gate, &verdict);
 	if (status) {
 		verdict_free(&verdict);
 		return status;

@@ -309,7 +309,8 @@ static void assert_budget(const struct scene *scene)
 {
 	double rate = scene->budget * scene->seconds * .75;
 
-	assert_true(world.unknown <= rate + scene->budget && world.unknown >= (scene->packets < 10 ? .95 : .5) * rate);
+	assert_true(world.unknown <= rate + scene->budget &&
+		    world.unknown >= (scene->packets < 10 ? .95 : .5) * rate);
 }
 
 static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned int seconds,
