@@ -37,7 +37,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of new keys under limits such as this. */
+/* Returns whether this CPU sees a flood of new keys: with a budget if the limit has a budget. */
 static __always_inline bool newcomers_crowd(const struct packet *packet,
 					    const struct sl_limit *limit)
 {

@@ -94,7 +94,7 @@ struct sl_pace {
 struct sl_admission {
 	__u64 window;	      /* the current interval: window_of() */
 	__u64 crowd_until[2]; /* the first jiffy after the flood, without and with a budget */
-	__u32 met[2];	      /* packets of new keys in this interval, the same */
+	__u32 met[2];	      /* packets of new keys in this interval, without and with a budget */
 	__u32 second;	      /* the second that `now` of the events counts */
 	__u32 sampled;	      /* packets without a bucket that charged a state, or were refused */
 	__u64 inserted_at[SL_RATIONS]; /* the jiffy of the last insertion of each ration */

@@ -39,13 +39,13 @@ static const char *kind_name(mode_t mode)
 	}
 }
 
-/* `<(COMMAND)` of a shell is the path of a pipe. */
+/* A shell replaces `<(COMMAND)` by the path of a pipe. */
 static const char *pipe_hint(mode_t mode)
 {
 	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
 		return "";
-	return ": write the output of a command to a file, or pipe it in where '-' is a file, as "
-	       "in 'deny -f -' and 'apply -'";
+	return ": write the output of a command to a file, or pipe it in and name '-' as the file, "
+	       "as in 'deny -f -' and 'apply -'";
 }
 
 static enum status refuse_size(const char *name)

@@ -144,7 +144,7 @@ static enum status names_check(const struct rule *before, const struct request *
 
 		if (old && !match_equal(&old->match, &new->match))
 			return failure("%s: limit '%s' is for other packets, match %s; give this "
-				       "limit another name, with 'name LIMIT'",
+				       "limit another name: 'name LIMIT'",
 				       prefix_format(&before->prefix, prefix), new->spec.name,
 				       match_format(&old->match, match));
 	}

@@ -108,7 +108,7 @@ static struct position position_of_offset(const char *text, size_t offset)
 	return at;
 }
 
-/* Whether the character is in a word of at least two colons and else only hexadecimal digits. */
+/* Returns whether the character is in a word of hexadecimal digits and at least two colons. */
 static bool is_in_address(const char *line, size_t column)
 {
 	static const char digits[] = ":0123456789abcdefABCDEF";
