@@ -146,9 +146,9 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	if (!line || !line_is(line, &key))
 		line = table_find(&gate->meeting, digest, &key);
-	if (!line)
-		return LEDGER_NONE +
-		       newcomer_enters(packet, limit->budgeted, &gate->meeting, digest);
+	if (!line) /* a budget does not pay for a limit that observes */
+		return LEDGER_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
+						     &gate->meeting, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);

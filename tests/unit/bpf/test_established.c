@@ -384,6 +384,31 @@ static void test_other_limits(void **state)
 	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 }
 
+static uint64_t inserted(void)
+{
+	uint64_t count = 0;
+
+	for (int cpu = 0; cpu < CPUS; cpu++)
+		count += world.admission[cpu].event[SL_EVENT_INSERTED].total;
+	return count;
+}
+
+/* A budget does not pay for a limit that observes, so the number of new keys shows the flood. */
+static void test_a_flood_under_a_limit_that_observes_inserts_little(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
+
+	(void)state;
+	world_begin(&flood, 1);
+	world.policy.limit[SL_IPV4][0].observe = true;
+	world.policy.by_source[SL_IPV4] = 0;
+	for (uint32_t i = 0; i < 200000; i++) {
+		clock_set(i * SL_TICKS_PER_SEC / 100000);
+		assert_int_equal(packet_send(1 + i), SL_PASS_WITHIN);
+	}
+	assert_true(inserted() <= host_table.gate.meeting.crowd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_a_source_that_comes_back_goes_before_single_packets),
 		cmocka_unit_test(test_a_source_is_established_by_one_of_its_limits),
 		cmocka_unit_test(test_other_limits),
+		cmocka_unit_test(test_a_flood_under_a_limit_that_observes_inserts_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
