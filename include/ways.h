@@ -220,10 +220,15 @@ static inline __u16 line_moment(__u64 now)
 	return now >> LINE_MOMENT_SHIFT & (LINE_MOMENTS - 1);
 }
 
-/* Returns how many units before `now` an entry was made. */
+/*
+ * Returns how many units before `now` an entry was made: 0 if it was made in the next unit, by a
+ * CPU whose clock is a little ahead.
+ */
 static inline __u16 line_age(const struct sl_line *line, __u64 now)
 {
-	return (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
+	__u16 age = (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
+
+	return age == LINE_MOMENTS - 1 ? 0 : age;
 }
 
 /* Units until a key is established at the latest: 64 s. */
@@ -247,7 +252,7 @@ static inline bool line_is_due(const struct sl_line *line, __u64 now)
  * Returns the time until which a block and its `escalate` steps count: block_steps() drops a step
  * in each length of the last block. That length is estimated: from the last charge before the
  * overrun, or if the state was charged since, from the time at which the entry was made. The
- * estimate is too long rather than too short, except for an entry made days before. The entry does
+ * estimate is too long rather than too short, except for an entry made hours before. The entry does
  * not store whether its limit escalates.
  */
 static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_ledger *ledger)

@@ -393,6 +393,24 @@ static uint64_t inserted(void)
 	return count;
 }
 
+/* A CPU whose clock is behind finds an entry of the next unit of time: it is not old. */
+static void test_a_clock_that_is_behind_establishes_no_source(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
+	const uint64_t unit = 1ULL << LINE_MOMENT_SHIFT;
+	uint64_t edge = unit - 1000 * SL_TICKS_PER_SEC % unit;
+
+	(void)state;
+	world_begin(&flood, 2);
+	clock_set(edge);
+	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	host_cpu = 1;
+	clock_set(edge - SL_TICKS_PER_NS);
+	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	clock_set(edge + SL_TICKS_PER_NS);
+	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+}
+
 /* A budget does not pay for a limit that observes, so the number of new keys shows the flood. */
 static void test_a_flood_under_a_limit_that_observes_inserts_little(void **state)
 {
@@ -421,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_a_source_that_comes_back_goes_before_single_packets),
 		cmocka_unit_test(test_a_source_is_established_by_one_of_its_limits),
 		cmocka_unit_test(test_other_limits),
+		cmocka_unit_test(test_a_clock_that_is_behind_establishes_no_source),
 		cmocka_unit_test(test_a_flood_under_a_limit_that_observes_inserts_little),
 	};
 

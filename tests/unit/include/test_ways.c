@@ -295,6 +295,22 @@ static void test_what_says_more_is_lost_later(void **state)
 	}
 }
 
+/* An entry that a CPU with a clock ahead made in the next unit is as old as one of this unit. */
+static void test_an_age_is_never_below_zero(void **state)
+{
+	const uint64_t unit = 1ULL << LINE_MOMENT_SHIFT;
+
+	(void)state;
+	for (uint64_t at = 0; at < 2 * LINE_MOMENTS; at++) {
+		struct sl_line line = {.made = line_moment(at * unit)};
+
+		assert_int_equal(line_age(&line, at * unit - 1), 0);
+		assert_false(line_is_due(&line, at * unit - 1));
+		for (uint64_t age = 0; age < 64; age++)
+			assert_int_equal(line_age(&line, (at + age) * unit), age);
+	}
+}
+
 /* What was forgotten is counted in sixteenths of a burst, rounded up. */
 static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 {
@@ -399,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_what_says_more_is_lost_later),
+		cmocka_unit_test(test_an_age_is_never_below_zero),
 		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
 		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),
 		cmocka_unit_test(test_a_line_tells_for_how_long_its_key_rested),
