@@ -11,13 +11,14 @@
  *
  * Eviction. A state that is full (refilled, not blocked, no slice borrowed) equals a new state, so
  * its eviction costs nothing. For other states the cost is the missing part of the burst. A set
- * without a free way evicts the state that has been full for longest, or if no state in both sets
- * is full, the state that costs least. Only a key that was seen before may evict a state that is
- * not full. A state is protected if it has less than half of its burst or is blocked, and during a
- * flood, in which most new keys are spoofed, also if it was charged within the last minute. It is
- * evicted only if all ways of both sets are protected. A new state lacks what the evicted state
- * lacks (loss_inherited()). If a limit starts empty, an evicted key returns to a stricter state,
- * never to a milder one.
+ * without a free way evicts the state that has been full for longest (states of established keys
+ * later: LOSS_ESTABLISHED), or if no state in both sets is full, the state that costs least.
+ * Only a key that was seen before may evict a state that is not full. A state is protected if it
+ * has less than half of its burst or is blocked, and during a flood, in which most new keys are
+ * spoofed, also if it was charged within the last minute, unless it is full and its key is not
+ * established. It is evicted only if all ways of both sets are protected. A new state lacks what
+ * the evicted state lacks (loss_inherited()). If a limit starts empty, an evicted key returns to
+ * a stricter state, never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
  * lock would lock the set forever. Commands refill, charge and block existing states, which needs
@@ -296,12 +297,18 @@ static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_le
  * stay. But spoofed keys that lack more than half of their burst and never come back would then
  * stay forever, and a later abuser would always be the youngest. So among those, keys that did not
  * come back are evicted first, the oldest first, because a younger key may still come back.
+ *
+ * A full state of a key that is not established is evicted before the state of an established key
+ * that has been full for up to LOSS_ESTABLISHED longer, also in a flood. Otherwise spoofed keys
+ * evict all established keys that rest, as soon as a budget has paid for as many of them as the
+ * table has ways.
  */
 #define LOSS_PARTS	  16
 #define LOSS_TENURE_SHIFT 8
 #define LOSS_PART	  (1LL << 48)
 #define LOSS_PROTECTED	  (1LL << 58)
 #define LOSS_RECENT	  (60 * (__s64)SL_TICKS_PER_SEC)
+#define LOSS_ESTABLISHED  (3600 * (__s64)SL_TICKS_PER_SEC)
 
 enum loss_class {
 	LOSS_LITTLE,  /* at least half of the burst is left */
@@ -382,10 +389,11 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	__s64 whole = credit_span(now, line_whole_at(line, ledger));
 	__u64 parts = whole < 0 ? 0 : line_lack(line, ledger, now);
 	enum loss_class class = line_class(line, ledger, parts, now, flood);
+	bool established = line->made & LINE_ESTABLISHED;
 	__s64 rank;
 
-	if (class == LOSS_LITTLE && whole < 0)
-		return whole;
+	if (whole < 0 && class <= (established ? LOSS_LITTLE : LOSS_KNOWN))
+		return whole - (established ? 0 : LOSS_ESTABLISHED);
 	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
 	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
 }

@@ -427,6 +427,42 @@ static void test_a_flood_under_a_limit_that_observes_inserts_little(void **state
 	assert_true(inserted() <= host_table.gate.meeting.crowd);
 }
 
+/*
+ * A quarter of the table is established and rests for 30 to 300 seconds. In the meantime a budget
+ * pays for forged sources that fill the table up to 37 times.
+ */
+static void test_sources_that_rest_in_a_flood_stay_established(void **state)
+{
+	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
+	static const unsigned int rests[] = {30, 120, 300};
+	const struct machine machine = {.cpus = 1, .cpu_ids = 1, .jiffy_ns = JIFFY_NS};
+	const uint32_t known = SETS * SL_WAYS / 4, rate = 5000;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
+		uint64_t begin = 20 * SL_TICKS_PER_SEC;
+		uint32_t stay = 0;
+
+		world_begin(&flood, 1);
+		world.policy.newcomers = limit_of(1000, 5000, &machine);
+		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+		for (uint32_t at = 0; at < 6 * known; at++) {
+			clock_set(at * begin / (6 * known));
+			assert_true(packet_send(1 + at % known) < SL_FIRST_DROP);
+		}
+		for (uint32_t at = 0; at < rests[i] * rate; at++) {
+			clock_set(begin + at * (SL_TICKS_PER_SEC / rate));
+			packet_send(1 + known + at / 3);
+		}
+		for (uint32_t at = 0; at < known; at++)
+			stay += packet_send(1 + at) == SL_PASS_WITHIN;
+		print_message("figure: %u of %u stay established for %u s, beside %lu entries\n",
+			      stay, known, rests[i], inserted());
+		assert_true(inserted() > rests[i] * 1000);
+		assert_true(stay >= known * .98);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_other_limits),
 		cmocka_unit_test(test_a_clock_that_is_behind_establishes_no_source),
 		cmocka_unit_test(test_a_flood_under_a_limit_that_observes_inserts_little),
+		cmocka_unit_test(test_sources_that_rest_in_a_flood_stay_established),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,7 +352,7 @@ static void test_a_fast_limit(void **state)
 
 static void test_a_slow_limit(void **state)
 {
-	static const struct told told[] = {{3.7, 1}, {3.7, .94}, {3.6, .43}};
+	static const struct told told[] = {{3.7, 1}, {3.7, .94}, {3.6, .46}};
 
 	(void)state;
 	scenes_run("6/min burst 10", (struct sl_limit_spec)LIMIT(6, SL_RATE_PER_MIN, 10), 60, told);

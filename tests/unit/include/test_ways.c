@@ -223,7 +223,7 @@ static void test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state
 
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
-/* A line of a bucket of 1 s, made so many seconds ago, that lacks a part of it. */
+/* A line of a bucket of 1 s, made so many seconds ago by an established key, that lacks a part. */
 static struct sl_line line_lacking(double part, unsigned int age)
 {
 	const struct sl_limit limit = {.burst = SL_TICKS_PER_SEC};
@@ -231,7 +231,7 @@ static struct sl_line line_lacking(double part, unsigned int age)
 	return (struct sl_line){
 		.limit = 8,
 		.span = short_make(limit_span(&limit)),
-		.made = line_moment(NOW - age * SL_TICKS_PER_SEC),
+		.made = line_moment(NOW - age * SL_TICKS_PER_SEC) | LINE_ESTABLISHED,
 		.ledger.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
 		.ledger.born = NOW - age * SL_TICKS_PER_SEC,
 		.ledger.drawn = NOW - SL_TICKS_PER_SEC / 2,
@@ -292,6 +292,39 @@ static void test_what_says_more_is_lost_later(void **state)
 		assert_int_equal(loss_is_protected(loss_of(lines[i], false)), i >= 7);
 		/* in a flood one that was charged within the last minute stays as well */
 		assert_int_equal(loss_is_protected(loss_of(lines[i], true)), i >= 1);
+	}
+}
+
+/* The line of a key that was last charged so many seconds ago, and is established or not. */
+static struct sl_line line_rested(unsigned int rest, bool established)
+{
+	struct sl_line line = line_lacking(-(double)rest, 8000);
+
+	line.ledger.drawn = line.ledger.zero;
+	line.made &= established ? ~0 : ~LINE_ESTABLISHED;
+	return line;
+}
+
+/* Full states of keys that are not established are evicted an hour before others. */
+static void test_a_full_state_of_a_new_key_is_lost_first(void **state)
+{
+	(void)state;
+	for (int flood = 0; flood < 2; flood++) {
+		__s64 young = loss_of(line_rested(3, false), flood);
+
+		assert_true(young < 0);
+		assert_true(young < loss_of(line_rested(3, true), flood));
+		assert_true(young < loss_of(line_rested(3602, true), flood));
+		assert_true(young > loss_of(line_rested(3604, true), flood));
+		assert_true(young > loss_of(line_rested(4, false), flood));
+	}
+	/* a state that is not full is as protected as that of an established key */
+	for (int lacks = 1; lacks < 16; lacks++) {
+		struct sl_line line = line_lacking(lacks / 16., 8000), new = line;
+
+		new.made &= ~LINE_ESTABLISHED;
+		assert_int_equal(loss_of(line, false), loss_of(new, false));
+		assert_int_equal(loss_of(line, true), loss_of(new, true));
 	}
 }
 
@@ -415,6 +448,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_what_says_more_is_lost_later),
+		cmocka_unit_test(test_a_full_state_of_a_new_key_is_lost_first),
 		cmocka_unit_test(test_an_age_is_never_below_zero),
 		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
 		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),

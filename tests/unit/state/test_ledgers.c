@@ -163,6 +163,7 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 		struct sl_line line = line_spent(&limit);
 
 		line.span = short_make(limit_span(&limit));
+		line.made |= LINE_ESTABLISHED;
 		assert_true(line_loss(&line, line_ledger(&line), NOW, false) > 0);
 		assert_true(ledger_try_fill(&limit, &line, &key, NOW));
 		assert_int_equal(line_loss(&line, line_ledger(&line), NOW, false), -1);
