@@ -199,8 +199,8 @@ static __always_inline int newcomer_begin(struct packet *packet, const struct sl
 
 /*
  * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
- * to one CPU and is updated without atomics. On PREEMPT_RT another packet may interrupt this one,
- * and both may spend the same credit: one packet too many.
+ * to one CPU and is updated without atomics. On PREEMPT_RT other packets may interrupt this one,
+ * and spend the same credit: each interruption spends at most the credit of a slice twice.
  */
 static __always_inline int limit_charge(struct packet *packet, const struct sl_limit *limit,
 					struct sl_bucket *bucket)

@@ -44,7 +44,7 @@ enum sl_reason {
 	/* passed */
 	SL_PASS_WITHIN,	    /* every limit that matches it had credit */
 	SL_PASS_NO_LIMIT,   /* no limit of its policy matches it */
-	SL_PASS_NEWCOMER,   /* the newcomers' budget had credit; without a budget: no state yet */
+	SL_PASS_NEWCOMER,   /* the newcomers' budget had credit, or a limit has no state yet */
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
 	SL_PASS_NOT_IP,	    /* neither IPv4 nor IPv6 */
