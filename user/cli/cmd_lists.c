@@ -55,7 +55,7 @@ static const char *age_format(uint64_t seconds, char text[UNITS_TEXT])
 {
 	uint64_t unit = seconds < 120 ? 1 : seconds < 7200 ? 60 : seconds < 172800 ? 3600 : 86400;
 
-	return seconds ? time_format(seconds / unit * unit * NS_PER_SEC, text) : "0s";
+	return time_format(seconds / unit * unit * NS_PER_SEC, text);
 }
 
 static json_t *list_json(const struct sl_list_info *list, unsigned int entries)

@@ -455,9 +455,10 @@ const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT])
 
 const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
-	if (!ns)
-		snprintf(text, UNITS_TEXT, "0s"); /* each unit divides 0 */
-	return ns ? units_format(time_units, ns, 0, text) : text;
+	if (ns)
+		return units_format(time_units, ns, 0, text);
+	snprintf(text, UNITS_TEXT, "0s"); /* each unit divides 0 */
+	return text;
 }
 
 const char *left_format(uint64_t ns, char text[UNITS_TEXT])
