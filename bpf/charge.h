@@ -35,6 +35,12 @@ struct verdict {
 /* the limits that drop, and under which the key gets no state yet */
 #define CHARGES_WAITING(charged) ((charged)&CHARGES_NEWCOMER & ~((charged) >> SL_LIMITS_MAX))
 
+/* Returns the bit of a limit in packet->is_new: 0 if no budget pays for its new keys. */
+static __always_inline __u32 charge_if_new(const struct sl_limit *limit)
+{
+	return (limit->budgeted && !limit->observe) * CHARGE(limit);
+}
+
 /*
  * A slice that remembers a refusal decides alone, except in one of this many jiffies. Then the
  * state is charged, so that the entry of a long-refused source stores that its key came back. More
@@ -104,7 +110,7 @@ static __always_inline void line_return(struct packet *packet, const struct sl_l
 	if (line_is_due(line, now))
 		made |= LINE_ESTABLISHED;
 	else
-		packet->is_new |= (limit->budgeted && !limit->observe) * CHARGE(limit);
+		packet->is_new |= charge_if_new(limit);
 	if (made != line->made)
 		write_once(line->made, made);
 }
@@ -299,16 +305,47 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
 }
 
 /*
- * Returns whether the budget pays for the packet: a limit that drops has no established state for
- * it, nor has any limit with the source as its key, which would establish the source.
+ * Returns whether the source is established by another limit than those under which it is new: one
+ * with the source as its key, whose entry is old enough for all of them. `made` wraps, so in the
+ * first minute of each 4.9 hours an old entry may look too young.
  */
-static __always_inline bool newcomer_pays(const struct packet *packet,
-					  const struct sl_policy *policy, __u32 charged)
+BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_policy *policy,
+				     __u32 charged)
 {
-	__u32 established = charged & CHARGES & ~packet->is_new;
+	const struct sl_gate *gate = gate_get();
+	__u32 age = 0, due = 0;
+	enum sl_family family;
 
-	return (packet->is_new || charged & CHARGES_NEWCOMER) &&
-	       !(established & policy->by_source[packet_family(packet)]);
+	if (!packet || !policy || !gate)
+		return false;
+	family = packet_family(packet);
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		const struct sl_line *line;
+		struct ledger_key key;
+
+		if (packet->is_new & CHARGE(limit) && due < span_due(limit->span))
+			due = span_due(limit->span);
+		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
+			continue;
+		key = packet_key(packet, limit);
+		line = table_find(&gate->meeting, ledger_digest(hash_secret, &key), &key);
+		if (line && age < line_age(line, packet_now(packet)))
+			age = line_age(line, packet_now(packet));
+	}
+	return age >= due;
+}
+
+/*
+ * Returns whether the budget pays for the packet: a limit that drops has no established state for
+ * it, and no other limit establishes the source.
+ */
+static __always_inline bool newcomer_pays(struct packet *packet, const struct sl_policy *policy,
+					  __u32 charged)
+{
+	return packet->is_new &&
+	       (!(charged & policy->by_source[packet_family(packet)] & ~packet->is_new) ||
+		!source_is_established(packet, policy, charged));
 }
 
 /*
@@ -368,6 +405,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		    !(limit->budgeted && reason == LEDGER_ENTERS))
 			reason = SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
 		if (reason >= LEDGER_NONE) {
+			packet->is_new |= charge_if_new(limit);
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
 			charged |= reason == LEDGER_ENTERS ? CHARGE_ENTERS(limit) : 0;
 			continue;

@@ -186,7 +186,7 @@ struct packet {
 	struct sl_facts facts;
 	__u8 met;	 /* counted as a newcomer */
 	__u8 hot;	 /* a state of its key was charged within HOT_TICKS */
-	__u8 is_new;	 /* by slot: limits with a budget, and a state that is not established */
+	__u8 is_new;	 /* by slot: limits with a budget, and no established state */
 	__u8 asked : 1;	 /* a shared state was charged, not only slices */
 	__u8 shaped : 1; /* a shape has set `departure`, not only the sender */
 	union {

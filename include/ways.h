@@ -236,17 +236,23 @@ static inline __u16 line_age(const struct sl_line *line, __u64 now)
 #define LINE_DUE_MAX 60
 
 /*
- * Returns whether a packet at `now` establishes its key: the entry is at least as old as the time
- * in which an empty state refills, at least one unit and at most LINE_DUE_MAX. So in addition to
- * what a budget paid for, a key passes no more than if its state had begun empty. The maximum is
- * for limits that refill slowly: until a key is established, it is exposed to floods.
+ * Returns the age at which an entry is old enough: the time in which an empty state refills, at
+ * least one unit and at most LINE_DUE_MAX. So in addition to what a budget paid for, a key passes
+ * no more than if its state had begun empty. The maximum is for limits that refill slowly: until a
+ * key is established, it is exposed to floods. span: as in struct sl_line.
  */
-static inline bool line_is_due(const struct sl_line *line, __u64 now)
+static inline __u32 span_due(__u16 span)
 {
-	__u64 units = short_value(line->span) >> LINE_MOMENT_SHIFT;
+	__u64 units = short_value(span) >> LINE_MOMENT_SHIFT;
 
 	/* an age of n units is more than n - 1 units of time */
-	return line_age(line, now) >= 2 + (units < LINE_DUE_MAX ? units : LINE_DUE_MAX - 1);
+	return 2 + (units < LINE_DUE_MAX ? units : LINE_DUE_MAX - 1);
+}
+
+/* Returns whether a packet at `now` establishes its key. */
+static inline bool line_is_due(const struct sl_line *line, __u64 now)
+{
+	return line_age(line, now) >= span_due(line->span);
 }
 
 /*

@@ -17,7 +17,7 @@ static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_pr
 
 enum status ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
-			struct sl_ledger *ret, bool *ret_found, bool *ret_established)
+			struct sl_ledger *ret, bool *ret_found, uint32_t *ret_age)
 {
 	struct ledger_key key = key_of(limit, address);
 	struct found_line found;
@@ -28,8 +28,9 @@ enum status ledger_read(const struct gate *gate, const struct table *table,
 	*ret = found.is_found ? *line_ledger(&found.line)
 			      : kind_birth(limit->kind, limit, gate->state->nodes, now);
 	*ret_found = found.is_found;
-	*ret_established = found.is_found &&
-			   (found.line.made & LINE_ESTABLISHED || line_is_due(&found.line, now));
+	*ret_age = 0;
+	if (found.is_found && (found.line.made & LINE_ESTABLISHED || line_is_due(&found.line, now)))
+		*ret_age = line_age(&found.line, now);
 	return OK;
 }
 

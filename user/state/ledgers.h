@@ -11,11 +11,12 @@
 /*
  * Reads the ledger of a limit for an address, which is cut to the key's length. table: NULL: by
  * calls of the kernel. ret_found false: there is none, and `ret` is the ledger that a packet at
- * `now` would create. ret_established: a packet at `now` would find its key established.
+ * `now` would create. ret_age: the age of its entry if a packet at `now`
+ * finds its key established (line_is_due()), otherwise 0.
  */
 enum status ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
-			struct sl_ledger *ret, bool *ret_found, bool *ret_established);
+			struct sl_ledger *ret, bool *ret_found, uint32_t *ret_age);
 
 /* A key without a ledger, as its next packet is met (bpf/newcomer.h). */
 struct newcomer {

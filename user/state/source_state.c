@@ -182,7 +182,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 	state.known = key_is_known(limit, address);
 	if (state.known)
 		status = ledger_read(gate, source->table, limit, address, now, &q.ledger, &found,
-				     &state.established);
+				     &state.age);
 	if (status)
 		return status;
 	if (state.known) {

@@ -25,7 +25,7 @@ struct limit_state {
 	bool matches;			  /* the limit matches the packet */
 	bool known;			  /* the packet's key is known; else the rest is not set */
 	bool fresh;			  /* the key has no ledger yet */
-	bool established;		  /* it has one that is old enough: line_is_due() */
+	uint32_t age;			  /* of its entry, in units of `made`; 0: not established */
 	enum sl_reason reason;		  /* SL_PASS_WITHIN, or why such a packet is refused */
 	bool never;			  /* no wait lets it pass: it is oversize */
 	uint64_t remaining;		  /* what would pass now: packets, or bytes of a bit rate */

@@ -100,19 +100,20 @@ static bool budget_pays(const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	enum sl_family family = prefix_is_ipv4(&verdict->source.prefix) ? SL_IPV4 : SL_IPV6;
-	bool is_new = false;
+	uint32_t age = 0, due = 0;
 
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
+		const struct limit_state *state = &verdict->states[i];
 
-		if (!verdict->states[i].matches || limit->observe)
+		if (!state->matches || limit->observe)
 			continue;
-		if (!verdict->states[i].established)
-			is_new = true;
-		else if (policy->by_source[family] & 1 << limit->slot)
-			return false;
+		if (!state->age && due < span_due(limit->span))
+			due = span_due(limit->span);
+		else if (age < state->age && policy->by_source[family] & 1 << limit->slot)
+			age = state->age;
 	}
-	return is_new && policy->newcomers.burst;
+	return due > age && policy->newcomers.burst;
 }
 
 /* A limit refuses a packet, unless it only observes. */

@@ -363,6 +363,33 @@ static void test_a_source_is_established_by_one_of_its_limits(void **state)
 	}
 }
 
+/* A fast limit does not establish a source before the slow limit of the same packet does. */
+static void test_a_fast_limit_does_not_establish_a_source_under_a_slow_one(void **state)
+{
+	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
+	const struct machine machine = {.cpus = 1, .cpu_ids = 1, .jiffy_ns = JIFFY_NS};
+	struct sl_limit *fast = &world.policy.limit[SL_IPV4][1];
+
+	(void)state;
+	world_begin(&slow, 1);
+	*fast = limit_of(1000, 1000, &machine);
+	fast->id = 8;
+	fast->slot = 1;
+	fast->budgeted = true;
+	world.policy.limits[SL_IPV4] = 2;
+	world.policy.by_source[SL_IPV4] = 3;
+	for (uint32_t source = 1; source <= 20; source++)
+		assert_int_equal(packet_send(source), SL_PASS_NEWCOMER);
+	for (uint32_t second = 4; second < 60; second += 4)
+		for (uint32_t source = 1; source <= 20; source++) {
+			clock_set(second * SL_TICKS_PER_SEC);
+			for (int i = 0; i < 50; i++)
+				assert_int_not_equal(packet_send(source), SL_PASS_WITHIN);
+		}
+	clock_set(64 * SL_TICKS_PER_SEC);
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+}
+
 /* A limit that only observes asks for no budget, and a state that starts empty refuses. */
 static void test_other_limits(void **state)
 {
@@ -474,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_a_refused_packet_costs_nothing),
 		cmocka_unit_test(test_a_source_that_comes_back_goes_before_single_packets),
 		cmocka_unit_test(test_a_source_is_established_by_one_of_its_limits),
+		cmocka_unit_test(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one),
 		cmocka_unit_test(test_other_limits),
 		cmocka_unit_test(test_a_clock_that_is_behind_establishes_no_source),
 		cmocka_unit_test(test_a_flood_under_a_limit_that_observes_inserts_little),
