@@ -317,7 +317,7 @@ def test_recovery_counts_each_split_once(drained):
         "value", *map(str, value))
     bits = (32 + 32).to_bytes(4, "little")
     prefix = bits + bytes([0, 0, 0, 6, 0x20, 1, 0xd, 0xb8]) + bytes(12)
-    rule = (generation + 1).to_bytes(4, "little") + bits + (20).to_bytes(4, "little") + bytes(28)
+    rule = (generation + 1).to_bytes(4, "little") + bits + (20).to_bytes(4, "little") + bytes(44)
     run("bpftool", "map", "update", "pinned", drained.pins("prefixes"),
         "key", *map(str, prefix), "value", *map(str, rule))
     drained.sluice("del", "2001:db8::1")

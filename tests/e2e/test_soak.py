@@ -206,7 +206,8 @@ class Soak:
             return ["set", prefix, "rate", "1/h", "burst", str(burst)], lambda m: m.set(prefix, burst)
         if kind < 5:
             word = self.random.choice(("allow", "deny"))
-            return [word, prefix], lambda m: m.hand.update({prefix: word})
+            force = ["force"] if (word, prefix) == ("deny", "default") else []
+            return [word, prefix, *force], lambda m: m.hand.update({prefix: word})
         if kind == 5 and model.hand:
             prefix, word = self.random.choice(sorted(model.hand.items()))
             return ["un" + word, prefix], lambda m: m.hand.pop(prefix)

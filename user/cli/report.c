@@ -223,9 +223,10 @@ static enum status json_write(json_t *document, size_t flags)
 	int err = whole ? json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) : -1;
 
 	json_decref(document);
-	if (!whole)
+	/* main() reports an output that cannot be written; jansson allocates, too */
+	if (!whole || (err && !ferror(stdout)))
 		return failure("cannot write JSON: %s", why(ENOMEM));
-	return err ? FAILED : OK; /* main() reports that it cannot be written */
+	return err ? FAILED : OK;
 }
 
 enum status json_print(json_t *document)
