@@ -215,6 +215,6 @@ def test_gates_that_cannot_be_listed_are_not_readable(lab, how):
 def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     for words in ["-j", "export"], ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
-    os.makedirs(lab.pins(gate=lab.gate2), mode=0o700)  # its attach is still at it
-    lab.attach("in0")
+    lab.attach("in0")  # which makes the directory of all gates, with its mode
+    os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)  # its attach is still at it
     assert lab.gate2 not in readable(run_sluice("export").out)
