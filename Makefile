@@ -37,7 +37,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate keep share doctor
+ROOMS   := base rules config gate attach state migrate keep share doctor program
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
@@ -149,7 +149,7 @@ comma := ,
 
 # What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
-FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
+FUZZ_SRC := $(filter-out user/base/log.c user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
 	user/keep/bans.c \
 	$(addprefix user/share/,slots.c connection.c cluster.c cluster_map.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o

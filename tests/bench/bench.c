@@ -3,6 +3,7 @@
  * Measures what a packet costs: bench [--quick] [NAME...]. Prints tables, and writes
  * build/bench.json. NAME: a pattern of the cases to run.
  */
+#include "program/messages.h"
 #include "bench.h"
 
 #include <stdio.h>
@@ -23,10 +24,10 @@ static const struct plan quick = {.rounds = 5, .run_ns = 60e6, .warm_ns = 300e6}
 
 #define VETH_ROUNDS 7
 
-static enum status bench(bool is_quick, bool is_whole)
+static int bench(bool is_quick, bool is_whole)
 {
 	struct result *results = calloc(bench_cases_count, sizeof(*results));
-	enum status status = results ? caps_require() : failure("no memory");
+	int status = results ? caps_require() : failure("no memory");
 	struct veth_result *veth = NULL;
 	size_t veth_count = 0;
 
@@ -52,10 +53,11 @@ int main(int argc, char **argv)
 	bool is_quick = argc > 1 && !strcmp(argv[1], "--quick");
 	char **names = argv + 1 + is_quick;
 
+	messages_begin();
 	if (argc > 1 && !is_quick && *argv[1] == '-')
-		return misuse("usage: bench [--quick] [NAME...]");
+		return messages_exit_status(misuse("usage: bench [--quick] [NAME...]"));
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a table as soon as it is ready */
 	run_init();
 	cases_choose(is_quick, names);
-	return bench(is_quick, !is_quick && !*names);
+	return messages_exit_status(bench(is_quick, !is_quick && !*names));
 }

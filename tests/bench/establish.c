@@ -13,7 +13,7 @@
 /* More than there are sources, and no more than add up. */
 #define EVERYBODY (1U << 30)
 
-enum status sources_walk(const struct bpf_object *object, const char *sources)
+int sources_walk(const struct bpf_object *object, const char *sources)
 {
 	struct sources parsed;
 	uint32_t ns, verdict;
@@ -31,11 +31,11 @@ enum status sources_walk(const struct bpf_object *object, const char *sources)
 	return err ? failure("%s: cannot run packets: %s", sources, why(err)) : OK;
 }
 
-enum status establish(struct gate *gate, const struct bpf_object *object, const char *sources)
+int establish(struct gate *gate, const struct bpf_object *object, const char *sources)
 {
 	struct sl_meeting *meeting = &gate->state->meeting;
 	uint32_t usual = meeting->crowd;
-	enum status status;
+	int status;
 
 	meeting->crowd = EVERYBODY;
 	sleep_ns(NOTICE_NS);

@@ -10,12 +10,12 @@
  * Sends a packet from each of them through the program behind those of `object`. Sources are as
  * sources_parse() has them: of IPv4, or by /64.
  */
-enum status sources_walk(const struct bpf_object *object, const char *sources);
+int sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
  * Makes them known to the gate, as if each had come at leisure. At a benchmark's pace they would
  * look like a flood, and wait: so for this moment the gate lets everybody in.
  */
-enum status establish(struct gate *gate, const struct bpf_object *object, const char *sources);
+int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 
 #endif

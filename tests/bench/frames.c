@@ -13,12 +13,12 @@ static void udp_write(uint8_t *udp, uint32_t size)
 
 #define BY_NETS " by /64"
 
-enum status sources_parse(const char *text, struct sources *ret)
+int sources_parse(const char *text, struct sources *ret)
 {
 	const char *nets = strstr(text, BY_NETS);
 	struct sources sources;
 	char prefix[PREFIX_TEXT] = "";
-	enum status status;
+	int status;
 
 	if (nets && (size_t)(nets - text) >= sizeof(prefix))
 		return misuse("'%s' is too long", text);

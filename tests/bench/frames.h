@@ -15,7 +15,7 @@ struct sources {
 };
 
 /* "192.0.2.1" or "10.0.0.0/8"; "2001:db8::/32 by /64": one address of each /64. */
-enum status sources_parse(const char *text, struct sources *ret);
+int sources_parse(const char *text, struct sources *ret);
 
 /* How many there are, at most 2^31. */
 uint32_t sources_count(const struct sources *sources);

@@ -26,7 +26,7 @@ static const struct gate_sizes sizes[SUBJECTS] = {
 
 /* --- Rules ---------------------------------------------------------------------------------- */
 
-static enum status rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
+static int rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
 {
 	struct spec spec = {{[SPEC_NAME] = name,
 			     [SPEC_RATE] = limit->rate,
@@ -35,15 +35,15 @@ static enum status rule_limit(struct rule *rule, const char *name, const struct 
 			     [SPEC_SHAPE] = limit->shape,
 			     [SPEC_SHARED] = limit->shared ? "yes" : NULL}};
 	struct limits parsed;
-	enum status status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
+	int status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
 
 	return status ? status : rule_add_limit(rule, &parsed.list[0]);
 }
 
-enum status ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit)
+int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit)
 {
 	struct rule rule = {0};
-	enum status status = prefix_parse(prefix, &rule.prefix);
+	int status = prefix_parse(prefix, &rule.prefix);
 
 	if (!status)
 		status = rule_limit(&rule, NULL, limit);
@@ -51,9 +51,9 @@ enum status ground_add(struct ruleset *rules, const char *prefix, const struct b
 }
 
 /* A policy by default, and a hundred of prefixes, of mixed lengths and both families. */
-static enum status rules_usual(struct ruleset *rules)
+static int rules_usual(struct ruleset *rules)
 {
-	enum status status = ground_add(rules, "default", &usual);
+	int status = ground_add(rules, "default", &usual);
 	char prefix[PREFIX_TEXT];
 
 	for (unsigned int i = 0; !status && i < PREFIXES4; i++) {
@@ -68,13 +68,13 @@ static enum status rules_usual(struct ruleset *rules)
 }
 
 /* Every source as a host of its own: addresses of IPv4, or one of each /64. */
-static enum status rules_deny_all(struct ruleset *rules, const struct sources *sources)
+static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
 	struct rule rule = {.prefix = sources->prefix, .access = SL_LIST_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
 	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
-	enum status status = OK;
+	int status = OK;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);
 	for (uint64_t i = 0; !status && i < sources_count(sources); i++) {
@@ -87,12 +87,12 @@ static enum status rules_deny_all(struct ruleset *rules, const struct sources *s
 /*
  * A source's rule is that of its /24 or /48: so no case makes packets of other cases look hosts up.
  */
-static enum status rules_case(struct ruleset *rules, const struct bench_case *bench)
+static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 {
 	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};
 	struct rule rule = {.access = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
 	struct sources sources;
-	enum status status = sources_parse(bench->source, &sources);
+	int status = sources_parse(bench->source, &sources);
 
 	if (status || (!bench->deny && !bench_has_limit(&bench->limit[0])))
 		return status;
@@ -107,10 +107,10 @@ static enum status rules_case(struct ruleset *rules, const struct bench_case *be
 	return status ? status : ruleset_add(rules, &rule);
 }
 
-static enum status rules_make(enum subject which, struct gate *gate)
+static int rules_make(enum subject which, struct gate *gate)
 {
 	struct ruleset rules = {0};
-	enum status status = which <= ON_CROWD ? rules_usual(&rules) : OK;
+	int status = which <= ON_CROWD ? rules_usual(&rules) : OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (bench_cases[i].subject == which)
@@ -123,11 +123,11 @@ static enum status rules_make(enum subject which, struct gate *gate)
 
 /* --- The gate -------------------------------------------------------------------------------- */
 
-enum status ground_make(enum subject which, struct gate *ret)
+int ground_make(enum subject which, struct gate *ret)
 {
 	struct machine machine;
 	struct gate_sizes wanted;
-	enum status status = machine_get(&machine);
+	int status = machine_get(&machine);
 
 	if (status)
 		return status;

@@ -8,9 +8,9 @@
 #include "rules/ruleset.h"
 
 /* A gate with the rules of its cases. The caller closes it, also on failure. */
-enum status ground_make(enum subject which, struct gate *ret);
+int ground_make(enum subject which, struct gate *ret);
 
 /* Adds a rule of one prefix and one limit. */
-enum status ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit);
+int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit);
 
 #endif

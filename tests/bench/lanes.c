@@ -40,7 +40,7 @@ static struct bpf_object *receivers;
 
 /* --- Making --------------------------------------------------------------------------------- */
 
-static enum status lane_load(struct lane *lane)
+static int lane_load(struct lane *lane)
 {
 	int err, bss;
 
@@ -56,9 +56,9 @@ static enum status lane_load(struct lane *lane)
 	return failure("cannot map the variables of %s: %s", GENERATE_OBJECT, why(errno));
 }
 
-enum status lanes_make(unsigned int wanted)
+int lanes_make(unsigned int wanted)
 {
-	enum status status = netns_enter(RECEIVERS);
+	int status = netns_enter(RECEIVERS);
 
 	if (!status) {
 		receivers = bench_load();
@@ -91,7 +91,7 @@ static int device_attach(unsigned int index, int prog)
 	return bpf_xdp_attach(if_nametoindex(device), prog, XDP_FLAGS_DRV_MODE, NULL);
 }
 
-enum status lanes_attach(const char *program)
+int lanes_attach(const char *program)
 {
 	int prog = program ? bench_program(receivers, program) : -1;
 	int err = 0;
@@ -217,7 +217,7 @@ static double lanes_watch(unsigned int count, uint64_t ns)
 	return (lanes_sent(count) - sent) * 1e3 / (clock_ns() - begin);
 }
 
-enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret)
+int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret)
 {
 	unsigned int started = 0;
 	struct sources parsed;
@@ -240,7 +240,7 @@ enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, str
 	return err ? failure("cannot send packets: %s", why(err)) : OK;
 }
 
-enum status lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
+int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
 {
 	unsigned int started = 0;
 	struct sources parsed;

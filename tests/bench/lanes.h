@@ -16,11 +16,11 @@
 #define LANE_DEVICE "in"
 
 /* Enters the receiving namespace for good, and loads a generator for each lane. */
-enum status lanes_make(unsigned int lanes);
+int lanes_make(unsigned int lanes);
 void lanes_free(void);
 
 /* The XDP program of bench.bpf.c of that name on all receiving devices; NULL: none. */
-enum status lanes_attach(const char *program);
+int lanes_attach(const char *program);
 
 /* How many packets bench_drop has dropped since this was last asked. */
 uint64_t lanes_take_dropped(void);
@@ -32,11 +32,11 @@ struct sent {
 };
 
 /* Sends packets, from sources within a prefix, on the first so many lanes at once, for so long. */
-enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
+int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
 /*
  * Sends one packet from each source of IPv4, in order: each lane its part of them, a power of two.
  */
-enum status lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
+int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
 
 #endif

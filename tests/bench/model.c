@@ -41,12 +41,12 @@ static const struct {
 	{"10.0.3.1", "10.0.3.0/24", {.rate = "20mpps", .burst = "2s"}, 10e6},
 };
 
-static enum status model_gate(struct gate *gate, struct programs *programs)
+static int model_gate(struct gate *gate, struct programs *programs)
 {
 	struct gate_sizes wanted = {.sources = 1 << 15};
 	struct ruleset rules = {0};
 	struct machine machine;
-	enum status status = machine_get(&machine);
+	int status = machine_get(&machine);
 
 	machine.cpus = CPUS;
 	wanted = gate_sizes_complete(&wanted, &machine);
@@ -103,7 +103,7 @@ static double draws_count(const struct account *account, int prog, double pps)
 	return (double)draws / packets;
 }
 
-static enum status model_print(const struct gate *gate, int prog, size_t number)
+static int model_print(const struct gate *gate, int prog, size_t number)
 {
 	struct account account = {.gate = gate};
 	struct judgement found;
@@ -133,11 +133,11 @@ static const char notes[] =
 	"which is assumed. NO PURSES: the same if each packet drew its own cost; above 100%% the\n"
 	"line cannot keep up.\n";
 
-enum status model_run(void)
+int model_run(void)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
-	enum status status = model_gate(&gate, &programs);
+	int status = model_gate(&gate, &programs);
 
 	run_on(0); /* purses are a CPU's */
 	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);

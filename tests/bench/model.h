@@ -11,6 +11,6 @@
 #include "base/log.h"
 
 /* Counts, and prints the table. */
-enum status model_run(void);
+int model_run(void);
 
 #endif

@@ -145,7 +145,7 @@ static json_t *veth_json(const struct veth_result *veth, size_t count)
 	return list;
 }
 
-enum status report_json(const char *path, const struct result *results,
+int report_json(const char *path, const struct result *results,
 			const struct veth_result *veth, size_t veth_count)
 {
 	struct utsname kernel;

@@ -21,10 +21,10 @@ struct work {
 /* Of more sources a case is about those that are not known. */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
-static enum status work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
+static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
 {
 	struct sources sources;
-	enum status status = sources_parse(bench->source, &sources);
+	int status = sources_parse(bench->source, &sources);
 
 	work->run = (struct run){
 		.name = bench->name,
@@ -42,10 +42,10 @@ static enum status work_begin(struct work *work, const struct bench_case *bench,
 }
 
 /* Finds how many packets make a run, and lets the case settle. */
-static enum status work_warm(struct work *work, const struct plan *plan, enum expect expect)
+static int work_warm(struct work *work, const struct plan *plan, enum expect expect)
 {
 	double packets = work->sources > KNOWN_SOURCES_MOST ? 0 : PACKETS_TO_KNOW * work->sources;
-	enum status status;
+	int status;
 	double ns;
 
 	status = run_packets(&work->run, TRIAL_PACKETS, &ns);
@@ -58,9 +58,9 @@ static enum status work_warm(struct work *work, const struct plan *plan, enum ex
 	return status;
 }
 
-static enum status works_begin(struct work *works, const struct plan *plan)
+static int works_begin(struct work *works, const struct plan *plan)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++) {
 		const struct bench_case *bench = &bench_cases[i];
@@ -84,7 +84,7 @@ static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reaso
 	return true;
 }
 
-static enum status counts_check(const struct bench_case *bench, uint64_t packets,
+static int counts_check(const struct bench_case *bench, uint64_t packets,
 				struct result *result)
 {
 	uint64_t all = 0, unmeant = 0;
@@ -105,10 +105,10 @@ static enum status counts_check(const struct bench_case *bench, uint64_t packets
 	return OK;
 }
 
-static enum status case_run(const struct bench_case *bench, struct work *work,
+static int case_run(const struct bench_case *bench, struct work *work,
 			    struct result *result)
 {
-	enum status status = subject_refresh(bench);
+	int status = subject_refresh(bench);
 	struct sl_counters before;
 
 	if (!status)
@@ -118,9 +118,9 @@ static enum status case_run(const struct bench_case *bench, struct work *work,
 	return status ? status : counts_check(bench, work->packets, result);
 }
 
-static enum status round_run(struct work *works, struct result *results)
+static int round_run(struct work *works, struct result *results)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (works[i].packets)
@@ -128,10 +128,10 @@ static enum status round_run(struct work *works, struct result *results)
 	return status;
 }
 
-enum status cases_run(const struct plan *plan, struct result *results)
+int cases_run(const struct plan *plan, struct result *results)
 {
 	struct work *works = calloc(bench_cases_count, sizeof(*works));
-	enum status status = works ? subjects_make() : failure("no memory");
+	int status = works ? subjects_make() : failure("no memory");
 
 	if (!status)
 		status = works_begin(works, plan);

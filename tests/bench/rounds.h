@@ -13,6 +13,6 @@ struct plan {
 };
 
 /* `results`: one for each case. */
-enum status cases_run(const struct plan *plan, struct result *results);
+int cases_run(const struct plan *plan, struct result *results);
 
 #endif

@@ -119,7 +119,7 @@ static void *beside_run(void *data)
 	return NULL;
 }
 
-static enum status beside_start(struct beside *beside, struct run *run)
+static int beside_start(struct beside *beside, struct run *run)
 {
 	int err;
 
@@ -132,7 +132,7 @@ static enum status beside_start(struct beside *beside, struct run *run)
 }
 
 /* It has to be running still: else the figure is of one CPU. */
-static enum status beside_end(struct beside *beside)
+static int beside_end(struct beside *beside)
 {
 	bool early = __atomic_load_n(&beside->ended, __ATOMIC_ACQUIRE);
 
@@ -145,7 +145,7 @@ static enum status beside_end(struct beside *beside)
 
 /* --- Both ------------------------------------------------------------------------------------ */
 
-static enum status verdict_check(const struct run *run, uint32_t verdict)
+static int verdict_check(const struct run *run, uint32_t verdict)
 {
 	uint32_t pass = run->is_tc ? (uint32_t)TC_ACT_UNSPEC : XDP_PASS;
 	uint32_t drop = run->is_tc ? TC_ACT_SHOT : XDP_DROP;
@@ -158,9 +158,9 @@ static enum status verdict_check(const struct run *run, uint32_t verdict)
 	return OK;
 }
 
-enum status run_packets(struct run *run, uint32_t count, double *ret_ns)
+int run_packets(struct run *run, uint32_t count, double *ret_ns)
 {
-	enum status status = OK, end = OK;
+	int status = OK, end = OK;
 	struct beside beside;
 	uint32_t ns = 0, verdict = 0;
 	int err;

@@ -45,6 +45,6 @@ int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 void run_end(pthread_t thread, const bool *ended);
 
 /* Runs `count` packets on one CPU, while the other CPUs of the run are as busy. */
-enum status run_packets(struct run *run, uint32_t count, double *ret_ns);
+int run_packets(struct run *run, uint32_t count, double *ret_ns);
 
 #endif

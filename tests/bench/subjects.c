@@ -50,9 +50,9 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-static enum status subject_gate(enum subject which)
+static int subject_gate(enum subject which)
 {
-	enum status status = ground_make(which, &gates[which]);
+	int status = ground_make(which, &gates[which]);
 	enum hook hook = which == ON_EGRESS ? HOOK_EGRESS : HOOK_XDP;
 
 	if (!status)
@@ -61,7 +61,7 @@ static enum status subject_gate(enum subject which)
 	return status;
 }
 
-static enum status subjects_others(void)
+static int subjects_others(void)
 {
 	others = bench_load();
 	if (!others)
@@ -80,7 +80,7 @@ static bool subject_is_needed(enum subject which)
 	return false;
 }
 
-static enum status subjects_sized(void)
+static int subjects_sized(void)
 {
 	for (int i = 0; i < SUBJECTS; i++) {
 		if (!sized_maps[i].program || !subject_is_needed(i))
@@ -92,9 +92,9 @@ static enum status subjects_sized(void)
 	return OK;
 }
 
-static enum status subjects_gates(void)
+static int subjects_gates(void)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (int i = SUBJECTS_SLUICE; i < SUBJECTS; i++) {
 		gates[i] = GATE_CLOSED;
@@ -107,7 +107,7 @@ static enum status subjects_gates(void)
 }
 
 /* Puts what varies sources in front of every program that has none. */
-static enum status subjects_vary(void)
+static int subjects_vary(void)
 {
 	for (int i = 0; i < SUBJECTS; i++) {
 		if (!subjects[i].plain || subjects[i].object || i == ON_FLOOR_TC || i == ON_EGRESS)
@@ -119,7 +119,7 @@ static enum status subjects_vary(void)
 	return OK;
 }
 
-static enum status case_establish(const struct bench_case *bench)
+static int case_establish(const struct bench_case *bench)
 {
 	const struct bpf_object *object = subjects[bench->subject].object;
 
@@ -128,9 +128,9 @@ static enum status case_establish(const struct bench_case *bench)
 	return establish(&gates[bench->subject], object, bench->source);
 }
 
-static enum status subjects_establish(void)
+static int subjects_establish(void)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (case_is_established(&bench_cases[i]) && case_is_chosen(&bench_cases[i]))
@@ -138,9 +138,9 @@ static enum status subjects_establish(void)
 	return status;
 }
 
-enum status subjects_make(void)
+int subjects_make(void)
 {
-	enum status status = subjects_gates();
+	int status = subjects_gates();
 
 	if (!status)
 		status = subjects_others();
@@ -161,7 +161,7 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 			     prefix_is_ipv4(source) ? "bench_vary4" : "bench_vary6");
 }
 
-enum status subject_refresh(const struct bench_case *bench)
+int subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
 		return OK; /* the maps of bench.bpf.c evict none */
@@ -169,9 +169,9 @@ enum status subject_refresh(const struct bench_case *bench)
 }
 
 /* What a subject has counted. A map of bench.bpf.c counts only new sources. */
-static enum status counts_read(enum subject which, struct sl_counters *ret)
+static int counts_read(enum subject which, struct sl_counters *ret)
 {
-	enum status status = OK;
+	int status = OK;
 	struct stats stats;
 	uint64_t missed;
 
@@ -190,11 +190,11 @@ static enum status counts_read(enum subject which, struct sl_counters *ret)
 	return status;
 }
 
-enum status subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
+int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 {
 	static struct sl_counters before[SUBJECTS];
 	struct sl_counters *last = &before[bench->subject];
-	enum status status = counts_read(bench->subject, ret);
+	int status = counts_read(bench->subject, ret);
 	struct sl_counters now = *ret;
 
 	if (status)

@@ -6,19 +6,19 @@
 #include "bench.h"
 
 /* Of the cases that are chosen. */
-enum status subjects_make(void);
+int subjects_make(void);
 
 /* The fd of the program of a case with this source. */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
 /* Hears each source of an established case once more, so that it stays known. */
-enum status subject_refresh(const struct bench_case *bench);
+int subject_refresh(const struct bench_case *bench);
 
 /*
  * Counts the packets of a case since the last call: of a gate by reason, of a map of bench.bpf.c only
  * those of new sources, of other subjects none.
  */
-enum status subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
+int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 
 void subjects_free(void);
 

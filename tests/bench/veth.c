@@ -101,7 +101,7 @@ static unsigned long long shell_number(const char *command)
 /* Without nftables what passes goes on up the stack, uncounted. */
 static bool has_end;
 
-static enum status limiter_up(const struct limiter *limiter, struct veth_result *result)
+static int limiter_up(const struct limiter *limiter, struct veth_result *result)
 {
 	char said[SAID_SIZE];
 
@@ -115,7 +115,7 @@ static enum status limiter_up(const struct limiter *limiter, struct veth_result 
 	return OK;
 }
 
-static enum status limiter_down(const struct limiter *limiter)
+static int limiter_down(const struct limiter *limiter)
 {
 	char said[SAID_SIZE];
 
@@ -143,11 +143,11 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 }
 
 /* heard: how many packets the limiter has seen before. */
-static enum status packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
+static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 			       uint64_t heard, struct veth_result *result)
 {
 	const char *prefix = sources[source].prefix;
-	enum status status = OK;
+	int status = OK;
 	struct sent warm, sent;
 	uint64_t walked = 0, before, passed;
 
@@ -171,14 +171,14 @@ static enum status packets_run(const struct limiter *limiter, unsigned int lanes
 }
 
 /* Makes the sources known to Sluice, where that is the limiter. ret: how many packets it got. */
-static enum status sources_make_known(const struct limiter *limiter, const char *sources,
+static int sources_make_known(const struct limiter *limiter, const char *sources,
 				      uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	struct bpf_object *object = NULL;
 	struct gate gate = GATE_CLOSED;
 	struct sources parsed;
-	enum status status;
+	int status;
 
 	if (!limiter_is_sluice(limiter))
 		return OK;
@@ -198,10 +198,10 @@ static enum status sources_make_known(const struct limiter *limiter, const char 
 	return status;
 }
 
-static enum status contender_run(const struct limiter *limiter, unsigned int lanes, size_t source,
+static int contender_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 				 struct veth_result *result)
 {
-	enum status status, end;
+	int status, end;
 	uint64_t heard = 0;
 
 	limiters_ask(&sources[source].demand);
@@ -217,9 +217,9 @@ static enum status contender_run(const struct limiter *limiter, unsigned int lan
 /* --- All of them ----------------------------------------------------------------------------- */
 
 /* Calls for each limiter, its kinds of sources, and numbers of CPUs. */
-static enum status round_run(struct veth_result *results, size_t *count)
+static int round_run(struct veth_result *results, size_t *count)
 {
-	enum status status = OK;
+	int status = OK;
 
 	*count = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(contenders); i++) {
@@ -250,11 +250,11 @@ static void end_try(void)
 		printf("SKIP: nftables, behind which packets end: %s\n", said);
 }
 
-enum status veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
+int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 {
 	struct veth_result *results =
 		calloc(ARRAY_SIZE(contenders) * ARRAY_SIZE(sources) * LANES_MAX, sizeof(*results));
-	enum status status = results ? lanes_make(run_cpus()) : failure("no memory");
+	int status = results ? lanes_make(run_cpus()) : failure("no memory");
 	size_t count = 0;
 
 	if (!status)

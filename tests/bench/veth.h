@@ -6,7 +6,7 @@
 #include "bench.h"
 
 /* Runs all of them, each on one CPU and on two. The caller frees `ret`. */
-enum status veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);
+int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);
 
 void veth_report(const struct veth_result *results, size_t count);
 

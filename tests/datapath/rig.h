@@ -112,7 +112,7 @@ void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 
 /* Makes the change, and frees the rules. */
-enum status rig_change(struct rig *rig, struct ruleset *set);
+int rig_change(struct rig *rig, struct ruleset *set);
 
 /*
  * Makes the change in another process, and kills that with SIGKILL as it enters or leaves its

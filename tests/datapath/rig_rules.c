@@ -161,9 +161,9 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists)
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
 
-enum status rig_change(struct rig *rig, struct ruleset *set)
+int rig_change(struct rig *rig, struct ruleset *set)
 {
-	enum status status = ruleset_change(&rig->gate, set);
+	int status = ruleset_change(&rig->gate, set);
 
 	ruleset_free(set);
 	return status;

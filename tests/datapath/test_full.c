@@ -26,7 +26,7 @@ static const char *net(unsigned int number)
 	return text;
 }
 
-static enum status try_limit(struct rig *rig, const char *prefix, const char *words)
+static int try_limit(struct rig *rig, const char *prefix, const char *words)
 {
 	struct ruleset set = {0};
 
@@ -34,7 +34,7 @@ static enum status try_limit(struct rig *rig, const char *prefix, const char *wo
 	return rig_change(rig, &set);
 }
 
-static enum status try_deny(struct rig *rig, const char *prefix)
+static int try_deny(struct rig *rig, const char *prefix)
 {
 	struct ruleset set = {0};
 

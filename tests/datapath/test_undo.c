@@ -313,7 +313,7 @@ static void prepare(struct rig *rig, const struct change *change, unsigned int e
 		edit_prepare(rig, &change->edits[i]);
 }
 
-static enum status differs(void *data, const struct rule *from, const struct rule *to)
+static int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
 	(void)from;

@@ -151,7 +151,7 @@ static void rules_make(FILE *out, struct input *input)
 
 /* --- Reading it ----------------------------------------------------------------------------- */
 
-static enum status differs(void *data, const struct rule *from, const struct rule *to)
+static int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
 	(void)from;

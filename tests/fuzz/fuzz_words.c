@@ -30,7 +30,7 @@
 
 static unsigned int said;
 
-enum status misuse(const char *format, ...)
+int misuse(const char *format, ...)
 {
 	char text[4 * TEXT_MAX];
 	va_list args;
@@ -43,7 +43,7 @@ enum status misuse(const char *format, ...)
 }
 
 /* Only user/rules/limit.c's look at this machine fails, which is not fuzzed. */
-enum status failure(const char *format, ...)
+int failure(const char *format, ...)
 {
 	(void)format;
 	abort();
@@ -62,7 +62,7 @@ static void expect(bool truth)
 }
 
 /* A refusal is said, and nothing is said of what is taken. */
-static bool taken(enum status status, unsigned int said_before)
+static bool taken(int status, unsigned int said_before)
 {
 	expect(status == OK || status == MISUSED);
 	expect((status == OK) == (said == said_before));

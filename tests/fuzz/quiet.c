@@ -1,16 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/log.h without a word: what a fuzzer tries is wrong a million times. */
+/* user/base/error.h and log.h without text: what a fuzzer tries is wrong a million times. */
 #include <stddef.h>
+#include <stdlib.h>
 
+#include "base/error.h"
 #include "base/log.h"
 
-enum status failure(const char *format, ...)
+int error_add(int err, const char *id, const char *object, const char *format, ...)
+{
+	(void)id;
+	(void)object;
+	(void)format;
+	return err ? -abs(err) : -EIO;
+}
+
+int error_misuse(const char *id, const char *object, const char *format, ...)
+{
+	(void)id;
+	(void)object;
+	(void)format;
+	return -EINVAL;
+}
+
+void error_warn(const char *id, const char *object, const char *format, ...)
+{
+	(void)id;
+	(void)object;
+	(void)format;
+}
+
+void error_notice(const char *id, const char *object, const char *format, ...)
+{
+	(void)id;
+	(void)object;
+	(void)format;
+}
+
+void error_inform(const char *id, const char *object, const char *format, ...)
+{
+	(void)id;
+	(void)object;
+	(void)format;
+}
+
+unsigned int error_count(void)
+{
+	return 0;
+}
+
+const struct sl_error *error_last(unsigned int mark)
+{
+	(void)mark;
+	return NULL;
+}
+
+void error_drop(unsigned int mark)
+{
+	(void)mark;
+}
+
+void error_place(unsigned int mark, const char *place)
+{
+	(void)mark;
+	(void)place;
+}
+
+int failure(const char *format, ...)
 {
 	(void)format;
 	return FAILED;
 }
 
-enum status misuse(const char *format, ...)
+int misuse(const char *format, ...)
 {
 	(void)format;
 	return MISUSED;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "test.h"
 
 struct capture {
@@ -23,17 +24,28 @@ static struct capture capture_begin(FILE *stream)
 	struct capture capture = {stream, dup(fileno(stream)), memfd_create("capture", 0)};
 
 	fflush(stream);
+	error_drop(0);
 	if (capture.kept < 0 || capture.memory < 0 || dup2(capture.memory, fileno(stream)) < 0)
 		abort();
 	return capture;
 }
 
-/* Returns the text, which the next call overwrites. */
+static inline void capture_print(const struct sl_error *error)
+{
+	char *text = error_format(error);
+
+	fprintf(stderr, "sluice: %s\n", text ?: "out of memory");
+	free(text);
+}
+
+/* Returns the text and, for standard error, the messages. Returns the text, which the next call overwrites. */
 static const char *capture_end(struct capture *capture)
 {
 	static char text[1 << 16];
 	ssize_t length;
 
+	error_set_printer(capture->stream == stderr ? capture_print : NULL);
+	error_flush();
 	fflush(capture->stream);
 	dup2(capture->kept, fileno(capture->stream));
 	length = pread(capture->memory, text, sizeof(text) - 1, 0);

@@ -6,12 +6,12 @@
 #include "rules/limit_words.h"
 
 /* spec_parse() of one limit. Several lengths of a key leave all but the first. */
-static inline enum status spec_parse_first(const struct spec *spec, const struct sl_prefix *prefix,
+static inline int spec_parse_first(const struct spec *spec, const struct sl_prefix *prefix,
 					   void (*place)(void *data, enum spec_field field),
 					   void *data, struct limit *ret)
 {
 	struct limits limits;
-	enum status status = spec_parse(spec, prefix, place, data, &limits);
+	int status = spec_parse(spec, prefix, place, data, &limits);
 
 	if (!status)
 		*ret = limits.list[0];

@@ -48,7 +48,7 @@ struct job {
 	unsigned int run; /* 0: a random source for each frame */
 };
 
-static enum status number_parse(const char *text, unsigned int max, unsigned int *ret)
+static int number_parse(const char *text, unsigned int max, unsigned int *ret)
 {
 	unsigned long value;
 	char *end;
@@ -61,7 +61,7 @@ static enum status number_parse(const char *text, unsigned int max, unsigned int
 	return OK;
 }
 
-static enum status job_parse(char **argv, struct job *job)
+static int job_parse(char **argv, struct job *job)
 {
 	if (sources_parse(argv[3], &job->sources) ||
 	    number_parse(argv[4], SECONDS_MAX, &job->seconds) ||
@@ -128,7 +128,7 @@ static int job_turn(const struct job *job, const struct bpf_program *program, st
 	return err;
 }
 
-static enum status job_run(const struct job *job, struct forge *forge)
+static int job_run(const struct job *job, struct forge *forge)
 {
 	const struct bpf_program *program = job->run ? forge->progs.forge_runs
 					    : prefix_is_ipv4(&job->sources.prefix)
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 {
 	struct forge *forge;
 	struct job job = {0};
-	enum status status;
+	int status;
 
 	streams_open();
 	if (argc < 6 || argc > 8)

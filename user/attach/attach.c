@@ -34,12 +34,12 @@ static const char *xdp_other_hook(const struct gate *gate, const struct device *
  * Fails if a device above or below this device has an XDP program, because the kernel does not
  * allow XDP programs on both. Returns OK if there is no such device.
  */
-static enum status xdp_relative_refuse(const struct gate *gate, const struct device *device)
+static int xdp_relative_refuse(const struct gate *gate, const struct device *device)
 {
 	char other[OTHER_HOOK], holder[XDP_OWNER_TEXT];
 	const struct stack_link *link;
 	struct stack stack;
-	enum status status = stack_read(&stack);
+	int status = stack_read(&stack);
 
 	if (status)
 		return status;
@@ -62,11 +62,11 @@ static enum status xdp_relative_refuse(const struct gate *gate, const struct dev
 }
 
 /* Fails with a message that names the owner of the XDP program, and both ways out. */
-static enum status xdp_owner_refuse(const struct gate *gate, const struct device *device)
+static int xdp_owner_refuse(const struct gate *gate, const struct device *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
 	char other[OTHER_HOOK];
-	enum status status = owner.program_id ? OK : xdp_relative_refuse(gate, device);
+	int status = owner.program_id ? OK : xdp_relative_refuse(gate, device);
 
 	if (status)
 		return status;
@@ -92,7 +92,7 @@ static enum status xdp_owner_refuse(const struct gate *gate, const struct device
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-enum status attach_choose_hook(const struct stack *stack, const struct device *device,
+int attach_choose_hook(const struct stack *stack, const struct device *device,
 			       enum mode mode, bool reports, enum hook *hook)
 {
 	const struct stack_link *link = stack_find(stack, device->ifindex);
@@ -110,11 +110,11 @@ enum status attach_choose_hook(const struct stack *stack, const struct device *d
 	return OK;
 }
 
-enum status attach_find_hook(const struct device *device, enum mode mode, bool reports,
+int attach_find_hook(const struct device *device, enum mode mode, bool reports,
 			     enum hook *hook)
 {
 	struct stack stack;
-	enum status status = stack_read(&stack);
+	int status = stack_read(&stack);
 
 	if (status)
 		return status;
@@ -217,12 +217,12 @@ static bool attachment_is_of(const struct attachment *a, const struct device *de
 	       (a->device_gone && !strcmp(a->device, device->name));
 }
 
-enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
+int attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, gone = 0;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	*ret_found = false;
 	for (unsigned int i = 0; !status && i < count; i++) {
@@ -258,7 +258,7 @@ static bool peer_is_wider(const struct device *device, const struct attachment *
 }
 
 /* The kernel's error is ENOSPC, whose text, "No space left on device", names no queue. */
-static enum status peer_refuse(const struct device *device)
+static int peer_refuse(const struct device *device)
 {
 	char exec[NETNS_EXEC];
 
@@ -269,7 +269,7 @@ static enum status peer_refuse(const struct device *device)
 		       word_typed(device->name));
 }
 
-static enum status attach_failed(const struct gate *gate, const struct device *device,
+static int attach_failed(const struct gate *gate, const struct device *device,
 				 const struct attachment *a, int err)
 {
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
@@ -294,7 +294,7 @@ static enum status attach_failed(const struct gate *gate, const struct device *d
 }
 
 /* Looks at what was just attached; what cannot be looked at is detached again. */
-static enum status attached_look(const struct gate *gate, struct attachment *a)
+static int attached_look(const struct gate *gate, struct attachment *a)
 {
 	if (!attachment_look(gate, a))
 		return OK;
@@ -302,12 +302,12 @@ static enum status attached_look(const struct gate *gate, struct attachment *a)
 	return FAILED;
 }
 
-static enum status attach_here(const struct gate *gate, struct programs *programs,
+static int attach_here(const struct gate *gate, struct programs *programs,
 			       const struct device *device, enum hook hook, enum mode mode,
 			       struct attachment *ret)
 {
 	struct attachment a = attachment_of(device, hook);
-	enum status status = programs_load(gate, HOOK_BIT(hook), programs);
+	int status = programs_load(gate, HOOK_BIT(hook), programs);
 	int err;
 
 	if (status)
@@ -325,11 +325,11 @@ static enum status attach_here(const struct gate *gate, struct programs *program
  * kernel or the sender has merged: XDP would count 45 segments as one packet, while hook ingress
  * has their number. cause: why XDP is not used.
  */
-static enum status attach_ingress(const struct gate *gate, struct programs *programs,
+static int attach_ingress(const struct gate *gate, struct programs *programs,
 				  const struct device *device, const char *cause,
 				  struct attachment *ret, bool *ret_was_there)
 {
-	enum status status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
+	int status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
 
 	if (status || *ret_was_there)
 		return status;
@@ -342,7 +342,7 @@ static enum status attach_ingress(const struct gate *gate, struct programs *prog
 }
 
 /* Attaches to hook xdp in mode auto. */
-static enum status attach_best(const struct gate *gate, struct programs *programs,
+static int attach_best(const struct gate *gate, struct programs *programs,
 			       const struct device *device, struct attachment *ret,
 			       bool *ret_was_there)
 {
@@ -370,7 +370,7 @@ static enum status attach_best(const struct gate *gate, struct programs *program
 	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
 }
 
-enum status attach_device(const struct gate *gate, struct programs *programs,
+int attach_device(const struct gate *gate, struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
 			  struct attachment *ret, bool *ret_was_there)
 {
@@ -458,7 +458,7 @@ static void call_filter_restore(void *data)
 }
 
 /* Puts the filter back after a step that failed, which was reported. */
-static enum status filter_restore(const struct gate *gate, struct filter_call *call)
+static int filter_restore(const struct gate *gate, struct filter_call *call)
 {
 	const struct attachment *a = call->attachment;
 	char qdisc[PIN_NAME];
@@ -476,7 +476,7 @@ static enum status filter_restore(const struct gate *gate, struct filter_call *c
 }
 
 /* Removes the filter, the qdisc if it is ours, and then the pin by which the filter is found. */
-static enum status detach_filter(const struct gate *gate, struct filter_call *call)
+static int detach_filter(const struct gate *gate, struct filter_call *call)
 {
 	const struct attachment *a = call->attachment;
 	char name[PIN_NAME], qdisc[PIN_NAME];
@@ -505,7 +505,7 @@ static enum status detach_filter(const struct gate *gate, struct filter_call *ca
 }
 
 /* If a link cannot be detached, it stays attached and keeps its pin. */
-static enum status detach_link(const struct gate *gate, const struct attachment *a, int fd)
+static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	char name[PIN_NAME];
 	int err = pin_remove(&gate->links, attachment_pin(a, name));
@@ -520,10 +520,10 @@ static enum status detach_link(const struct gate *gate, const struct attachment 
 	return err ? pin_failed("pin", &gate->links, name, err) : FAILED;
 }
 
-static enum status detach_clsact(const struct gate *gate, const struct attachment *a, int fd)
+static int detach_clsact(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct filter_call call = {.attachment = a, .had_fd = -1};
-	enum status status;
+	int status;
 	char next[PIN_NAME];
 
 	call.program_fd[PIN_FILTER] = fd;
@@ -541,11 +541,11 @@ static enum status detach_clsact(const struct gate *gate, const struct attachmen
  * programs are removed last: attachments_settle() removes a pin that is left over. A symbolic link
  * is removed like a pin whose device is gone.
  */
-enum status detach(const struct gate *gate, const struct attachment *a)
+int detach(const struct gate *gate, const struct attachment *a)
 {
 	char name[PIN_NAME], other[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
-	enum status status = OK;
+	int status = OK;
 
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name, fd);

@@ -12,7 +12,7 @@
  * alive in another mode than requested; removes one whose program is gone, also of a device before
  * it that had its name.
  */
-enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
+int attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found);
 
 struct stack;
@@ -21,11 +21,11 @@ struct stack;
  * If the device is an ifb, replaces hook xdp in mode auto by hook egress, because redirected
  * packets pass no other hook, and refuses other hooks and modes. reports: note the replacement.
  */
-enum status attach_choose_hook(const struct stack *stack, const struct device *device,
+int attach_choose_hook(const struct stack *stack, const struct device *device,
 			       enum mode mode, bool reports, enum hook *hook);
 
 /* attach_choose_hook(), which reads the devices of the current network namespace itself. */
-enum status attach_find_hook(const struct device *device, enum mode mode, bool reports,
+int attach_find_hook(const struct device *device, enum mode mode, bool reports,
 			     enum hook *hook);
 
 /*
@@ -34,7 +34,7 @@ enum status attach_find_hook(const struct device *device, enum mode mode, bool r
  * reported; ret_was_there: hook ingress already had an attachment. The programs that this takes are
  * loaded.
  */
-enum status attach_device(const struct gate *gate, struct programs *programs,
+int attach_device(const struct gate *gate, struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
 			  struct attachment *ret, bool *ret_was_there);
 
@@ -42,6 +42,6 @@ enum status attach_device(const struct gate *gate, struct programs *programs,
  * Detaches the program, in whatever namespace the device is, and removes the pin. An attachment
  * that is gone counts as detached. If it fails, the device filters as before.
  */
-enum status detach(const struct gate *gate, const struct attachment *attachment);
+int detach(const struct gate *gate, const struct attachment *attachment);
 
 #endif

@@ -54,7 +54,7 @@ static int device_socket(void)
 	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-enum status device_exists(const char *name, bool *ret)
+int device_exists(const char *name, bool *ret)
 {
 	struct ifreq request = {0};
 	int fd = device_socket(), err;
@@ -67,7 +67,7 @@ enum status device_exists(const char *name, bool *ret)
 	return !err || err == ENODEV ? OK : failure("cannot ask for %s: %s", name, why(err));
 }
 
-enum status device_carries_ethernet(const char *name, bool *ret)
+int device_carries_ethernet(const char *name, bool *ret)
 {
 	int fd = device_socket(), type;
 
@@ -79,7 +79,7 @@ enum status device_carries_ethernet(const char *name, bool *ret)
 	return OK;
 }
 
-static enum status device_query(int fd, struct device *device)
+static int device_query(int fd, struct device *device)
 {
 	int type = device_type(fd, device->name);
 
@@ -92,10 +92,10 @@ static enum status device_query(int fd, struct device *device)
 	return OK;
 }
 
-enum status device_find(const char *name, struct device *ret)
+int device_find(const char *name, struct device *ret)
 {
 	struct device device = {.ifindex = if_nametoindex(name)};
-	enum status status;
+	int status;
 	int fd;
 
 	if (strlen(name) >= IF_NAMESIZE)
@@ -389,7 +389,7 @@ static bool device_is_there(const struct attachment *a)
 	       !strcmp(query.device, a->pinned.device);
 }
 
-enum status attachment_look(const struct gate *gate, struct attachment *a)
+int attachment_look(const struct gate *gate, struct attachment *a)
 {
 	char name[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err = 0;
@@ -453,11 +453,11 @@ static const char *owner_of(const char *name)
 	return NULL;
 }
 
-enum status attachments_settle(const struct gate *gate)
+int attachments_settle(const struct gate *gate)
 {
 	struct dirent **entries;
 	int count;
-	enum status status = pins_list(&gate->links, is_pin, &entries, &count);
+	int status = pins_list(&gate->links, is_pin, &entries, &count);
 
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name, *owner = owner_of(name);
@@ -470,13 +470,13 @@ enum status attachments_settle(const struct gate *gate)
 	return status;
 }
 
-enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
+int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count)
 {
 	struct dirent **entries;
 	unsigned int count = 0;
 	int found;
-	enum status status = gate->dir.reads_only
+	int status = gate->dir.reads_only
 				     ? pins_refuse_change(&gate->dir)
 				     : pins_list(&gate->links, is_pin, &entries, &found);
 

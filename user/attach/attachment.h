@@ -23,14 +23,14 @@ struct device {
 };
 
 /* Finds a device by name. Fails for a missing one, and for one whose frames are not Ethernet. */
-enum status device_find(const char *name, struct device *ret);
+int device_find(const char *name, struct device *ret);
 
 /*
  * Whether there is a device of that name, and whether it is one whose frames are Ethernet, as
  * device_find() wants. They fail where the kernel cannot be asked, so that this is no answer.
  */
-enum status device_exists(const char *name, bool *ret);
-enum status device_carries_ethernet(const char *name, bool *ret);
+int device_exists(const char *name, bool *ret);
+int device_carries_ethernet(const char *name, bool *ret);
 
 struct attachment {
 	enum hook hook;
@@ -89,20 +89,20 @@ const char *attachment_qdisc_pin(const struct attachment *attachment, char name[
  * Reads the attachments of a gate. Only its directory has to be open. Refuses a reader, who opens
  * no links: see attach/published.h.
  */
-enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
+int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);
 
 /*
  * Removes the pins of programs that a killed command left without their attachment. The gate is
  * locked.
  */
-enum status attachments_settle(const struct gate *gate);
+int attachments_settle(const struct gate *gate);
 
 /*
  * Sets program_id, device_gone and the present device of an attachment. It is gone only if the
  * kernel says so: what cannot be read, for want of memory or of file descriptors, is a failure.
  */
-enum status attachment_look(const struct gate *gate, struct attachment *attachment);
+int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /*
  * Whether a packet that was merged of many counts as one there. Generic XDP runs behind GRO, and

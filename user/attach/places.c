@@ -36,11 +36,11 @@ bool attachment_place(const struct attachment *a, struct place *ret)
 	return true;
 }
 
-enum status gate_places(const struct gate *gate, struct places *ret)
+int gate_places(const struct gate *gate, struct places *ret)
 {
 	struct places places = {0};
 	struct seen seen;
-	enum status status = attachments_see(gate, &seen);
+	int status = attachments_see(gate, &seen);
 
 	for (unsigned int i = 0; !status && i < seen.count; i++) {
 		struct place place;
@@ -68,7 +68,7 @@ struct search {
 	const struct place *place;
 	struct placings *placings;
 	struct stack stack; /* of the devices in the namespace */
-	enum status status;
+	int status;
 	bool found;
 	bool tells; /* of what has no effect; not each time that a process tries again */
 };
@@ -181,7 +181,7 @@ static void call_devices(void *data)
 	stack_free(&search->stack);
 }
 
-static enum status place_search(const struct place *place, bool tells, struct placings *placings,
+static int place_search(const struct place *place, bool tells, struct placings *placings,
 				bool *ret_found)
 {
 	struct search search = {.place = place, .placings = placings, .tells = tells};
@@ -238,7 +238,7 @@ static int find_there(const struct attachment *all, unsigned int count,
 	return other < 0 && may_be_ingress ? ingress : other;
 }
 
-static enum status placing_add(struct placings *placings, const struct placing *placing)
+static int placing_add(struct placings *placings, const struct placing *placing)
 {
 	if (!array_grow(placings->list, placings->count, placings->room))
 		return failure("cannot keep %u devices: out of memory", placings->count + 1);
@@ -247,10 +247,10 @@ static enum status placing_add(struct placings *placings, const struct placing *
 }
 
 /* Marks the attachments that stay, or are replaced, and plans what is missing. */
-static enum status plan_wanted(struct placings *placings, const struct attachment *all,
+static int plan_wanted(struct placings *placings, const struct attachment *all,
 			       unsigned int count, bool *stays)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < placings->wanted_count; i++) {
 		struct placing placing = {.attachment = placings->wanted[i]};
@@ -269,7 +269,7 @@ static enum status plan_wanted(struct placings *placings, const struct attachmen
 }
 
 /* What no file can name is no file's to detach: a dump leaves it out, too. */
-static enum status plan_unwanted(struct placings *placings, const struct attachment *a)
+static int plan_unwanted(struct placings *placings, const struct attachment *a)
 {
 	struct place place;
 
@@ -284,11 +284,11 @@ static enum status plan_unwanted(struct placings *placings, const struct attachm
  * Plans the way from the attachments that are there to the wanted ones. What filters nothing any
  * more goes first: it may have the pin that its device is to have anew.
  */
-static enum status plan_make(struct placings *placings, const struct attachment *all,
+static int plan_make(struct placings *placings, const struct attachment *all,
 			     unsigned int count, bool detaches)
 {
 	bool stays[ATTACHMENTS_MAX] = {false};
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && detaches && i < count; i++)
 		if (!all[i].program_id)
@@ -303,10 +303,10 @@ static enum status plan_make(struct placings *placings, const struct attachment 
 }
 
 /* As above, and notes that a device is missing that is not optional, instead of failing. */
-static enum status place_search_or_note(const struct place *place, struct placings *placings)
+static int place_search_or_note(const struct place *place, struct placings *placings)
 {
 	struct place optional = *place;
-	enum status status;
+	int status;
 	bool found;
 
 	optional.optional = true;
@@ -318,12 +318,12 @@ static enum status place_search_or_note(const struct place *place, struct placin
 	return status;
 }
 
-enum status placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
+int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
 			  struct placings *ret)
 {
 	struct seen seen = {.sight = SIGHT_LINKS};
 	struct placings placings = {0};
-	enum status status = places->said ? attachments_see(gate, &seen) : OK;
+	int status = places->said ? attachments_see(gate, &seen) : OK;
 	bool found;
 
 	if (!status && seen.sight == SIGHT_NONE) /* which was said */
@@ -340,13 +340,13 @@ enum status placings_plan(const struct gate *gate, const struct places *places, 
 	return status;
 }
 
-enum status placings_plan_present(const struct gate *gate, const struct places *places,
+int placings_plan_present(const struct gate *gate, const struct places *places,
 				  bool *ret_missing, struct placings *ret)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	struct placings placings = {0};
 	unsigned int count = 0;
-	enum status status = places->said ? attachments_read(gate, all, &count) : OK;
+	int status = places->said ? attachments_read(gate, all, &count) : OK;
 
 	for (unsigned int i = 0; !status && i < places->count; i++) {
 		struct place place = places->list[i];
@@ -376,7 +376,7 @@ struct attach_call {
 	struct programs *programs;
 	struct attachment *attachment; /* its device, hook and mode; and then as it was made */
 	bool beside;		       /* the hook has an attachment in another mode */
-	enum status status;
+	int status;
 	bool was_there;
 };
 
@@ -397,7 +397,7 @@ static void call_attach(void *data)
 					     &call->was_there);
 }
 
-static enum status attach_there(struct attach_call *call)
+static int attach_there(struct attach_call *call)
 {
 	if (!netns_run_in(call->attachment->netns, call_attach, call))
 		return failure("cannot enter the network namespace of %s: %s",
@@ -409,14 +409,14 @@ static enum status attach_there(struct attach_call *call)
  * Changes the mode on a hook of TC: it holds both programs at once, so no packet passes unjudged,
  * and one that meets both is charged twice.
  */
-static enum status replace_tc(const struct gate *gate, struct programs *programs,
+static int replace_tc(const struct gate *gate, struct programs *programs,
 			      struct placing *placing)
 {
 	struct attach_call call = {.gate = gate,
 				   .programs = programs,
 				   .attachment = &placing->attachment,
 				   .beside = true};
-	enum status status = attach_there(&call);
+	int status = attach_there(&call);
 
 	if (status)
 		return status;
@@ -430,13 +430,13 @@ static enum status replace_tc(const struct gate *gate, struct programs *programs
  * Changes the mode on hook xdp, which holds one program. Meanwhile hook ingress judges, where the
  * gate is not attached to it anyway.
  */
-static enum status replace_xdp(const struct gate *gate, struct programs *programs,
+static int replace_xdp(const struct gate *gate, struct programs *programs,
 			       struct placing *placing)
 {
 	struct attachment ingress = placing->before;
 	struct attach_call guard = {.gate = gate, .programs = programs, .attachment = &ingress};
 	struct attach_call again = guard, call = guard;
-	enum status status, guarded;
+	int status, guarded;
 
 	ingress.hook = HOOK_INGRESS;
 	ingress.mode = MODE_AUTO;
@@ -453,10 +453,10 @@ static enum status replace_xdp(const struct gate *gate, struct programs *program
 	return status;
 }
 
-static enum status placing_replace(const struct gate *gate, struct programs *programs,
+static int placing_replace(const struct gate *gate, struct programs *programs,
 				   struct placing *placing)
 {
-	enum status status = placing->before.hook == HOOK_XDP ? replace_xdp(gate, programs, placing)
+	int status = placing->before.hook == HOOK_XDP ? replace_xdp(gate, programs, placing)
 							      : replace_tc(gate, programs, placing);
 
 	if (!status)
@@ -465,12 +465,12 @@ static enum status placing_replace(const struct gate *gate, struct programs *pro
 	return status;
 }
 
-static enum status placing_make(const struct gate *gate, struct programs *programs,
+static int placing_make(const struct gate *gate, struct programs *programs,
 				struct placing *placing)
 {
 	struct attach_call call = {
 		.gate = gate, .programs = programs, .attachment = &placing->attachment};
-	enum status status;
+	int status;
 
 	if (placing->detaches)
 		status = detach(gate, &placing->attachment);
@@ -482,7 +482,7 @@ static enum status placing_make(const struct gate *gate, struct programs *progra
 	return status;
 }
 
-static enum status placing_undo(const struct gate *gate, struct programs *programs,
+static int placing_undo(const struct gate *gate, struct programs *programs,
 				struct placing *placing)
 {
 	struct placing back = {.attachment = placing->attachment, .detaches = !placing->detaches};
@@ -497,10 +497,10 @@ static enum status placing_undo(const struct gate *gate, struct programs *progra
 }
 
 /* The last first: what was detached filters again before what was attached goes. */
-static enum status undo(const struct gate *gate, struct programs *programs,
+static int undo(const struct gate *gate, struct programs *programs,
 			struct placings *placings)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = placings->count; i--;) {
 		struct placing *placing = &placings->list[i];
@@ -512,10 +512,10 @@ static enum status undo(const struct gate *gate, struct programs *programs,
 	return status;
 }
 
-enum status placings_make(const struct gate *gate, struct placings *placings)
+int placings_make(const struct gate *gate, struct placings *placings)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < placings->count; i++)
 		status = placing_make(gate, &programs, &placings->list[i]);
@@ -538,10 +538,10 @@ unsigned int placings_made(const struct placings *placings, struct attachment re
 	return count;
 }
 
-enum status placings_undo(const struct gate *gate, struct placings *placings)
+int placings_undo(const struct gate *gate, struct placings *placings)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	enum status status = undo(gate, &programs, placings);
+	int status = undo(gate, &programs, placings);
 
 	programs_close(&programs);
 	return status;

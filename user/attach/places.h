@@ -22,7 +22,7 @@ enum mode attachment_mode(const struct attachment *attachment);
 bool attachment_place(const struct attachment *attachment, struct place *ret);
 
 /* Tells the attachments that are alive. One that no file can name is left out, and noted. */
-enum status gate_places(const struct gate *gate, struct places *ret);
+int gate_places(const struct gate *gate, struct places *ret);
 
 /* One step from the attachments that are there to those that are wanted. */
 struct placing {
@@ -48,14 +48,14 @@ struct placings {
  * no effect so is noted. Nothing is done where the file says nothing of devices, nor to attachments
  * that no file can name.
  */
-enum status placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
+int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
 			  struct placings *ret);
 
 /*
  * Attaches what is missing, then detaches what is not wanted. All or none: a failure undoes what
  * was done. A packet that comes while a device's mode changes may be charged twice.
  */
-enum status placings_make(const struct gate *gate, struct placings *placings);
+int placings_make(const struct gate *gate, struct placings *placings);
 
 /* Copies the attachments that were made. Returns their number. */
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX]);
@@ -63,7 +63,7 @@ unsigned int placings_made(const struct placings *placings, struct attachment re
 /*
  * Puts back what placings_make() changed: as much of it as can be, whatever has become of the rest.
  */
-enum status placings_undo(const struct gate *gate, struct placings *placings);
+int placings_undo(const struct gate *gate, struct placings *placings);
 
 /*
  * The same for a process that tries again: what is missing or cannot be attached keeps no other
@@ -72,7 +72,7 @@ enum status placings_undo(const struct gate *gate, struct placings *placings);
  * not optional, which is not reported. programs: stay open, so that the next device need not wait
  * for them.
  */
-enum status placings_plan_present(const struct gate *gate, const struct places *places,
+int placings_plan_present(const struct gate *gate, const struct places *places,
 				  bool *ret_missing, struct placings *ret);
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);

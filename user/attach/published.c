@@ -220,7 +220,7 @@ static const char *published_read(const struct gate *gate, struct seen *ret)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-enum status attachments_see(const struct gate *gate, struct seen *ret)
+int attachments_see(const struct gate *gate, struct seen *ret)
 {
 	char path[PUBLISHED_PATH];
 	const char *wrong;

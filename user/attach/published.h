@@ -34,7 +34,7 @@ struct seen {
  * Reads the attachments of a gate as far as the caller may see them. It is no failure that they
  * cannot be seen: a note says why.
  */
-enum status attachments_see(const struct gate *gate, struct seen *ret);
+int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*
  * Publishes the attachments of a gate whose links are open. What cannot be written is noted, as the

@@ -140,7 +140,7 @@ int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct
 
 /* --- The dump ------------------------------------------------------------------------------- */
 
-enum status qdiscs_read(const struct device *device, struct qdiscs *ret)
+int qdiscs_read(const struct device *device, struct qdiscs *ret)
 {
 	struct qdiscs qdiscs;
 	struct parse parse = {device->ifindex, &qdiscs};

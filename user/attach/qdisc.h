@@ -50,7 +50,7 @@ struct qdiscs {
 	}
 
 /* Reads the qdiscs of a device of the current network namespace. qdiscs_free() ends them. */
-enum status qdiscs_read(const struct device *device, struct qdiscs *ret);
+int qdiscs_read(const struct device *device, struct qdiscs *ret);
 
 /*
  * Adds to qdiscs, at first QDISCS_NONE, what messages of a dump of RTM_GETQDISC say of a device.

@@ -138,11 +138,11 @@ static void note_skipped(const struct attachment *a)
 		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
-static enum status replacements_open(const struct gate *gate, struct replacements *replacements)
+static int replacements_open(const struct gate *gate, struct replacements *replacements)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	for (unsigned int i = 0; !status && i < count; i++) {
 		const struct attachment *a = &all[i];
@@ -192,7 +192,7 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 	return restored;
 }
 
-static enum status replacements_switch(const struct gate *gate, const struct programs *programs,
+static int replacements_switch(const struct gate *gate, const struct programs *programs,
 				       struct replacements *replacements)
 {
 	for (unsigned int i = 0; i < replacements->count; i++) {
@@ -227,12 +227,12 @@ static void replacements_prune(struct replacements *replacements)
 	}
 }
 
-enum status programs_replace(const struct gate *gate, const struct gate *next,
+int programs_replace(const struct gate *gate, const struct gate *next,
 			     struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	unsigned int hooks = 0;
-	enum status status;
+	int status;
 
 	ret->count = 0;
 	status = replacements_open(gate, ret);

@@ -45,12 +45,12 @@ void shaping_add(struct shaping *shaping, const struct rule *rule)
 		spec_add(shaping, &rule->limit[i].spec);
 }
 
-enum status shaping_read(const struct gate *gate, struct shaping *ret)
+int shaping_read(const struct gate *gate, struct shaping *ret)
 {
 	const struct sl_policy **policies;
 	struct shaping shaping = {0};
 	unsigned int count;
-	enum status status = rules_policies(gate, &policies, &count);
+	int status = rules_policies(gate, &policies, &count);
 
 	if (status)
 		return status;
@@ -65,7 +65,7 @@ enum status shaping_read(const struct gate *gate, struct shaping *ret)
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-static enum status hooks_check(const struct gate *gate, const struct attachment *all,
+static int hooks_check(const struct gate *gate, const struct attachment *all,
 			       unsigned int count, const struct attachment *more)
 {
 	const struct attachment *first = more;
@@ -84,12 +84,12 @@ static enum status hooks_check(const struct gate *gate, const struct attachment 
 		       hook_names[first->hook], first->device, netns_typed(), gate->name);
 }
 
-enum status shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
+int shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
 				const struct attachment *more)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = shaping->any ? attachments_read(gate, all, &count) : OK;
+	int status = shaping->any ? attachments_read(gate, all, &count) : OK;
 
 	return status || !shaping->any ? status : hooks_check(gate, all, count, more);
 }
@@ -100,7 +100,7 @@ enum status shaping_check_hooks(const struct gate *gate, const struct shaping *s
 struct look {
 	const struct shaping *shaping;
 	const struct attachment *attachment;
-	enum status status;
+	int status;
 	bool holds;
 	bool is_short; /* an fq is there, and holds less than is needed */
 	struct fq_limits least;
@@ -141,7 +141,7 @@ static struct look look_at(const struct shaping *shaping, const struct attachmen
 	return look;
 }
 
-enum status shaping_look(const struct shaping *shaping, const struct attachment *attachment,
+int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
 			 struct holding *ret)
 {
 	struct look look = look_at(shaping, attachment);
@@ -150,11 +150,11 @@ enum status shaping_look(const struct shaping *shaping, const struct attachment 
 	return look.status;
 }
 
-enum status shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
+int shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
 				 bool may_lack)
 {
 	struct look look = {0};
-	enum status status = OK;
+	int status = OK;
 
 	if (!shaping->any || attachment->hook != HOOK_EGRESS)
 		return OK;
@@ -177,21 +177,21 @@ enum status shaping_check_device(const struct shaping *shaping, const struct att
 	return status;
 }
 
-enum status shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
+int shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
 				  const struct attachment *all, unsigned int count, bool may_lack)
 {
-	enum status status = shaping->any ? hooks_check(gate, all, count, NULL) : OK;
+	int status = shaping->any ? hooks_check(gate, all, count, NULL) : OK;
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		status = shaping_check_device(shaping, &all[i], may_lack);
 	return status;
 }
 
-enum status shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack)
+int shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = shaping->any ? attachments_read(gate, all, &count) : OK;
+	int status = shaping->any ? attachments_read(gate, all, &count) : OK;
 
 	if (status || !shaping->any)
 		return status;

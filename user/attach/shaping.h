@@ -21,27 +21,27 @@ struct shaping {
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
 /* What the rules in force need. */
-enum status shaping_read(const struct gate *gate, struct shaping *ret);
+int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
  * Checks that limits which shape find a hook that can: fails if the gate is attached, and not on
  * hook egress. `more`: an attachment that is about to be made; or NULL.
  */
-enum status shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
+int shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
 				const struct attachment *more);
 
 /*
  * Checks that a device on hook egress holds packets back. Fails, with the command that is missing,
  * unless may_lack: then that is a note. A note too if an fq holds fewer packets than may wait.
  */
-enum status shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
+int shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
 				 bool may_lack);
 
 /* shaping_check_hooks(), and shaping_check_device() for each attachment of the gate. */
-enum status shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack);
+int shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack);
 
 /* shaping_check() for the attachments that the gate is about to have in place of its own. */
-enum status shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
+int shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
 				  const struct attachment *all, unsigned int count, bool may_lack);
 
 /* Whether a device on hook egress holds packets back. */
@@ -51,7 +51,7 @@ struct holding {
 	char *command; /* what is missing, which free() ends; NULL: nothing, or it is not known */
 };
 
-enum status shaping_look(const struct shaping *shaping, const struct attachment *attachment,
+int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
 			 struct holding *ret);
 
 #endif

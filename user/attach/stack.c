@@ -89,7 +89,7 @@ static int links_take(const void *messages, size_t size, void *stack)
 	return messages_run(messages, size, link_take, stack);
 }
 
-enum status stack_read(struct stack *ret)
+int stack_read(struct stack *ret)
 {
 	int err = -EINTR;
 
@@ -163,7 +163,7 @@ struct pairs {
 	stacked_call *call;
 	void *data;
 	struct stack stack;
-	enum status status;
+	int status;
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -221,7 +221,7 @@ static void call_pairs(void *data)
 	stack_free(&pairs->stack);
 }
 
-enum status stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
+int stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
 			 void *data)
 {
 	struct pairs pairs = {.all = all, .count = count, .call = call, .data = data};
@@ -289,13 +289,13 @@ static void note_take(void *data, const struct stacked *stacked)
 		noting->first = *stacked;
 }
 
-enum status stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count)
+int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count)
 {
 	struct noting noting = {.made = made, .count = count};
 	struct attachment all[ATTACHMENTS_MAX];
 	char text[STACKED_TEXT], remedy[STACKED_REMEDY], more[64] = "";
 	unsigned int there;
-	enum status status = count ? attachments_read(gate, all, &there) : OK;
+	int status = count ? attachments_read(gate, all, &there) : OK;
 
 	if (status || !count)
 		return status;

@@ -27,7 +27,7 @@ struct stack {
 };
 
 /* Reads the devices of the current network namespace. */
-enum status stack_read(struct stack *ret);
+int stack_read(struct stack *ret);
 void stack_free(struct stack *stack);
 
 /* Returns NULL if there is no device of that number. */
@@ -51,7 +51,7 @@ struct stacked {
 typedef void stacked_call(void *data, const struct stacked *stacked);
 
 /* Calls `call` for each pair of stacked attachments that filter in the same direction. */
-enum status stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
+int stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
 			 void *data);
 
 #define STACKED_TEXT (2 * IF_NAMESIZE + GATE_NAME + 128)
@@ -68,7 +68,7 @@ const char *stacked_remedy(const struct stacked *stacked, const char *gate,
 			   char text[STACKED_REMEDY]);
 
 /* Notes once if a new attachment is stacked with another attachment of the gate. */
-enum status stacked_note(const struct gate *gate, const struct attachment *made,
+int stacked_note(const struct gate *gate, const struct attachment *made,
 			 unsigned int count);
 
 #endif

@@ -19,7 +19,7 @@ struct search {
 };
 
 /* Sets the owner's gate if the program is this gate's. Called by gates_for_each(). */
-static enum status gate_look(const char *name, void *data)
+static int gate_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
 	struct attachment all[ATTACHMENTS_MAX];

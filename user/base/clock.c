@@ -214,7 +214,7 @@ static uint64_t jiffies_at_most(void)
 	return ((ticks + 1) * CLOCK_TICK_NS - 1) / jiffy.tv_nsec;
 }
 
-enum status jiffies_read(uint64_t *ret)
+int jiffies_read(uint64_t *ret)
 {
 	uint64_t jiffies = 0;
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
@@ -277,7 +277,7 @@ static bool date_parse(const char *text, time_t *ret)
 	       real.tm_sec == date.tm_sec;
 }
 
-enum status moment_parse(const char *text, time_t *ret)
+int moment_parse(const char *text, time_t *ret)
 {
 	static const char shape[] = "0000-00-00T00:00:00";
 	const char *end = text + strlen(shape);
@@ -302,10 +302,10 @@ enum status moment_parse(const char *text, time_t *ret)
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 
-enum status until_parse(const char *text, uint32_t *ret, bool *ret_ended)
+int until_parse(const char *text, uint32_t *ret, bool *ret_ended)
 {
 	time_t now = time(NULL), when;
-	enum status status = moment_parse(text, &when);
+	int status = moment_parse(text, &when);
 
 	if (status)
 		return status;

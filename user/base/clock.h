@@ -53,7 +53,7 @@ uint64_t until_left_ns(uint32_t until);
  * Reads bpf_jiffies64(). Only BPF programs can read it, so this runs one. Without CAP_BPF it is the
  * last jiffy of the present 10 ms.
  */
-enum status jiffies_read(uint64_t *ret);
+int jiffies_read(uint64_t *ret);
 
 /* --- Calendar ------------------------------------------------------------------------------- */
 
@@ -63,13 +63,13 @@ enum status jiffies_read(uint64_t *ret);
  * Parses "2026-11-21T13:00:00Z", or a moment with an offset, "+02:00". A fraction of a second is
  * dropped.
  */
-enum status moment_parse(const char *text, time_t *ret);
+int moment_parse(const char *text, time_t *ret);
 
 /*
  * Parses the moment at which an entry ends, at most two years away, and converts it as until_at()
  * does. ret_ended: it is past.
  */
-enum status until_parse(const char *text, uint32_t *ret, bool *ret_ended);
+int until_parse(const char *text, uint32_t *ret, bool *ret_ended);
 
 /* Formats a moment in UTC. */
 const char *moment_format(time_t when, char text[MOMENT_TEXT]);

@@ -48,7 +48,7 @@ static const char *pipe_hint(mode_t mode)
 	       "as in 'deny -f -' and 'apply -'";
 }
 
-static enum status refuse_size(const char *name)
+static int refuse_size(const char *name)
 {
 	return misuse("%s is larger than %d MiB, the most that a file of rules or prefixes may be",
 		      name, FILE_MAX >> 20);
@@ -58,10 +58,10 @@ static enum status refuse_size(const char *name)
  * Opens a regular file of at most FILE_MAX bytes. O_NONBLOCK: open(2) of a FIFO or a device returns
  * at once, and the file is refused.
  */
-static enum status file_open(const char *path, int *ret_fd)
+static int file_open(const char *path, int *ret_fd)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	enum status status = OK;
+	int status = OK;
 	struct stat st;
 
 	if (fd < 0)
@@ -81,7 +81,7 @@ static enum status file_open(const char *path, int *ret_fd)
 }
 
 /* Reads from fd to its end, and appends a NUL. */
-static enum status file_fill(int fd, const char *name, struct file *file)
+static int file_fill(int fd, const char *name, struct file *file)
 {
 	size_t room = 0;
 	ssize_t got = 0;
@@ -111,7 +111,7 @@ static enum status file_fill(int fd, const char *name, struct file *file)
  * Refuses a file that was changed in place while it was read. A file that was replaced has no
  * effect: fd still refers to the old one.
  */
-static enum status check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
+static int check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
 {
 	struct stat after;
 
@@ -138,7 +138,7 @@ static int64_t age_ms(const struct stat *st)
  * STILL_MS old: the times of a file tell when a write began, not when it ended. A writer that
  * pauses for longer than STILL_MS is not noticed.
  */
-static enum status file_settle(int fd, const char *path, struct stat *ret)
+static int file_settle(int fd, const char *path, struct stat *ret)
 {
 	int64_t age, wait;
 
@@ -153,11 +153,11 @@ static enum status file_settle(int fd, const char *path, struct stat *ret)
 	return OK;
 }
 
-static enum status file_read_path(const char *path, struct file *file)
+static int file_read_path(const char *path, struct file *file)
 {
 	struct stat before = {0};
 	int fd = -1;
-	enum status status = file_open(path, &fd);
+	int status = file_open(path, &fd);
 
 	if (status)
 		return status;
@@ -170,12 +170,12 @@ static enum status file_read_path(const char *path, struct file *file)
 	return status;
 }
 
-enum status file_read(const char *path, struct file *ret)
+int file_read(const char *path, struct file *ret)
 {
 	bool is_stdin = !strcmp(path, "-");
 	const char *name = is_stdin ? "standard input" : path;
 	struct file file = {0};
-	enum status status =
+	int status =
 		is_stdin ? file_fill(STDIN_FILENO, name, &file) : file_read_path(path, &file);
 
 	if (!status && memchr(file.text, '\0', file.size))
@@ -228,7 +228,7 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b)
 
 /* --- Files of Sluice's own ------------------------------------------------------------------ */
 
-static enum status own_check(int fd, const char *path, struct file *file)
+static int own_check(int fd, const char *path, struct file *file)
 {
 	struct stat st;
 
@@ -246,11 +246,11 @@ static enum status own_check(int fd, const char *path, struct file *file)
 	return st.st_size > FILE_MAX ? refuse_size(path) : OK;
 }
 
-enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there)
+int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	struct file file = {0};
-	enum status status;
+	int status;
 
 	*ret_is_there = fd >= 0 || errno != ENOENT;
 	if (!*ret_is_there)
@@ -272,7 +272,7 @@ enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there
 	return status;
 }
 
-enum status file_begin(const char *path, char *text, size_t room, size_t *ret_size)
+int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 {
 	struct stat st;
 	ssize_t got;
@@ -373,7 +373,7 @@ static int file_put_as_owner(int directory, const char *name, const struct file 
 	return err;
 }
 
-enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group)
+int file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group)
 {
 	const struct file file = {.text = (char *)text, .size = size};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -30,7 +30,7 @@ struct file {
  * is left out. A writer that pauses for longer than that is not noticed: write the file under
  * another name and rename it.
  */
-enum status file_read(const char *path, struct file *ret);
+int file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
 
 /* What tells whether a file has changed; all 0: there is none. */
@@ -55,13 +55,13 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b);
  * file that belongs to none of root, the caller and OWNER_USER or that others may write.
  * OK and false in ret_is_there: there is no such file.
  */
-enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there);
+int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 
 /*
  * Reads the first bytes of a file that is to be replaced: at most `room`, and none of one that does
  * not exist. Refuses what is not a regular file, without opening it.
  */
-enum status file_begin(const char *path, char *text, size_t room, size_t *ret_size);
+int file_begin(const char *path, char *text, size_t room, size_t *ret_size);
 
 /*
  * Replaces a file in one step, which a crash of the machine does not undo either: writes PATH.new,
@@ -70,7 +70,7 @@ enum status file_begin(const char *path, char *text, size_t room, size_t *ret_si
  * directory, who has to be able to read and to replace it.
  */
 #define GROUP_KEPT ((gid_t)-1)
-enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);
+int file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);
 
 /* Removes such a file, if there is one, and what a process left that was killed as it wrote it. */
 void file_remove(const char *path);

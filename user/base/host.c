@@ -12,7 +12,7 @@
 #define OLDEST_MAJOR 6
 #define OLDEST_MINOR 1
 
-enum status kernel_check(const char *release)
+int kernel_check(const char *release)
 {
 	int major = 0, minor = 0;
 
@@ -23,7 +23,7 @@ enum status kernel_check(const char *release)
 		       OLDEST_MINOR);
 }
 
-enum status kernel_require(void)
+int kernel_require(void)
 {
 	struct utsname name;
 
@@ -46,7 +46,7 @@ unsigned int cpu_list_end(const char *list)
 #define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 
 /* Reads one more than the highest number of a possible CPU. */
-static enum status cpu_ids_read(unsigned int *ret)
+static int cpu_ids_read(unsigned int *ret)
 {
 	FILE *file = fopen(POSSIBLE_CPUS, "re");
 	char *line = NULL;
@@ -62,11 +62,11 @@ static enum status cpu_ids_read(unsigned int *ret)
 	return *ret ? OK : failure("cannot tell the numbers of the CPUs from " POSSIBLE_CPUS);
 }
 
-enum status machine_get(struct machine *ret)
+int machine_get(struct machine *ret)
 {
 	struct timespec tick;
 	unsigned int ids;
-	enum status status = cpu_ids_read(&ids);
+	int status = cpu_ids_read(&ids);
 	int cpus;
 
 	if (status)

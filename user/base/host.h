@@ -6,10 +6,10 @@
 #include "base/log.h"
 
 /* Refuses a release, in the form of uname(2), that is older than the oldest tested one. */
-enum status kernel_check(const char *release);
+int kernel_check(const char *release);
 
 /* Refuses the running kernel if it is older than the oldest tested one. */
-enum status kernel_require(void);
+int kernel_require(void);
 
 /* The facts of the host that decide how a burst is split over purses. */
 struct machine {
@@ -24,6 +24,6 @@ struct machine {
  */
 unsigned int cpu_list_end(const char *list);
 
-enum status machine_get(struct machine *ret);
+int machine_get(struct machine *ret);
 
 #endif

@@ -25,36 +25,6 @@ const char *log_place(const char *place)
 	return before;
 }
 
-/* --- Priorities of the journal -------------------------------------------------------------- */
-
-/* As in sd-daemon.h and syslog(3). */
-enum priority {
-	PRIORITY_ERR = 3,
-	PRIORITY_WARNING = 4,
-	PRIORITY_NOTICE = 5,
-	PRIORITY_INFO = 6,
-};
-
-bool journal_reads(const char *stream, const struct stat *st)
-{
-	unsigned long long device, inode;
-	int length = 0;
-
-	if (!stream || sscanf(stream, "%llu:%llu%n", &device, &inode, &length) != 2)
-		return false;
-	return !stream[length] && device == st->st_dev && inode == st->st_ino;
-}
-
-static bool stderr_is_journal(void)
-{
-	static int is = -1;
-	struct stat st;
-
-	if (is < 0)
-		is = !fstat(STDERR_FILENO, &st) && journal_reads(getenv("JOURNAL_STREAM"), &st);
-	return is;
-}
-
 /* --- Messages ------------------------------------------------------------------------------- */
 
 static bool muted;
@@ -76,72 +46,67 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data)
 	filter_data = data;
 }
 
-/* Prints a message as one line. Names in the text and in the place may contain any bytes. */
-static void say(enum priority priority, const char *format, va_list args)
+/* Adds a message of the old form to the list of errors. */
+static void say(enum sl_severity severity, bool is_misuse, const char *format, va_list args)
 {
-	char *text, lead[8] = "";
+	unsigned int mark = error_count();
+	char *text;
 
-	fflush(stdout);
-	if (vasprintf(&text, format, args) < 0) {
-		fputs("sluice: out of memory\n", stderr);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	else if (filter && severity != SL_INFO && !filter(filter_data, text)) {
+		free(text);
 		return;
 	}
-	text_make_printable(text);
-	if (stderr_is_journal())
-		snprintf(lead, sizeof(lead), "<%d>", priority);
-	if (!filter || priority == PRIORITY_INFO || filter(filter_data, text))
-		fprintf(stderr, "%ssluice: %s%s%s\n", lead, name_shown(place_now ?: ""),
-			place_now ? ": " : "", text);
+	if (is_misuse)
+		error_misuse("misuse", NULL, "%s", text ?: "out of memory");
+	else if (severity == SL_ERROR)
+		error_add(EIO, "failure", NULL, "%s", text ?: "out of memory");
+	else if (severity == SL_WARNING)
+		error_warn("warning", NULL, "%s", text ?: "out of memory");
+	else if (severity == SL_NOTICE)
+		error_notice("notice", NULL, "%s", text ?: "out of memory");
+	else
+		error_inform("info", NULL, "%s", text ?: "out of memory");
+	if (place_now)
+		error_place(mark, place_now);
 	free(text);
 }
 
-enum status failure(const char *format, ...)
-{
-	va_list args;
+#define SAY(severity, is_misuse)                                                                   \
+	do {                                                                                       \
+		va_list args;                                                                      \
+		va_start(args, format);                                                            \
+		say(severity, is_misuse, format, args);                                            \
+		va_end(args);                                                                      \
+	} while (0)
 
-	va_start(args, format);
-	say(PRIORITY_ERR, format, args);
-	va_end(args);
+int failure(const char *format, ...)
+{
+	SAY(SL_ERROR, false);
 	return FAILED;
 }
 
-enum status misuse(const char *format, ...)
+int misuse(const char *format, ...)
 {
-	va_list args;
-
-	if (muted)
-		return MISUSED;
-	va_start(args, format);
-	say(PRIORITY_ERR, format, args);
-	va_end(args);
+	if (!muted)
+		SAY(SL_ERROR, true);
 	return MISUSED;
 }
 
 void note(const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	say(PRIORITY_NOTICE, format, args);
-	va_end(args);
+	SAY(SL_NOTICE, false);
 }
 
 void warning(const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	say(PRIORITY_WARNING, format, args);
-	va_end(args);
+	SAY(SL_WARNING, false);
 }
 
 void inform(const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	say(PRIORITY_INFO, format, args);
-	va_end(args);
+	SAY(SL_INFO, false);
 }
 
 const char *why(int err)
@@ -214,7 +179,7 @@ const char *caps_missing(void)
 	return length ? text : NULL;
 }
 
-enum status caps_require(void)
+int caps_require(void)
 {
 	const char *missing = caps_missing();
 

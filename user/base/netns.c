@@ -36,10 +36,10 @@ uint64_t netns_home(void)
 	return home ?: netns_current();
 }
 
-enum status netns_enter(const char *name)
+int netns_enter(const char *name)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	enum status status = OK;
+	int status = OK;
 	int fd;
 
 	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)

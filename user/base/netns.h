@@ -16,7 +16,7 @@
 #define NETNS_OPTION (NAME_TYPED + sizeof("-n  "))
 
 /* Enters a named network namespace (`ip netns add`) until the process ends: option -n. */
-enum status netns_enter(const char *name);
+int netns_enter(const char *name);
 
 /* The number of the namespace that this process is in; 0: it cannot be read. */
 uint64_t netns_current(void);

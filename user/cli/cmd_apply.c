@@ -91,7 +91,7 @@ static void placings_print(const struct gate *gate, const struct change *change)
 	}
 }
 
-static enum status report_json(const struct gate *gate, const struct change *change,
+static int report_json(const struct gate *gate, const struct change *change,
 			       uint64_t trial_ns)
 {
 	static const char *const keys[EFFECTS] = {
@@ -117,7 +117,7 @@ static enum status report_json(const struct gate *gate, const struct change *cha
 	return json_print(object);
 }
 
-static enum status report(const struct context *context, const struct gate *gate,
+static int report(const struct context *context, const struct gate *gate,
 			  const struct change *change)
 {
 	const char *separator = "";
@@ -146,12 +146,12 @@ static enum status report(const struct context *context, const struct gate *gate
  * Counts the attachments that will filter once the change is made. Read before it: a command that
  * cannot read them leaves the rules as they were.
  */
-static enum status alive_count(const struct gate *gate, const struct placings *placings,
+static int alive_count(const struct gate *gate, const struct placings *placings,
 			       unsigned int *ret)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, alive = 0;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		alive += all[i].program_id != 0;
@@ -185,7 +185,7 @@ static void say_unattached(const struct gate *gate, const struct places *places)
 /* --- The command ---------------------------------------------------------------------------- */
 
 /* What a user may not expect of a change that is in force. */
-static enum status change_say(const struct gate *gate, struct change *change)
+static int change_say(const struct gate *gate, struct change *change)
 {
 	struct attachment made[ATTACHMENTS_MAX];
 	struct oversize oversize = {0};
@@ -205,14 +205,14 @@ static enum status change_say(const struct gate *gate, struct change *change)
 	return warn_attached(gate, made, count);
 }
 
-static enum status config_apply(const struct context *context, struct config *config,
+static int config_apply(const struct context *context, struct config *config,
 				const struct apply_args *args)
 {
 	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
 	struct gate gate = GATE_CLOSED;
 	struct change change = {0};
 	unsigned int alive = 0;
-	enum status status = gate_open_or_make(&gate, context->gate, &config->sizes);
+	int status = gate_open_or_make(&gate, context->gate, &config->sizes);
 
 	if (!status)
 		status = change_prepare(&gate, config, &may, &change);
@@ -236,11 +236,11 @@ static enum status config_apply(const struct context *context, struct config *co
 	return status;
 }
 
-static enum status apply_run(const struct context *context, const void *data)
+static int apply_run(const struct context *context, const void *data)
 {
 	const struct apply_args *args = data;
 	struct config config = {0};
-	enum status status = config_read(args->file, &config);
+	int status = config_read(args->file, &config);
 
 	if (!status)
 		status = config_apply(context, &config, args);

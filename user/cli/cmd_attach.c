@@ -34,7 +34,7 @@ struct attach_args {
 	const char *size[SIZES];
 };
 
-static enum status request_parse(const struct attach_args *args, struct request *ret)
+static int request_parse(const struct attach_args *args, struct request *ret)
 {
 	struct request request = {
 		.names = args->devices.words,
@@ -43,7 +43,7 @@ static enum status request_parse(const struct attach_args *args, struct request 
 		.mode = MODE_AUTO,
 		.no_fq = args->no_fq,
 	};
-	enum status status = OK;
+	int status = OK;
 
 	if (request.count > ATTACHMENTS_MAX)
 		return misuse("attach: at most %d devices", ATTACHMENTS_MAX);
@@ -61,10 +61,10 @@ static enum status request_parse(const struct attach_args *args, struct request 
 /* --- The gate ------------------------------------------------------------------------------- */
 
 /* A gate that exists keeps its sizes: only apply --resize changes those that are stated. */
-static enum status refuse_other_sizes(const struct gate *gate, const struct gate_sizes *stated)
+static int refuse_other_sizes(const struct gate *gate, const struct gate_sizes *stated)
 {
 	struct gate_sizes wanted = *stated, has;
-	enum status status = gate_sizes_read(gate, &has);
+	int status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
 		uint32_t size = size_told(&wanted, i), old = size_told(&has, i);
@@ -95,7 +95,7 @@ static const char *keywords_format(char text[KEYWORDS_TEXT])
 }
 
 /* Checks that a device exists. Behind the first one an unknown word may be a misspelt keyword. */
-static enum status name_check(const char *name, bool is_first)
+static int name_check(const char *name, bool is_first)
 {
 	char text[KEYWORDS_TEXT];
 	struct device device;
@@ -114,11 +114,11 @@ static enum status name_check(const char *name, bool is_first)
 }
 
 /* Checks that the devices can do what the limits in force shape. */
-static enum status shaping_check_names(const struct gate *gate, const struct request *request)
+static int shaping_check_names(const struct gate *gate, const struct request *request)
 {
 	struct shaping shaping;
 	struct device device;
-	enum status status = shaping_read(gate, &shaping);
+	int status = shaping_read(gate, &shaping);
 
 	for (int i = 0; !status && shaping.any && i < request->count; i++) {
 		struct attachment wanted;
@@ -138,13 +138,13 @@ static enum status shaping_check_names(const struct gate *gate, const struct req
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-static enum status attach_one(const struct gate *gate, struct programs *programs, const char *name,
+static int attach_one(const struct gate *gate, struct programs *programs, const char *name,
 			      const struct request *request, struct attachment *ret,
 			      bool *ret_was_there)
 {
 	enum hook hook = request->hook;
 	struct device device;
-	enum status status = device_find(name, &device);
+	int status = device_find(name, &device);
 
 	if (!status)
 		status = attach_find_hook(&device, request->mode, true, &hook);
@@ -156,11 +156,11 @@ static enum status attach_one(const struct gate *gate, struct programs *programs
 }
 
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
-static enum status attach_all(const struct gate *gate, const struct request *request,
+static int attach_all(const struct gate *gate, const struct request *request,
 			      struct attachment *ret, bool *ret_was_there)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	enum status status = OK;
+	int status = OK;
 	int done = 0;
 
 	for (; done < request->count; done++) {
@@ -177,7 +177,7 @@ static enum status attach_all(const struct gate *gate, const struct request *req
 }
 
 /* Also warns, once all devices are attached: a failure would undo what the warnings are about. */
-static enum status report(const struct context *context, const struct gate *gate,
+static int report(const struct context *context, const struct gate *gate,
 			  const struct request *request, const struct attachment *attached,
 			  const bool *was_there)
 {
@@ -185,7 +185,7 @@ static enum status report(const struct context *context, const struct gate *gate
 	bool has_rules = gate->state->hosts || gate->state->prefixes;
 	struct attachment made[ATTACHMENTS_MAX];
 	unsigned int made_count = 0;
-	enum status status;
+	int status;
 
 	for (int i = 0; i < request->count; i++)
 		if (!was_there[i])
@@ -211,13 +211,13 @@ static enum status report(const struct context *context, const struct gate *gate
 	return status;
 }
 
-static enum status attach_run(const struct context *context, const void *args)
+static int attach_run(const struct context *context, const void *args)
 {
 	struct attachment attached[ATTACHMENTS_MAX];
 	bool was_there[ATTACHMENTS_MAX];
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(args, &request);
+	int status = request_parse(args, &request);
 
 	for (int i = 0; !status && i < request.count; i++)
 		status = name_check(request.names[i], !i);

@@ -55,7 +55,7 @@ static void proto_set(struct packet_args *packet, uint8_t proto)
 	packet->facts.facts |= facts_of_proto(proto, prefix_is_ipv4(&packet->source));
 }
 
-static enum status proto_parse(const char *text, struct packet_args *packet)
+static int proto_parse(const char *text, struct packet_args *packet)
 {
 	unsigned int proto;
 
@@ -76,7 +76,7 @@ static enum status proto_parse(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-static enum status syn_parse(struct packet_args *packet)
+static int syn_parse(struct packet_args *packet)
 {
 	if (!(packet->facts.facts & SL_FACT_PROTO))
 		proto_set(packet, IPPROTO_TCP);
@@ -86,7 +86,7 @@ static enum status syn_parse(struct packet_args *packet)
 	return OK;
 }
 
-static enum status port_parse(const char *text, struct packet_args *packet)
+static int port_parse(const char *text, struct packet_args *packet)
 {
 	unsigned int port;
 
@@ -104,7 +104,7 @@ static enum status port_parse(const char *text, struct packet_args *packet)
  * Takes from a later fragment what only the first one has: port and flags, and in IPv6 the
  * protocol.
  */
-static enum status fragment_parse(const char *text, struct packet_args *packet)
+static int fragment_parse(const char *text, struct packet_args *packet)
 {
 	bool later = !strcmp(text, "later");
 
@@ -124,9 +124,9 @@ static enum status fragment_parse(const char *text, struct packet_args *packet)
 }
 
 /* A destination matters to limits with key dst only, which judge packets that are sent. */
-static enum status to_parse(const char *text, struct packet_args *packet)
+static int to_parse(const char *text, struct packet_args *packet)
 {
-	enum status status = address_parse(text, &packet->destination);
+	int status = address_parse(text, &packet->destination);
 
 	if (status)
 		return status;
@@ -142,11 +142,11 @@ static enum status to_parse(const char *text, struct packet_args *packet)
  * said. The order is fixed, whatever the order of the words: a port needs its protocol first, and
  * so on.
  */
-static enum status packet_args_parse(const struct check_args *args, struct packet_args *packet)
+static int packet_args_parse(const struct check_args *args, struct packet_args *packet)
 {
 	unsigned int vlan = 0;
 	enum hook hook = HOOK_XDP;
-	enum status status = address_parse(args->source, &packet->source);
+	int status = address_parse(args->source, &packet->source);
 
 	if (!status && args->proto)
 		status = proto_parse(args->proto, packet);
@@ -437,12 +437,12 @@ static json_t *verdict_json(const struct gate *gate, const struct verdict *verdi
 	return object;
 }
 
-static enum status check_run(const struct context *context, const void *args)
+static int check_run(const struct context *context, const void *args)
 {
 	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct gate gate = GATE_CLOSED;
 	struct verdict verdict = {0};
-	enum status status = packet_args_parse(args, &packet);
+	int status = packet_args_parse(args, &packet);
 
 	if (!status)
 		status = gate_open_to_look(&gate, context);

@@ -71,7 +71,7 @@ static void offer_devices(const struct typed *typed)
 		if_freenameindex(all);
 }
 
-static enum status offer_gate(const char *name, void *data)
+static int offer_gate(const char *name, void *data)
 {
 	offer(data, name);
 	return OK;
@@ -88,7 +88,7 @@ static void offer_namespaces(const struct typed *typed)
 		closedir(dir);
 }
 
-static enum status gate_open_typed(const struct typed *typed, struct gate *gate)
+static int gate_open_typed(const struct typed *typed, struct gate *gate)
 {
 	const char *name = typed->option[OPTION_GATE];
 	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
@@ -101,7 +101,7 @@ static void offer_limits(const struct typed *typed)
 {
 	struct gate gate = GATE_CLOSED;
 	struct rule rule = {0};
-	enum status status = typed->operand ? prefix_parse(typed->operand, &rule.prefix) : MISUSED;
+	int status = typed->operand ? prefix_parse(typed->operand, &rule.prefix) : MISUSED;
 
 	if (!status)
 		status = gate_open_typed(typed, &gate);
@@ -349,7 +349,7 @@ struct complete_args {
 /*
  * Succeeds also where the command is unknown or the gate cannot be read: there is nothing to offer.
  */
-static enum status complete_run(const struct context *context, const void *data)
+static int complete_run(const struct context *context, const void *data)
 {
 	const struct complete_args *args = data;
 	struct typed typed = {.words = args->words.words, .count = args->words.count - 1};

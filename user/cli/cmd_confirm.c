@@ -6,10 +6,10 @@
 #include "gate/trial.h"
 #include "migrate/session.h"
 
-static enum status confirm_run(const struct context *context, const void *args)
+static int confirm_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_open_to_end_trial(&gate, context->gate);
+	int status = gate_open_to_end_trial(&gate, context->gate);
 
 	(void)args;
 	if (!status && !gate.state->trial_until)

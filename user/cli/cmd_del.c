@@ -41,7 +41,7 @@ static void limit_note(struct deleted *deleted, const struct limit *limit)
 	memcpy(deleted->names[deleted->limits++], limit->spec.name, SL_NAME);
 }
 
-static enum status limit_remove(const struct gate *gate, struct rule *rule, const char *name,
+static int limit_remove(const struct gate *gate, struct rule *rule, const char *name,
 				struct deleted *deleted)
 {
 	struct limit *limit = rule_find_limit(rule, name);
@@ -62,7 +62,7 @@ static enum status limit_remove(const struct gate *gate, struct rule *rule, cons
 	return OK;
 }
 
-static enum status refuse_both(const struct gate *gate, const struct rule *rule)
+static int refuse_both(const struct gate *gate, const struct rule *rule)
 {
 	const char *option = gate_option(gate->name);
 	char text[PREFIX_TEXT];
@@ -75,7 +75,7 @@ static enum status refuse_both(const struct gate *gate, const struct rule *rule)
 		option, prefix);
 }
 
-static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
+static int refuse_listed(const struct gate *gate, const struct rule *rule)
 {
 	const char *option = gate_option(gate->name);
 	struct sl_list_info lists[SL_LIST_PLACES];
@@ -93,7 +93,7 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 }
 
 /* Takes from the rule what the request names, and no more. */
-static enum status rule_remove(const struct gate *gate, const struct request *request,
+static int rule_remove(const struct gate *gate, const struct request *request,
 			       struct rule *rule, struct deleted *deleted)
 {
 	char text[PREFIX_TEXT];
@@ -119,12 +119,12 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 	return OK;
 }
 
-static enum status request_apply(struct gate *gate, const struct request *request,
+static int request_apply(struct gate *gate, const struct request *request,
 				 struct deleted *deleted)
 {
 	struct rule rule = {.prefix = request->prefix};
 	struct losses losses;
-	enum status status = rules_get(gate, &request->prefix, &rule);
+	int status = rules_get(gate, &request->prefix, &rule);
 
 	if (!status)
 		status = rule_remove(gate, request, &rule, deleted);
@@ -140,7 +140,7 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 
 /* --- Report --------------------------------------------------------------------------------- */
 
-static enum status report_json(const struct context *context, const struct request *request,
+static int report_json(const struct context *context, const struct request *request,
 			       const struct deleted *deleted)
 {
 	json_t *limits = json_array();
@@ -169,13 +169,13 @@ static void report(const struct request *request, const struct deleted *deleted)
 	printf("%s deleted\n", deleted->newcomers ? " and the newcomers' budget" : "");
 }
 
-static enum status del_run(const struct context *context, const void *data)
+static int del_run(const struct context *context, const void *data)
 {
 	const struct del_args *args = data;
 	struct gate gate = GATE_CLOSED;
 	struct deleted deleted = {0};
 	struct request request = {0};
-	enum status status;
+	int status;
 
 	if (args->file && (args->prefix || args->name))
 		return unexpected(context->command, args->prefix ?: "name");

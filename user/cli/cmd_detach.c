@@ -30,7 +30,7 @@ struct detach_args {
 	const char *hook;
 };
 
-static enum status request_parse(const struct detach_args *args, struct request *ret)
+static int request_parse(const struct detach_args *args, struct request *ret)
 {
 	struct request request = {
 		.names = args->devices.words,
@@ -80,7 +80,7 @@ static bool mark_named(const struct request *request, const char *name,
 	return found;
 }
 
-static enum status refuse_elsewhere(const struct gate *gate, const struct attachment *a,
+static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 				    const char *hook)
 {
 	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
@@ -102,7 +102,7 @@ static enum status refuse_elsewhere(const struct gate *gate, const struct attach
  * Says why a name matches no attachment. The device may be on another hook: mode auto of hook xdp
  * takes ingress where the driver has no XDP.
  */
-static enum status refuse_unattached(const struct gate *gate, const struct request *request,
+static int refuse_unattached(const struct gate *gate, const struct request *request,
 				     const char *name, const struct attachment *all,
 				     unsigned int count)
 {
@@ -134,7 +134,7 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 }
 
 /* Refuses a name without an attachment: a typo must not pass for success. */
-static enum status mark(const struct gate *gate, const struct request *request,
+static int mark(const struct gate *gate, const struct request *request,
 			const struct attachment *all, unsigned int count, bool *marked)
 {
 	for (int i = 0; i < request->count; i++) {
@@ -173,11 +173,11 @@ static void detached_report(const struct gate *gate, const struct attachment *a,
  * Detaches the marked attachments and removes the pins of those that are gone. Counts those that
  * stay.
  */
-static enum status detach_marked(const struct gate *gate, const struct attachment *all,
+static int detach_marked(const struct gate *gate, const struct attachment *all,
 				 unsigned int count, const bool *marked, json_t *list,
 				 unsigned int *ret_left)
 {
-	enum status status = OK;
+	int status = OK;
 
 	*ret_left = 0;
 	for (unsigned int i = 0; !status && i < count; i++) {
@@ -193,12 +193,12 @@ static enum status detach_marked(const struct gate *gate, const struct attachmen
 	return status;
 }
 
-static enum status detach_from(struct gate *gate, const struct request *request, json_t *list)
+static int detach_from(struct gate *gate, const struct request *request, json_t *list)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	bool marked[ATTACHMENTS_MAX] = {false};
 	unsigned int count, left = 0;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	if (!status)
 		status = mark(gate, request, all, count, marked);
@@ -231,12 +231,12 @@ static void others_note(const char *gate)
 		     gate, others, first);
 }
 
-static enum status detach_run(const struct context *context, const void *args)
+static int detach_run(const struct context *context, const void *args)
 {
 	json_t *list = context->json ? json_array() : NULL;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(args, &request);
+	int status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_lock_only(&gate, context->gate);

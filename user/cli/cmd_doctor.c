@@ -79,7 +79,7 @@ static const struct time_range watch_range = {
 	.words = "10ms to 1h",
 };
 
-static enum status doctor_run(const struct context *context, const void *data)
+static int doctor_run(const struct context *context, const void *data)
 {
 	const struct doctor_args *args = data;
 	struct asked asked = {
@@ -89,7 +89,7 @@ static enum status doctor_run(const struct context *context, const void *data)
 	};
 	struct findings findings = {0};
 	struct examined examined;
-	enum status status = option_time("--watch", args->watch, &watch_range, &asked.watch_ns);
+	int status = option_time("--watch", args->watch, &watch_range, &asked.watch_ns);
 
 	if (status)
 		return status;

@@ -19,11 +19,11 @@
 #include "rules/lists.h"
 #include "rules/sizes.h"
 
-static enum status dump_run(const struct context *context, const void *args)
+static int dump_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct config config = {0};
-	enum status status;
+	int status;
 
 	(void)args;
 	status = gate_open_to_look(&gate, context);
@@ -77,10 +77,10 @@ static bool attachment_print(const struct attachment *a, const struct gate_sizes
 }
 
 /* Whether limits shape, and a device on hook egress lacks the qdisc fq. */
-static enum status fq_check(const struct shaping *shaping, const struct attachment *a, bool *lacks)
+static int fq_check(const struct shaping *shaping, const struct attachment *a, bool *lacks)
 {
 	struct holding holding;
-	enum status status;
+	int status;
 
 	if (!shaping->any || a->hook != HOOK_EGRESS)
 		return OK;
@@ -91,12 +91,12 @@ static enum status fq_check(const struct shaping *shaping, const struct attachme
 }
 
 /* Prints the attachments that are alive. The first command makes the gate. */
-static enum status attachments_print(const struct gate *gate, bool *ret_lacks_fq)
+static int attachments_print(const struct gate *gate, bool *ret_lacks_fq)
 {
 	struct gate_sizes sizes;
 	struct shaping shaping;
 	struct seen seen;
-	enum status status = gate_sizes_read_stated(gate, &sizes);
+	int status = gate_sizes_read_stated(gate, &sizes);
 
 	if (!status)
 		status = shaping_read(gate, &shaping);
@@ -116,12 +116,12 @@ static enum status attachments_print(const struct gate *gate, bool *ret_lacks_fq
 }
 
 /* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
-static enum status rules_print_json(const struct gate *gate, const struct places *places,
+static int rules_print_json(const struct gate *gate, const struct places *places,
 				    const struct ruleset *set)
 {
 	const struct config devices = {.places = *places};
 	json_t *config = config_json(&devices), *attach = json_object_get(config, "attach");
-	enum status status = OK;
+	int status = OK;
 
 	printf("{\n  \"gate\": \"%s\",\n", gate->name);
 	if (attach) {
@@ -137,13 +137,13 @@ static enum status rules_print_json(const struct gate *gate, const struct places
 	return status;
 }
 
-static enum status show_run(const struct context *context, const void *args)
+static int show_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct places places = {0};
 	struct ruleset set = {0};
 	struct rules_shown shown = {0};
-	enum status status;
+	int status;
 
 	(void)args;
 	status = gate_open_to_look(&gate, context);
@@ -185,12 +185,12 @@ struct diff {
 /* --- diff: rules ---------------------------------------------------------------------------- */
 
 /* Prints what one side has of a rule and the other has not. */
-static enum status side_print(const struct rule *rule, const struct rule *other,
+static int side_print(const struct rule *rule, const struct rule *other,
 			      const struct sl_list_info *lists, struct rules_shown *shown,
 			      const char *gate, const char *lead)
 {
 	struct rule difference;
-	enum status status = rule_difference(rule, other, &difference);
+	int status = rule_difference(rule, other, &difference);
 
 	if (status)
 		return status;
@@ -200,7 +200,7 @@ static enum status side_print(const struct rule *rule, const struct rule *other,
 }
 
 /* Callback of ruleset_diff(). */
-static enum status rule_diff(void *data, const struct rule *from, const struct rule *to)
+static int rule_diff(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct diff *diff = data;
@@ -235,11 +235,11 @@ static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t
 }
 
 /* Compares sizes. A size that the file does not give does not differ. */
-static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
+static int sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
 			      const struct config *config)
 {
 	struct gate_sizes said = config->sizes, has;
-	enum status status = gate_sizes_read(gate, &has);
+	int status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
 		uint32_t to = size_told(&said, i), from = size_told(&has, i);
@@ -267,11 +267,11 @@ static void attachment_diff(struct diff *diff, const struct attachment *a, bool 
  * What would be attached and detached. The gate may be closed: then it is attached nowhere. What
  * filters nothing any more is no difference.
  */
-static enum status places_diff(struct diff *diff, const struct gate *gate,
+static int places_diff(struct diff *diff, const struct gate *gate,
 			       const struct config *config)
 {
 	struct placings placings;
-	enum status status = placings_plan(gate, &config->places, true, &placings);
+	int status = placings_plan(gate, &config->places, true, &placings);
 
 	if (status)
 		return status;
@@ -290,12 +290,12 @@ static enum status places_diff(struct diff *diff, const struct gate *gate,
 /* --- diff: the command ---------------------------------------------------------------------- */
 
 /* Reads the rules in force. A gate that does not exist has none, and differs in no size. */
-static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
+static int gate_read(struct diff *diff, json_t *sizes, const struct config *config,
 			     struct ruleset *ret)
 {
 	struct gate gate = GATE_CLOSED;
 	bool exists = false;
-	enum status status = gate_check_name(diff->gate);
+	int status = gate_check_name(diff->gate);
 
 	if (!status)
 		status = gate_exists(diff->gate, &exists);
@@ -313,10 +313,10 @@ static enum status gate_read(struct diff *diff, json_t *sizes, const struct conf
 	return status;
 }
 
-static enum status config_diff(struct diff *diff, json_t *sizes, struct config *config)
+static int config_diff(struct diff *diff, json_t *sizes, struct config *config)
 {
 	struct ruleset in_force = {0};
-	enum status status = gate_read(diff, sizes, config, &in_force);
+	int status = gate_read(diff, sizes, config, &in_force);
 
 	if (!status)
 		status = ruleset_match_lists(&config->rules, in_force.lists);
@@ -336,13 +336,13 @@ struct diff_args {
 	const char *file;
 };
 
-static enum status diff_run(const struct context *context, const void *data)
+static int diff_run(const struct context *context, const void *data)
 {
 	const struct diff_args *args = data;
 	struct diff diff = {.gate = context->gate};
 	json_t *sizes = context->json ? json_object() : NULL;
 	struct config config = {0};
-	enum status status;
+	int status;
 
 	if (context->json) {
 		diff.rules = json_array();

@@ -54,9 +54,9 @@ static void metric(const char *name, const char *type, const char *help)
 	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static enum status exported_read(const struct gate *gate, struct exported *e)
+static int exported_read(const struct gate *gate, struct exported *e)
 {
-	enum status status = stats_read(gate, &e->stats);
+	int status = stats_read(gate, &e->stats);
 
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
@@ -88,12 +88,12 @@ static void print_unread(const char *gate)
 }
 
 /* Reads a gate, and prints at once whether that failed. Returns OK: the other gates follow. */
-static enum status gate_export(const char *name, void *data)
+static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;
 	struct gate gate = GATE_CLOSED;
 	struct exported *exported;
-	enum status status;
+	int status;
 
 	if (!array_grow(export->gates, export->count, export->room)) {
 		failure("cannot read gate '%s': out of memory", name);
@@ -117,7 +117,7 @@ static enum status gate_export(const char *name, void *data)
 /* Reads the gates and prints sluice_gate_readable; without a label if they cannot be listed. */
 static void gates_read(const struct context *context, struct export *export)
 {
-	enum status status;
+	int status;
 
 	metric("sluice_gate_readable", "gauge",
 	       "1: the metrics of the gate follow. 0: the gate cannot be read. Without the label "
@@ -392,7 +392,7 @@ static void print_attachments(const struct export *export)
 	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 }
 
-static enum status export_run(const struct context *context, const void *args)
+static int export_run(const struct context *context, const void *args)
 {
 	struct export export = {0};
 

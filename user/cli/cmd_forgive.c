@@ -23,7 +23,7 @@ struct pardon {
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-static enum status refuse(const struct gate *gate, const struct pardon *pardon)
+static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
 	char address_text[PREFIX_TEXT], prefix_text[PREFIX_TEXT];
@@ -45,11 +45,11 @@ static enum status refuse(const struct gate *gate, const struct pardon *pardon)
 /*
  * Reads the state under each limit. For a limit with key dst the address is taken as a destination.
  */
-static enum status limit_states_read(const struct gate *gate, struct pardon *pardon)
+static int limit_states_read(const struct gate *gate, struct pardon *pardon)
 {
 	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
 	uint64_t now = uptime_ticks();
-	enum status status = OK;
+	int status = OK;
 
 	packet.source = packet.destination = pardon->address;
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
@@ -82,14 +82,14 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
  * Whether another source may hold slices of the same states: one of its limits has the same id. Its
  * policy may be another one that inherits the limit.
  */
-static enum status source_shares(const struct gate *gate, const struct table *table,
+static int source_shares(const struct gate *gate, const struct table *table,
 				 const struct pardon *pardon, const struct sl_prefix *address,
 				 bool *ret)
 {
 	const struct sl_limit *limits;
 	unsigned int count;
 	struct source source;
-	enum status status = source_read(gate, table, address, &source);
+	int status = source_read(gate, table, address, &source);
 
 	if (status)
 		return status;
@@ -103,13 +103,13 @@ static enum status source_shares(const struct gate *gate, const struct table *ta
 }
 
 /* Empties the slices of all sources that share a state. */
-static enum status buckets_forget(const struct gate *gate, const struct table *table,
+static int buckets_forget(const struct gate *gate, const struct table *table,
 				  const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);
 	struct source_list list;
 	bool shares = false;
-	enum status status;
+	int status;
 
 	if (reach.bits == pardon->source.prefix.bits)
 		return buckets_forgive(gate, &pardon->source.prefix);
@@ -128,10 +128,10 @@ static enum status buckets_forget(const struct gate *gate, const struct table *t
 /*
  * Fills the states, then empties the slices, which CPUs would go on spending, or refusing by.
  */
-static enum status forgive(const struct gate *gate, const struct pardon *pardon)
+static int forgive(const struct gate *gate, const struct pardon *pardon)
 {
 	struct table table = TABLE_CLOSED;
-	enum status status = table_open(gate, &table);
+	int status = table_open(gate, &table);
 
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
 		status = ledger_fill(gate, &pardon->limits[i], &pardon->address);
@@ -141,9 +141,9 @@ static enum status forgive(const struct gate *gate, const struct pardon *pardon)
 	return status;
 }
 
-static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
+static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
-	enum status status = source_read(gate, NULL, &pardon->address, &pardon->source);
+	int status = source_read(gate, NULL, &pardon->address, &pardon->source);
 
 	if (status)
 		return status;
@@ -156,7 +156,7 @@ static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 
 /* --- Report --------------------------------------------------------------------------------- */
 
-static enum status report_json(const struct context *context, const struct pardon *pardon)
+static int report_json(const struct context *context, const struct pardon *pardon)
 {
 	json_t *limits = json_array();
 	char address[PREFIX_TEXT], policy[PREFIX_TEXT], label[LIMIT_LABEL];
@@ -192,12 +192,12 @@ struct forgive_args {
 	const char *address;
 };
 
-static enum status forgive_run(const struct context *context, const void *data)
+static int forgive_run(const struct context *context, const void *data)
 {
 	const struct forgive_args *args = data;
 	struct gate gate = GATE_CLOSED;
 	struct pardon pardon = {0};
-	enum status status = address_parse(args->address, &pardon.address);
+	int status = address_parse(args->address, &pardon.address);
 
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);

@@ -18,7 +18,7 @@ static const struct time_range interval_range = {
 	.words = "1s to 1d",
 };
 
-static enum status keep_command_run(const struct context *context, const void *data)
+static int keep_command_run(const struct context *context, const void *data)
 {
 	const struct keep_words *words = data;
 	struct keep_args args = {
@@ -28,7 +28,7 @@ static enum status keep_command_run(const struct context *context, const void *d
 		.resize = words->resize,
 	};
 	uint64_t interval_ns;
-	enum status status =
+	int status =
 		option_time("--interval", words->interval, &interval_range, &interval_ns);
 
 	args.interval_ms = interval_ns / 1000000;

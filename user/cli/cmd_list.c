@@ -70,10 +70,10 @@ struct list_request {
  * Reads the words that allow, deny, unallow and undeny share. The caller frees `entries`, also on
  * failure.
  */
-static enum status prefixes_take(const struct command *command, const struct list_args *args,
+static int prefixes_take(const struct command *command, const struct list_args *args,
 				 struct list_request *request)
 {
-	enum status status = OK;
+	int status = OK;
 
 	*request = (struct list_request){.file = args->file, .name = args->name};
 	if (args->file && args->prefixes.count)
@@ -91,10 +91,10 @@ static enum status prefixes_take(const struct command *command, const struct lis
 	return status;
 }
 
-static enum status moment_take(const char *text, struct list_request *request)
+static int moment_take(const char *text, struct list_request *request)
 {
 	bool ended;
-	enum status status = until_parse(text, &request->until, &ended);
+	int status = until_parse(text, &request->until, &ended);
 
 	if (!status && ended)
 		status = misuse("until '%s' is past", text);
@@ -104,10 +104,10 @@ static enum status moment_take(const char *text, struct list_request *request)
 	return status;
 }
 
-static enum status end_parse(const struct command *command, const struct list_args *args,
+static int end_parse(const struct command *command, const struct list_args *args,
 			     struct list_request *request)
 {
-	enum status status;
+	int status;
 
 	if (args->time && args->until)
 		return misuse("%s: 'for' and 'until': say one of them", command->name);
@@ -127,10 +127,10 @@ static uint32_t request_end(const struct list_request *request)
 	return request->until || !request->ns ? request->until : until_after(request->ns);
 }
 
-static enum status request_parse(const struct command *command, const struct list_args *args,
+static int request_parse(const struct command *command, const struct list_args *args,
 				 struct list_request *request)
 {
-	enum status status = prefixes_take(command, args, request);
+	int status = prefixes_take(command, args, request);
 
 	request->replace = args->replace;
 	request->force = args->force;
@@ -155,10 +155,10 @@ static enum status request_parse(const struct command *command, const struct lis
 #define FORCE "say 'force'"
 
 /* An allow by hand cannot lock out the operator. */
-static enum status widths_check(const struct list_request *request)
+static int widths_check(const struct list_request *request)
 {
 	bool is_free = request->force || (request->access == SL_LIST_ALLOW && !request->name);
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && !is_free && i < request->entries.count; i++)
 		status = entry_check_width(&request->entries.rules[i].prefix, FORCE);
@@ -169,11 +169,11 @@ static enum status widths_check(const struct list_request *request)
  * Reads the file. A file without an entry is refused, because a download may have failed; only with
  * `replace` and `force` it empties its list.
  */
-static enum status file_take(const struct context *context, struct list_request *request)
+static int file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.access = SL_LIST_NONE};
 	const struct stamp stamp = stamp_of(request->file);
-	enum status status = list_read(request->file, &entry, request->force ? NULL : FORCE,
+	int status = list_read(request->file, &entry, request->force ? NULL : FORCE,
 				       request->skip ? &request->skipped : NULL, &request->entries);
 	bool is_empty = !status && !request->entries.count;
 
@@ -192,11 +192,11 @@ static enum status file_take(const struct context *context, struct list_request 
 
 /* --- allow, deny: by hand ------------------------------------------------------------------- */
 
-static enum status hand_take(const struct gate *gate, enum sl_list access, struct rule *entry,
+static int hand_take(const struct gate *gate, enum sl_list access, struct rule *entry,
 			     struct was *ret_was)
 {
 	struct rule rule;
-	enum status status = rules_get(gate, &entry->prefix, &rule);
+	int status = rules_get(gate, &entry->prefix, &rule);
 
 	if (status)
 		return status;
@@ -213,11 +213,11 @@ static bool was_longer(const struct was *was, uint32_t until)
 	return was->access && until_is_cut(was->until, until);
 }
 
-static enum status hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
+static int hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
 {
 	struct ruleset *entries = &request->entries;
 	uint32_t until = request_end(request);
-	enum status status = OK;
+	int status = OK;
 
 	ruleset_unique(entries);
 	tally->was = calloc(entries->count, sizeof(*tally->was));
@@ -293,11 +293,11 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 	return object;
 }
 
-static enum status hands_change(const struct context *context, struct gate *gate,
+static int hands_change(const struct context *context, struct gate *gate,
 				struct list_request *request)
 {
 	struct tally tally = {0};
-	enum status status = hands_apply(gate, request, &tally);
+	int status = hands_apply(gate, request, &tally);
 
 	if (!status && context->json)
 		status = json_print(hands_json(context, request, &tally));
@@ -373,7 +373,7 @@ static struct sl_list_info list_before(const struct gate *gate, const char *name
 	return place < 0 ? (struct sl_list_info){0} : lists[place];
 }
 
-static enum status named_change(const struct context *context, struct gate *gate,
+static int named_change(const struct context *context, struct gate *gate,
 				struct list_request *request)
 {
 	const uint32_t end = request_end(request);
@@ -384,7 +384,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 	};
 	struct list_counts counts = {0};
 	struct sl_list_info before;
-	enum status status;
+	int status;
 
 	snprintf(list.name, sizeof(list.name), "%s", request->name);
 	before = list_before(gate, list.name);
@@ -400,11 +400,11 @@ static enum status named_change(const struct context *context, struct gate *gate
 
 /* --- allow, deny: the commands -------------------------------------------------------------- */
 
-static enum status list_run(const struct context *context, const void *args)
+static int list_run(const struct context *context, const void *args)
 {
 	struct list_request request;
 	struct gate gate = GATE_CLOSED;
-	enum status status = request_parse(context->command, args, &request);
+	int status = request_parse(context->command, args, &request);
 
 	request.access = context->command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
 	if (!status)
@@ -478,7 +478,7 @@ const struct command command_deny = {
 
 /* --- Taking back: by hand ------------------------------------------------------------------- */
 
-static enum status no_such_access(const struct gate *gate, const struct rule *rule,
+static int no_such_access(const struct gate *gate, const struct rule *rule,
 				  enum sl_list access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
@@ -503,11 +503,11 @@ static enum status no_such_access(const struct gate *gate, const struct rule *ru
 }
 
 /* With `force`, entries that do not exist move to `absent`. */
-static enum status hands_undo(struct gate *gate, struct list_request *request)
+static int hands_undo(struct gate *gate, struct list_request *request)
 {
 	struct ruleset *entries = &request->entries;
 	unsigned int found = 0;
-	enum status status = OK;
+	int status = OK;
 
 	ruleset_unique(entries);
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
@@ -529,10 +529,10 @@ static enum status hands_undo(struct gate *gate, struct list_request *request)
 	return status || !found ? status : rules_change(gate, entries->rules, found);
 }
 
-static enum status hands_take_back(const struct context *context, struct gate *gate,
+static int hands_take_back(const struct context *context, struct gate *gate,
 				   struct list_request *request)
 {
-	enum status status = hands_undo(gate, request);
+	int status = hands_undo(gate, request);
 	char text[PREFIX_TEXT];
 
 	if (!status && context->json)
@@ -553,7 +553,7 @@ static enum status hands_take_back(const struct context *context, struct gate *g
 
 /* --- Taking back: lists --------------------------------------------------------------------- */
 
-static enum status taken_print(const struct context *context, const struct sl_list_info *list,
+static int taken_print(const struct context *context, const struct sl_list_info *list,
 			       const struct list_counts *counts, bool whole)
 {
 	if (context->json)
@@ -578,7 +578,7 @@ static bool list_exists(const struct gate *gate, const struct list_request *requ
 }
 
 /* With `force` a list that does not exist is no error. */
-static enum status absent_print(const struct context *context, const struct list_request *request)
+static int absent_print(const struct context *context, const struct list_request *request)
 {
 	const char *name = request->file ?: request->name;
 
@@ -590,13 +590,13 @@ static enum status absent_print(const struct context *context, const struct list
 	return OK;
 }
 
-static enum status named_take_back(const struct context *context, struct gate *gate,
+static int named_take_back(const struct context *context, struct gate *gate,
 				   struct list_request *request)
 {
 	bool whole = request->file;
 	struct list_counts counts;
 	struct sl_list_info list;
-	enum status status;
+	int status;
 
 	if (request->force && !list_exists(gate, request))
 		return absent_print(context, request);
@@ -615,10 +615,10 @@ static enum status named_take_back(const struct context *context, struct gate *g
 
 /* --- unallow, undeny, del -f ---------------------------------------------------------------- */
 
-static enum status take_back(const struct context *context, struct list_request *request)
+static int take_back(const struct context *context, struct list_request *request)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_open_to_try(&gate, context);
+	int status = gate_open_to_try(&gate, context);
 
 	if (!status)
 		status = request->file || request->name ? named_take_back(context, &gate, request)
@@ -627,15 +627,15 @@ static enum status take_back(const struct context *context, struct list_request 
 	return status;
 }
 
-enum status list_take_back(const struct context *context, const char *file)
+int list_take_back(const struct context *context, const char *file)
 {
 	return take_back(context, &(struct list_request){.file = file});
 }
 
-static enum status unlist_run(const struct context *context, const void *args)
+static int unlist_run(const struct context *context, const void *args)
 {
 	struct list_request request;
-	enum status status = prefixes_take(context->command, args, &request);
+	int status = prefixes_take(context->command, args, &request);
 
 	request.access = context->command == &command_unallow ? SL_LIST_ALLOW : SL_LIST_DENY;
 	if (!status && request.file && request.name)

@@ -18,7 +18,7 @@ struct view {
 	unsigned int entries[SL_LIST_PLACES];
 };
 
-static enum status view_read(const struct gate *gate, struct view *view)
+static int view_read(const struct gate *gate, struct view *view)
 {
 	uint32_t generation = rulemap_generation(gate);
 	struct rulemap_entry *entries = NULL;
@@ -84,7 +84,7 @@ static void list_print(const struct sl_list_info *list, unsigned int entries)
 	       age_format(age_seconds(list), age), list->name);
 }
 
-static enum status report_json(const struct gate *gate, const struct view *view)
+static int report_json(const struct gate *gate, const struct view *view)
 {
 	json_t *lists = json_array();
 
@@ -108,11 +108,11 @@ static void report(const struct gate *gate, const struct view *view)
 			list_print(&view->lists[place], view->entries[place]);
 }
 
-static enum status lists_run(const struct context *context, const void *args)
+static int lists_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct view view;
-	enum status status;
+	int status;
 
 	(void)args;
 	status = gate_open_to_look(&gate, context);

@@ -37,10 +37,10 @@ struct newcomers_args {
 	const char *none;
 };
 
-static enum status request_parse(const struct newcomers_args *args, struct request *ret)
+static int request_parse(const struct newcomers_args *args, struct request *ret)
 {
 	struct request request = {.none = args->none};
-	enum status status = prefix_parse(args->prefix, &request.prefix);
+	int status = prefix_parse(args->prefix, &request.prefix);
 
 	if (status)
 		return status;
@@ -72,11 +72,11 @@ static void budget_look(const struct gate *gate, struct request *request)
 		request->home = *inherit_home(gate, SL_HOME(policy->newcomers_home, 0));
 }
 
-static enum status request_apply(struct gate *gate, struct request *request)
+static int request_apply(struct gate *gate, struct request *request)
 {
 	struct limit *budget = request->none ? NULL : &request->budget;
 	struct rule rule = {.prefix = request->prefix};
-	enum status status = rules_get(gate, &request->prefix, &rule);
+	int status = rules_get(gate, &request->prefix, &rule);
 	char text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&request->prefix, text);
 	struct losses losses;
@@ -120,7 +120,7 @@ static void none_print(const struct request *request)
 		puts("have no budget, and need none: no limit drops, or one starts empty");
 }
 
-static enum status report(const struct context *context, const struct request *request)
+static int report(const struct context *context, const struct request *request)
 {
 	const struct sl_limit_spec *spec = &request->budget.spec;
 	const struct limit *replaced = request->replaced.newcomers;
@@ -144,11 +144,11 @@ static enum status report(const struct context *context, const struct request *r
 	return OK;
 }
 
-static enum status newcomers_run(const struct context *context, const void *args)
+static int newcomers_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(args, &request);
+	int status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_try(&gate, context);

@@ -37,7 +37,7 @@ struct set_args {
 	const char *no_fq;
 };
 
-static enum status inherit_parse(const char *value, struct request *request)
+static int inherit_parse(const char *value, struct request *request)
 {
 	bool yes = !strcmp(value, "yes");
 
@@ -50,9 +50,9 @@ static enum status inherit_parse(const char *value, struct request *request)
 }
 
 /* `inherit` alone leaves the limits as they are. */
-static enum status request_parse(const struct set_args *args, struct request *request)
+static int request_parse(const struct set_args *args, struct request *request)
 {
-	enum status status = prefix_parse(args->prefix, &request->prefix);
+	int status = prefix_parse(args->prefix, &request->prefix);
 	bool limits = false;
 
 	request->is_named = args->spec.text[SPEC_NAME];
@@ -69,7 +69,7 @@ static enum status request_parse(const struct set_args *args, struct request *re
 /* --- Changing the rule ---------------------------------------------------------------------- */
 
 /* The rule has at most SL_LIMITS_MAX limits more than it may. */
-static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
+static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
 	size_t length = 0;
@@ -87,10 +87,10 @@ static enum status refuse_fifth(const struct gate *gate, const struct rule *rule
 		       gate_option(gate->name), prefix_format(&rule->prefix, text));
 }
 
-static enum status limits_put(const struct gate *gate, struct rule *rule,
+static int limits_put(const struct gate *gate, struct rule *rule,
 			      const struct limits *limits)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < limits->count; i++) {
 		struct limit *old = rule_find_limit(rule, limits->list[i].spec.name);
@@ -109,7 +109,7 @@ static enum status limits_put(const struct gate *gate, struct rule *rule,
  * Puts the request into the rule. A new policy inherits unless told otherwise: a rule for a few
  * addresses must not lift what protects all. An existing policy keeps its word.
  */
-static enum status request_put(const struct gate *gate, const struct request *request,
+static int request_put(const struct gate *gate, const struct request *request,
 			       struct rule *rule)
 {
 	bool is_new = !rule->limits;
@@ -134,7 +134,7 @@ static enum status request_put(const struct gate *gate, const struct request *re
  * Refuses a default name that a limit for other packets has, such as udp-24: the limit of port 24,
  * or that of each /24.
  */
-static enum status names_check(const struct rule *before, const struct request *request)
+static int names_check(const struct rule *before, const struct request *request)
 {
 	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
 
@@ -152,10 +152,10 @@ static enum status names_check(const struct rule *before, const struct request *
 }
 
 /* Collects the limits of the rule that the request changes. */
-static enum status replaced_find(const struct rule *before, const struct request *request,
+static int replaced_find(const struct rule *before, const struct request *request,
 				 struct rule *ret)
 {
-	enum status status = OK;
+	int status = OK;
 
 	ret->prefix = before->prefix;
 	for (unsigned int i = 0; !status && i < request->limits.count; i++) {
@@ -168,14 +168,14 @@ static enum status replaced_find(const struct rule *before, const struct request
 	return status;
 }
 
-static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret,
+static int request_apply(struct gate *gate, struct request *request, struct rule *ret,
 				 struct rule *ret_replaced)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
 	struct shaping shaping = {0};
 	struct oversize oversize = {0};
 	struct losses losses;
-	enum status status = rules_get(gate, &request->prefix, &before);
+	int status = rules_get(gate, &request->prefix, &before);
 
 	if (!status)
 		status = rule_copy(&before, &rule);
@@ -263,7 +263,7 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	putchar('\n');
 }
 
-static enum status report_json(const struct context *context, const struct request *request,
+static int report_json(const struct context *context, const struct request *request,
 			       const struct rule *rule, const struct rule *replaced)
 {
 	char text[PREFIX_TEXT];
@@ -286,13 +286,13 @@ static enum status report_json(const struct context *context, const struct reque
 	return json_print(object);
 }
 
-static enum status set_run(const struct context *context, const void *args)
+static int set_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
 	struct rule rule = {0}, replaced = {0};
 	char text[PREFIX_TEXT];
-	enum status status = request_parse(args, &request);
+	int status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_try(&gate, context);

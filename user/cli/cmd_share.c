@@ -48,7 +48,7 @@ static const struct time_range round_range = {
  * Of an IPv6 address without brackets nothing tells which part is the port. The store itself writes
  * its nodes so, with a port in any case; what a user writes may have none.
  */
-static enum status store_check(const char *text)
+static int store_check(const char *text)
 {
 	size_t size;
 
@@ -70,7 +70,7 @@ static enum status store_check(const char *text)
 				text);
 }
 
-static enum status on_loss_read(const char *text, enum flow_on_loss *ret)
+static int on_loss_read(const char *text, enum flow_on_loss *ret)
 {
 	*ret = FLOW_LOCAL;
 	if (!text || !strcmp(text, "local"))
@@ -79,7 +79,7 @@ static enum status on_loss_read(const char *text, enum flow_on_loss *ret)
 	return strcmp(text, "divide") ? misuse("--on-loss '%s': write local or divide", text) : OK;
 }
 
-static enum status most_read(const char *text, unsigned int *ret)
+static int most_read(const char *text, unsigned int *ret)
 {
 	const char *end;
 
@@ -94,7 +94,7 @@ static enum status most_read(const char *text, unsigned int *ret)
  * Nodes of one name count as one, and copies of one machine have one host name: the boot id, which
  * the kernel draws at random, tells these apart.
  */
-static enum status node_default(const char *gate, char node[SHARE_NODE])
+static int node_default(const char *gate, char node[SHARE_NODE])
 {
 	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
 	int fd;
@@ -114,7 +114,7 @@ static enum status node_default(const char *gate, char node[SHARE_NODE])
 }
 
 /* A node is a word that the store keeps. */
-static enum status node_read(const char *text, const char *gate, char node[SHARE_NODE])
+static int node_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	if (!text)
 		return node_default(gate, node);
@@ -133,10 +133,10 @@ static enum status node_read(const char *text, const char *gate, char node[SHARE
  * Reads the first line of a file that other users can neither write nor read. The group of root's
  * file may read it, because the user sluice does.
  */
-static enum status password_read(const char *path, struct file *ret)
+static int password_read(const char *path, struct file *ret)
 {
 	bool is_there = false;
-	enum status status = path ? file_read_own(path, ret, &is_there) : OK;
+	int status = path ? file_read_own(path, ret, &is_there) : OK;
 
 	if (status || !path)
 		return status;
@@ -155,11 +155,11 @@ static enum status password_read(const char *path, struct file *ret)
 	return failure("%s: its first line is empty, and has to be the password", path);
 }
 
-static enum status words_read(const struct context *context, const struct share_words *words,
+static int words_read(const struct context *context, const struct share_words *words,
 			      char node[SHARE_NODE], struct share_args *args)
 {
 	uint64_t round_ns = 0;
-	enum status status = store_check(words->store);
+	int status = store_check(words->store);
 
 	if (!status)
 		status = option_time("--round", words->round, &round_range, &round_ns);
@@ -227,7 +227,7 @@ static void command_write(const struct context *context, const struct share_word
 	}
 }
 
-static enum status share_command_run(const struct context *context, const void *data)
+static int share_command_run(const struct context *context, const void *data)
 {
 	const struct share_words *words = data;
 	char node[SHARE_NODE];
@@ -243,7 +243,7 @@ static enum status share_command_run(const struct context *context, const void *
 			  .tls = words->ca_file,
 			  .ca_file = words->ca_file},
 	};
-	enum status status = words_read(context, words, node, &args);
+	int status = words_read(context, words, node, &args);
 
 	if (!status)
 		status = password_read(words->password_file, &password);

@@ -36,10 +36,10 @@ struct view {
  * Reads a source, and its state under each limit. A split /64 has none: its addresses may have
  * policies of their own. source_free() frees view->source.
  */
-static enum status view_read(const struct gate *gate, const struct table *table,
+static int view_read(const struct gate *gate, const struct table *table,
 			     const struct sl_prefix *address, struct view *view)
 {
-	enum status status;
+	int status;
 
 	*view = (struct view){.gate = gate};
 	status = source_read(gate, table, address, &view->source);
@@ -295,11 +295,11 @@ struct ranked {
 #define URGENCY_KNOWN (-3)
 
 /* The less slack, the higher; highest while blocked. */
-static enum status urgency(const struct gate *gate, const struct table *table,
+static int urgency(const struct gate *gate, const struct table *table,
 			   const struct sl_prefix *address, double *ret)
 {
 	struct view view;
-	enum status status = view_read(gate, table, address, &view);
+	int status = view_read(gate, table, address, &view);
 	int tightest = status ? -1 : limit_tightest(&view);
 
 	*ret = tightest < 0 ? URGENCY_FREE
@@ -309,7 +309,7 @@ static enum status urgency(const struct gate *gate, const struct table *table,
 	return status;
 }
 
-static enum status rank(const struct gate *gate, const struct table *table, enum order order,
+static int rank(const struct gate *gate, const struct table *table, enum order order,
 			struct ranked *ranked)
 {
 	const struct listed_source *source = ranked->source;
@@ -339,12 +339,12 @@ static int ranked_order(const void *a, const void *b)
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
-static enum status sources_rank(const struct gate *gate, const struct table *table,
+static int sources_rank(const struct gate *gate, const struct table *table,
 				enum order order, const struct source_list *list,
 				struct ranked **ret)
 {
 	struct ranked *ranked = calloc(list->count ?: 1, sizeof(*ranked));
-	enum status status = OK;
+	int status = OK;
 
 	if (!ranked)
 		return failure("cannot sort the sources: %s", why(ENOMEM));
@@ -360,12 +360,12 @@ static enum status sources_rank(const struct gate *gate, const struct table *tab
 
 /* --- Report --------------------------------------------------------------------------------- */
 
-static enum status source_report(const struct context *context, const struct gate *gate,
+static int source_report(const struct context *context, const struct gate *gate,
 				 const struct table *table, const struct sl_prefix *address,
 				 bool is_first, int width)
 {
 	struct view view;
-	enum status status = view_read(gate, table, address, &view);
+	int status = view_read(gate, table, address, &view);
 
 	if (status)
 		return status;
@@ -378,13 +378,13 @@ static enum status source_report(const struct context *context, const struct gat
 }
 
 /* JSON, too, is written as it is made: that of a million sources takes gigabytes of memory. */
-static enum status ranked_report(const struct context *context, const struct gate *gate,
+static int ranked_report(const struct context *context, const struct gate *gate,
 				 const struct table *table, const struct request *request,
 				 const struct ranked *ranked, unsigned int count)
 {
 	unsigned int told = request->top && request->top < count ? request->top : count;
 	int width = SOURCE_WIDTH;
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; i < told; i++) {
 		char address[PREFIX_TEXT];
@@ -408,13 +408,13 @@ static enum status ranked_report(const struct context *context, const struct gat
 	return status;
 }
 
-static enum status sources_report(const struct context *context, const struct gate *gate,
+static int sources_report(const struct context *context, const struct gate *gate,
 				  const struct request *request)
 {
 	struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
-	enum status status = table_open(gate, &table);
+	int status = table_open(gate, &table);
 
 	if (!status)
 		status = sources_list(gate, &table, &request->within, &list);
@@ -430,7 +430,7 @@ static enum status sources_report(const struct context *context, const struct ga
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-static enum status order_parse(const char *text, enum order *ret)
+static int order_parse(const char *text, enum order *ret)
 {
 	static const char *const names[ORDERS] = {
 		[ORDER_BUSIEST] = "busiest", [ORDER_PASSED] = "passed", [ORDER_DROPPED] = "dropped",
@@ -454,9 +454,9 @@ struct sources_args {
 /* More than there can be. */
 #define TOP_MOST 1000000000
 
-static enum status request_parse(const struct sources_args *args, struct request *request)
+static int request_parse(const struct sources_args *args, struct request *request)
 {
-	enum status status = OK;
+	int status = OK;
 	const char *end;
 
 	if (args->within)
@@ -474,11 +474,11 @@ static enum status request_parse(const struct sources_args *args, struct request
 	return status;
 }
 
-static enum status sources_run(const struct context *context, const void *args)
+static int sources_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(args, &request);
+	int status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_look(&gate, context);

@@ -123,13 +123,13 @@ static void policies_print(const struct stats *stats, struct listing *listing)
 	}
 }
 
-static enum status stats_run(const struct context *context, const void *args)
+static int stats_run(const struct context *context, const void *args)
 {
 	const struct stats_args *words = args;
 	struct listing listing = {.all = words->all};
 	struct gate gate = GATE_CLOSED;
 	struct stats stats = {0};
-	enum status status;
+	int status;
 
 	status = gate_open_to_look(&gate, context);
 	if (!status)

@@ -31,7 +31,7 @@
 struct view {
 	json_t *gates; /* NULL: print */
 	unsigned int count;
-	enum status status; /* a gate that cannot be read does not hide the others */
+	int status; /* a gate that cannot be read does not hide the others */
 };
 
 /* --- Attachments ---------------------------------------------------------------------------- */
@@ -49,10 +49,10 @@ struct attached_all {
 	bool idle; /* limits shape, and devices are attached, but none on hook egress */
 };
 
-static enum status attached_read(const struct gate *gate, struct attached_all *all)
+static int attached_read(const struct gate *gate, struct attached_all *all)
 {
 	struct shaping shaping;
-	enum status status = attachments_see(gate, &all->seen);
+	int status = attachments_see(gate, &all->seen);
 
 	if (!status)
 		status = shaping_read(gate, &shaping);
@@ -144,10 +144,10 @@ struct map_view {
 	uint64_t bytes;
 };
 
-static enum status maps_read(const struct gate *gate, const struct table_fill *fill,
+static int maps_read(const struct gate *gate, const struct table_fill *fill,
 			     struct map_view maps[GATE_MAPS])
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (int map = 0; !status && map < GATE_MAPS; map++) {
 		struct occupancy *o = &maps[map].o;
@@ -365,7 +365,7 @@ static void budgets_print(const struct budget_use *uses, unsigned int count)
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-static enum status gate_report(struct view *view, const struct gate *gate)
+static int gate_report(struct view *view, const struct gate *gate)
 {
 	uint64_t trial_left = trial_left_ns(gate->state);
 	bool resize_interrupted = gate_resize_is_interrupted(gate);
@@ -378,7 +378,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	struct budget_use *budgets = NULL;
 	unsigned int budget_count = 0;
 	struct sharing sharing = sharing_read(gate);
-	enum status status = all ? attached_read(gate, all)
+	int status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
 
 	if (!status)
@@ -443,11 +443,11 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	return status;
 }
 
-static enum status gate_view(const char *name, void *data)
+static int gate_view(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
 	struct view *view = data;
-	enum status status = gate_open(&gate, name);
+	int status = gate_open(&gate, name);
 
 	if (!status)
 		status = gate_report(view, &gate);
@@ -457,10 +457,10 @@ static enum status gate_view(const char *name, void *data)
 	return OK;
 }
 
-static enum status status_run(const struct context *context, const void *args)
+static int status_run(const struct context *context, const void *args)
 {
 	struct view view = {.gates = context->json ? json_array() : NULL};
-	enum status status;
+	int status;
 
 	(void)args;
 	if (context->gate_given)

@@ -37,11 +37,11 @@ static void replacements_print(const struct gate *gate, const struct replacement
 		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);
 }
 
-static enum status upgrade_run(const struct context *context, const void *args)
+static int upgrade_run(const struct context *context, const void *args)
 {
 	struct replacements replacements = {.count = 0};
 	struct gate gate = GATE_CLOSED;
-	enum status status;
+	int status;
 
 	(void)args;
 	status = gate_open_to_change(&gate, context->gate);

@@ -94,7 +94,7 @@ static void getopt_prepare(char letters[2 * OPTIONS + 3], struct option words[OP
 	words[OPTIONS] = (struct option){0};
 }
 
-static enum status no_such_option(const char *word)
+static int no_such_option(const char *word)
 {
 	return misuse("there is no option '%s': see 'sluice help'", word);
 }
@@ -112,7 +112,7 @@ static bool is_abbreviated(const char *word, const char *name)
 }
 
 /* Says what is wrong with a word. optopt holds the option's code, or 0 for an unknown name. */
-static enum status refuse(int code, int option, const char *word)
+static int refuse(int code, int option, const char *word)
 {
 	if (code == ':')
 		return misuse("%s needs a value, %s: see 'sluice help'", word,
@@ -126,7 +126,7 @@ static enum status refuse(int code, int option, const char *word)
 		      optopt, word[2] ? " in '" : "", word[2] ? word : "", word[2] ? "'" : "");
 }
 
-static enum status option_take(int option, const char *value, struct command_line *line)
+static int option_take(int option, const char *value, struct command_line *line)
 {
 	if (option_table[option].value && line->option[option])
 		return misuse("--%s is given twice: '%s' and '%s'", option_table[option].name,
@@ -152,12 +152,12 @@ static bool unit_take(int option, const char *word, struct command_line *line)
 	return true;
 }
 
-enum status options_parse(int argc, char **argv, struct command_line *ret)
+int options_parse(int argc, char **argv, struct command_line *ret)
 {
 	struct command_line line = {.words = argv};
 	struct option words[OPTIONS + 1];
 	char letters[2 * OPTIONS + 3];
-	enum status status = OK;
+	int status = OK;
 	int code, at = 1, last = OPTIONS;
 
 	getopt_prepare(letters, words);
@@ -185,10 +185,10 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 	return status;
 }
 
-enum status option_time(const char *option, const char *text, const struct time_range *range,
+int option_time(const char *option, const char *text, const struct time_range *range,
 			uint64_t *ret_ns)
 {
-	enum status status = OK;
+	int status = OK;
 
 	*ret_ns = 0;
 	if (text)
@@ -241,7 +241,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
-enum status unexpected(const struct command *command, const char *word)
+int unexpected(const struct command *command, const char *word)
 {
 	const char *nearly = keyword_nearly(command, word), *name = command->name;
 
@@ -334,7 +334,7 @@ static bool is_rate_per(const struct word *keyword, const char *word, const char
 }
 
 /* Joins the words behind a keyword. A word alone stays what it is. */
-static enum status values_join(struct filling *filling, const struct word *keyword,
+static int values_join(struct filling *filling, const struct word *keyword,
 			       const char **ret)
 {
 	static char joined[JOINED_MAX][JOINED_TEXT];
@@ -366,10 +366,10 @@ static enum status values_join(struct filling *filling, const struct word *keywo
 	return OK;
 }
 
-static enum status keyword_take(struct filling *filling, const struct word *keyword)
+static int keyword_take(struct filling *filling, const struct word *keyword)
 {
 	const char **field = field_text(filling, keyword), *name = filling->command->name;
-	enum status status = OK;
+	int status = OK;
 
 	if (*field)
 		return misuse("%s: '%s' is given twice", name, keyword->name);
@@ -388,7 +388,7 @@ static enum status keyword_take(struct filling *filling, const struct word *keyw
  * Takes an operand. Operands move to the front of the line's words, over words that are read
  * already.
  */
-static enum status operand_take(struct filling *filling, char *text)
+static int operand_take(struct filling *filling, char *text)
 {
 	const struct word *operand = operand_find(filling->command);
 
@@ -414,7 +414,7 @@ static enum status operand_take(struct filling *filling, char *text)
 }
 
 /* Takes the options that the command has, and refuses those that only others have. */
-static enum status command_options_take(struct filling *filling)
+static int command_options_take(struct filling *filling)
 {
 	const struct command *command = filling->command;
 	bool has[OPTIONS] = {false};
@@ -436,10 +436,10 @@ static enum status command_options_take(struct filling *filling)
 	return OK;
 }
 
-enum status words_parse(const struct command *command, const struct command_line *line, void *args)
+int words_parse(const struct command *command, const struct command_line *line, void *args)
 {
 	struct filling filling = {.command = command, .line = line, .at = 1, .args = args};
-	enum status status = command_options_take(&filling);
+	int status = command_options_take(&filling);
 
 	for (; !status && filling.at < line->count; filling.at++) {
 		char *text = line->words[filling.at];
@@ -456,10 +456,10 @@ enum status words_parse(const struct command *command, const struct command_line
 
 /* --- Gates to look at ----------------------------------------------------------------------- */
 
-enum status gate_open_to_look(struct gate *gate, const struct context *context)
+int gate_open_to_look(struct gate *gate, const struct context *context)
 {
 	char only[GATE_NAME + 1] = "";
-	enum status status = context->gate_given ? OK : gates_only(context->gate, only);
+	int status = context->gate_given ? OK : gates_only(context->gate, only);
 
 	return status ?: gate_open(gate, *only ? only : context->gate);
 }

@@ -70,7 +70,7 @@ struct context {
 };
 
 /* args: the command's arguments, of args_size bytes; arguments that were not given are 0 */
-typedef enum status command_fn(const struct context *context, const void *args);
+typedef int command_fn(const struct context *context, const void *args);
 
 struct command {
 	const char *name;
@@ -103,7 +103,7 @@ extern const unsigned int command_count;
 const struct command *command_find(const char *name);
 
 /* Removes the list of that file or name: `del -f`. */
-enum status list_take_back(const struct context *context, const char *file);
+int list_take_back(const struct context *context, const char *file);
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
@@ -111,7 +111,7 @@ enum status list_take_back(const struct context *context, const char *file);
  * Opens the gate that a command only looks at. Without -g that is `main`, or, where `main` does not
  * exist, the only gate that does.
  */
-enum status gate_open_to_look(struct gate *gate, const struct context *context);
+int gate_open_to_look(struct gate *gate, const struct context *context);
 
 /* --- Options -------------------------------------------------------------------------------- */
 
@@ -165,7 +165,7 @@ struct command_line {
  * Separates the options of argv from its words. A single - is a word, and so is all behind --.
  * Refuses an option that does not exist, lacks its value, or is given a second value.
  */
-enum status options_parse(int argc, char **argv, struct command_line *ret);
+int options_parse(int argc, char **argv, struct command_line *ret);
 
 /* The times that an option takes. */
 struct time_range {
@@ -174,7 +174,7 @@ struct time_range {
 };
 
 /* Parses the value of an option that takes a time. text: NULL if it was not given; ret_ns is 0. */
-enum status option_time(const char *option, const char *text, const struct time_range *range,
+int option_time(const char *option, const char *text, const struct time_range *range,
 			uint64_t *ret_ns);
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -212,9 +212,9 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
  * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of
  * a keyword that has several live until the next call.
  */
-enum status words_parse(const struct command *command, const struct command_line *line, void *args);
+int words_parse(const struct command *command, const struct command_line *line, void *args);
 
 /* Refuses an unknown word, and suggests a similar one. */
-enum status unexpected(const struct command *command, const char *word);
+int unexpected(const struct command *command, const char *word);
 
 #endif

@@ -19,16 +19,17 @@
 #include "gate/rules.h"
 #include "gate/trial.h"
 #include "migrate/session.h"
+#include "program/messages.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
 #define LOOK_NS 200000000ULL
 
 /* Removes a gate that the change made. */
-static enum status gate_go(struct gate *gate)
+static int gate_go(struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		status = detach(gate, &all[i]);
@@ -52,12 +53,12 @@ struct trial {
 };
 
 /* Applies the previous rules, within the current sizes of the gate. */
-static enum status rules_go_back(struct gate *gate, struct config *before)
+static int rules_go_back(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
 	struct change change = {0};
 	struct gate_sizes has;
-	enum status status = gate_sizes_read(gate, &has);
+	int status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++)
 		if (gate->state->sizes_stated & SIZE_BIT(i))
@@ -70,10 +71,10 @@ static enum status rules_go_back(struct gate *gate, struct config *before)
 	return status;
 }
 
-static enum status go_back(struct gate *gate, struct trial *trial)
+static int go_back(struct gate *gate, struct trial *trial)
 {
 	struct change *change = trial->change;
-	enum status status, places = OK;
+	int status, places = OK;
 
 	if (!trial->was_there)
 		return gate_go(gate);
@@ -132,7 +133,7 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 	return false;
 }
 
-static void trial_log(const struct trial *trial, bool opened, enum status status)
+static void trial_log(const struct trial *trial, bool opened, int status)
 {
 	if (status)
 		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
@@ -151,7 +152,7 @@ static void trial_log(const struct trial *trial, bool opened, enum status status
 static void trial_keep(struct trial *trial)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = OK;
+	int status = OK;
 	bool opened;
 
 	openlog("sluice", LOG_PID, LOG_DAEMON);
@@ -166,7 +167,7 @@ static void trial_keep(struct trial *trial)
 		}
 	}
 	gate_close(&gate);
-	_exit(status);
+	_exit(messages_exit_status(status));
 }
 
 /*
@@ -212,7 +213,7 @@ static sigset_t signals_hold(void)
 	return before;
 }
 
-static enum status trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
+static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 {
 	int ends[2] = {-1, -1};
 	pid_t child;
@@ -243,9 +244,9 @@ static enum status trial_leave(struct gate *gate, struct trial *trial, uint64_t 
 /* The trial that this command has begun; its number is 0 if there is none. */
 static struct trial tried;
 
-enum status gate_open_to_try(struct gate *gate, const struct context *context)
+int gate_open_to_try(struct gate *gate, const struct context *context)
 {
-	enum status status = gate_open_to_change(gate, context->gate);
+	int status = gate_open_to_change(gate, context->gate);
 	sigset_t before;
 
 	if (status || !context->trial_ns)
@@ -270,11 +271,11 @@ void trial_abort(void)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-enum status change_try(struct gate *gate, struct change *change, uint64_t ns)
+int change_try(struct gate *gate, struct change *change, uint64_t ns)
 {
 	sigset_t before = signals_hold();
 	struct trial trial = {.change = change};
-	enum status status = change_make(gate, change);
+	int status = change_make(gate, change);
 
 	if (!status) /* before any word, which a rule may keep from getting out */
 		status = trial_leave(gate, &trial, ns);

@@ -10,7 +10,7 @@
  * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: the
  * process that waits has the previous rules, so it restores them even if the command is killed.
  */
-enum status gate_open_to_try(struct gate *gate, const struct context *context);
+int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /* Undoes and ends the trial of gate_open_to_try(), if there is one: the command has failed. */
 void trial_abort(void);
@@ -25,6 +25,6 @@ void trial_abort(void);
  *     with all its processes.
  *   - A signal to the command is held until the process is there.
  */
-enum status change_try(struct gate *gate, struct change *change, uint64_t ns);
+int change_try(struct gate *gate, struct change *change, uint64_t ns);
 
 #endif

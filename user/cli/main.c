@@ -14,6 +14,7 @@
 #include "cli/confirm.h"
 #include "cli/report.h"
 #include "gate/gate.h"
+#include "program/messages.h"
 #include "sluice.h"
 
 static const struct command command_help, command_version;
@@ -37,7 +38,7 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static enum status no_such_command(const char *name)
+static int no_such_command(const char *name)
 {
 	const char *names[ARRAY_SIZE(commands)], *nearly;
 
@@ -184,7 +185,7 @@ struct help_args {
 	const char *command;
 };
 
-static enum status help_run(const struct context *context, const void *data)
+static int help_run(const struct context *context, const void *data)
 {
 	const struct help_args *args = data;
 	const struct command *command = args->command ? command_find(args->command) : NULL;
@@ -213,7 +214,7 @@ static const struct command command_help = {
 
 /* --- version -------------------------------------------------------------------------------- */
 
-static enum status version_run(const struct context *context, const void *args)
+static int version_run(const struct context *context, const void *args)
 {
 	(void)args;
 	if (context->json)
@@ -241,9 +242,9 @@ static const struct time_range confirm_range = {
 };
 
 /* Runs a command. With --confirm undoes a change that failed halfway, or prints when it ends. */
-static enum status command_run(struct context *context, const void *args, const char *confirm)
+static int command_run(struct context *context, const void *args, const char *confirm)
 {
-	enum status status = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
+	int status = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
 
 	if (status)
 		return status;
@@ -257,10 +258,10 @@ static enum status command_run(struct context *context, const void *args, const 
 	return status;
 }
 
-static enum status run(struct context *context, const struct command_line *line)
+static int run(struct context *context, const struct command_line *line)
 {
 	const struct command *command = command_find(line->words[0]);
-	enum status status;
+	int status;
 	void *args;
 
 	if (!command)
@@ -283,14 +284,14 @@ static enum status run(struct context *context, const struct command_line *line)
 }
 
 /* diff exits with 1 if there is a difference, so a failure around it exits with 2. */
-static enum status failure_of(const struct command_line *line, enum status status)
+static int exit_of_failure(const struct command_line *line, int exit)
 {
 	bool is_diff = line->count && command_find(line->words[0]) == &command_diff;
 
-	return status == FAILED && is_diff ? MISUSED : status;
+	return exit == 1 && is_diff ? 2 : exit;
 }
 
-static enum status run_line(const struct command_line *line)
+static int run_line(const struct command_line *line)
 {
 	const char *const *option = line->option;
 	struct context context = {
@@ -298,7 +299,7 @@ static enum status run_line(const struct command_line *line)
 		.gate_given = option[OPTION_GATE],
 		.json = option[OPTION_JSON],
 	};
-	enum status status;
+	int status;
 
 	if (option[OPTION_VERSION])
 		return version_run(&context, NULL);
@@ -314,37 +315,43 @@ static enum status run_line(const struct command_line *line)
 }
 
 /*
- * Fails if output could not be written. The errno of an earlier write is lost, so another write is
- * made, which fails in the same way.
+ * Prints the messages, and fails if output could not be written. The errno of an earlier write is
+ * lost, so another write is made, which fails in the same way. Returns the exit status.
  */
-static enum status output_end(const struct command_line *line, enum status status)
+static int output_end(const struct command_line *line, int exit)
 {
 	bool failed = fflush(stdout);
 
-	if (!failed && !ferror(stdout))
-		return status;
-	if (!failed)
-		failed = putchar('\n') == EOF || fflush(stdout);
-	failure("cannot write the output%s%s", failed ? ": " : "", failed ? strerror(errno) : "");
-	return failure_of(line, FAILED);
+	error_flush();
+	if (failed || ferror(stdout)) {
+		if (!failed)
+			failed = putchar('\n') == EOF || fflush(stdout);
+		failure("cannot write the output%s%s", failed ? ": " : "",
+			failed ? strerror(errno) : "");
+		exit = exit_of_failure(line, 1);
+	}
+	if (!json_is_whole() && !exit) {
+		failure("the output is not whole: %s", why(ENOMEM));
+		exit = exit_of_failure(line, 1);
+	}
+	error_flush();
+	return exit;
 }
 
 int main(int argc, char **argv)
 {
 	struct command_line line = {0};
-	enum status status;
+	int status, exit;
 
 	streams_open();
 	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
+	messages_begin();
 	json_begin();
 	status = options_parse(argc, argv, &line);
-	if (!status) {
+	if (!status)
 		status = run_line(&line);
-		if (!is_running)
-			status = failure_of(&line, status);
-	}
-	status = output_end(&line, status);
-	if (!json_is_whole() && !status)
-		status = failure_of(&line, failure("the output is not whole: %s", why(ENOMEM)));
-	return status;
+	exit = messages_exit_status(status);
+	if (!is_running)
+		exit = exit_of_failure(&line, exit);
+	return output_end(&line, exit);
 }

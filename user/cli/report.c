@@ -217,7 +217,7 @@ bool json_is_whole(void)
 	return !allocation_failed;
 }
 
-static enum status json_write(json_t *document, size_t flags)
+static int json_write(json_t *document, size_t flags)
 {
 	bool whole = document && json_is_whole();
 	int err = whole ? json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) : -1;
@@ -229,16 +229,16 @@ static enum status json_write(json_t *document, size_t flags)
 	return err ? FAILED : OK;
 }
 
-enum status json_print(json_t *document)
+int json_print(json_t *document)
 {
-	enum status status = json_write(document, JSON_INDENT(2));
+	int status = json_write(document, JSON_INDENT(2));
 
 	if (!status)
 		putchar('\n');
 	return status;
 }
 
-enum status json_print_item(json_t *item, bool is_first)
+int json_print_item(json_t *item, bool is_first)
 {
 	fputs(is_first ? "\n    " : ",\n    ", stdout);
 	return json_write(item, JSON_REAL_PRECISION(12));

@@ -74,12 +74,12 @@ void json_begin(void);
 bool json_is_whole(void);
 
 /* Prints a JSON document and frees it; NULL is out of memory. */
-enum status json_print(json_t *document);
+int json_print(json_t *document);
 
 /*
  * Prints an item of a list, in one line, and frees it; NULL is out of memory. For a list that is
  * too long to be made in memory as a whole: after a failure the document has no end.
  */
-enum status json_print_item(json_t *item, bool is_first);
+int json_print_item(json_t *item, bool is_first);
 
 #endif

@@ -107,7 +107,7 @@ static bool session_find(const struct gate *gate, struct session *ret)
 	return !owner_of(ret->text).ifindex && filters(gate, &owner);
 }
 
-enum status ssh_check_denies(const struct gate *gate, const struct ruleset *denies,
+int ssh_check_denies(const struct gate *gate, const struct ruleset *denies,
 			     const char *name)
 {
 	const char *option = gate_option(gate->name);

@@ -33,11 +33,11 @@ static void call_merged_as_one(void *data)
 
 /* --- Two hooks ------------------------------------------------------------------------------ */
 
-static enum status twice_say(const struct gate *gate, const struct attachment *a)
+static int twice_say(const struct gate *gate, const struct attachment *a)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = attachments_read(gate, all, &count);
+	int status = attachments_read(gate, all, &count);
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		if (attachments_both_receive(&all[i], a))
@@ -274,10 +274,10 @@ void warn_losses(const struct gate *gate, const struct losses *losses, bool file
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-enum status warn_attached(const struct gate *gate, const struct attachment *made,
+int warn_attached(const struct gate *gate, const struct attachment *made,
 			  unsigned int count)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct attachment a = made[i];

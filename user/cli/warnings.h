@@ -8,7 +8,7 @@
 #include "rules/ruleset.h"
 
 /* Warns of packets that attachments which were just made charge twice, or take merged. */
-enum status warn_attached(const struct gate *gate, const struct attachment *made,
+int warn_attached(const struct gate *gate, const struct attachment *made,
 			  unsigned int count);
 
 /* Warns of rules just set whose budget for newcomers drops nothing: all their limits observe. */

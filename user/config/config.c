@@ -20,7 +20,7 @@
  */
 #define TWICE_MAX 10
 
-bool reader_failed(struct reader *reader, enum status status)
+bool reader_failed(struct reader *reader, int status)
 {
 	if (status > reader->status)
 		reader->status = status;
@@ -32,7 +32,7 @@ void reader_place(struct reader *reader, const struct node *node)
 	document_place(&reader->document, node->at);
 }
 
-enum status reader_truth(struct reader *reader, const struct node *node, bool *ret)
+int reader_truth(struct reader *reader, const struct node *node, bool *ret)
 {
 	reader_place(reader, node);
 	*ret = !strcmp(node->word, "true") || !strcmp(node->word, "yes");
@@ -112,7 +112,7 @@ static void list_merge(struct reader *reader, const struct claim *claim, struct 
 }
 
 /* Makes the rule of one prefix from its claims. */
-static enum status prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
+static int prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
 {
 	struct claim *policy = NULL, *entry = NULL;
 	struct rule rule = {.prefix = claims->rule.prefix};
@@ -146,7 +146,7 @@ static void claims_merge(struct reader *reader)
 {
 	struct claim *claims = reader->claims.claims;
 	unsigned int count = reader->claims.count, first = 0;
-	enum status status = OK;
+	int status = OK;
 
 	if (count)
 		qsort(claims, count, sizeof(*claims), claim_compare);
@@ -240,7 +240,7 @@ static void sizes_check(struct reader *reader)
 
 	for (unsigned int i = 0; gate && i < SIZES; i++) {
 		uint32_t size = size_told(&reader->sizes, i), least = size_told(&needed, i);
-		enum status status;
+		int status;
 
 		if (!size || size >= least)
 			continue;
@@ -270,7 +270,7 @@ static void check_says_rules(struct reader *reader)
 			     reader->document.name));
 }
 
-static enum status text_parse(const char *path, const char *text, size_t size, bool leaves_out,
+static int text_parse(const char *path, const char *text, size_t size, bool leaves_out,
 			      struct config *ret)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
@@ -304,20 +304,20 @@ static enum status text_parse(const char *path, const char *text, size_t size, b
 	return reader.status;
 }
 
-enum status config_parse(const char *path, const char *text, size_t size, struct config *ret)
+int config_parse(const char *path, const char *text, size_t size, struct config *ret)
 {
 	return text_parse(path, text, size, false, ret);
 }
 
-enum status config_parse_most(const char *path, const char *text, size_t size, struct config *ret)
+int config_parse_most(const char *path, const char *text, size_t size, struct config *ret)
 {
 	return text_parse(path, text, size, true, ret);
 }
 
-enum status config_read(const char *path, struct config *ret)
+int config_read(const char *path, struct config *ret)
 {
 	struct file file;
-	enum status status = file_read(path, &file);
+	int status = file_read(path, &file);
 
 	if (status)
 		return status;

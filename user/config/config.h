@@ -26,19 +26,19 @@ struct config {
  * Reads and checks a file, or standard input for "-". Prints every error as "FILE:LINE:COLUMN:
  * ...".
  */
-enum status config_read(const char *path, struct config *ret);
+int config_read(const char *path, struct config *ret);
 
 /*
  * config_read() for a text in memory. Lists that it names are files relative to the directory of
  * `path`.
  */
-enum status config_parse(const char *path, const char *text, size_t size, struct config *ret);
+int config_parse(const char *path, const char *text, size_t size, struct config *ret);
 
 /*
  * config_parse() that continues after a bad list file: it reports the error and leaves out the list
  * (`is_left_out`). If the sizes of the rules file do not hold all lists, it leaves out the longest.
  */
-enum status config_parse_most(const char *path, const char *text, size_t size, struct config *ret);
+int config_parse_most(const char *path, const char *text, size_t size, struct config *ret);
 
 void config_free(struct config *config);
 
@@ -49,6 +49,6 @@ json_t *shared_json(const struct limit *limit);
 json_t *config_json(const struct config *config);
 
 /* config_json() as YAML. */
-enum status config_write(FILE *out, const struct config *config);
+int config_write(FILE *out, const struct config *config);
 
 #endif

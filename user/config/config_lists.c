@@ -21,9 +21,9 @@ struct times {
 	const struct node *first_ended;
 };
 
-static enum status for_read(struct times *times, const char *text, uint32_t *ret)
+static int for_read(struct times *times, const char *text, uint32_t *ret)
 {
-	enum status status;
+	int status;
 	uint64_t ns;
 
 	status = time_parse("for", text, &ns);
@@ -38,7 +38,7 @@ static enum status for_read(struct times *times, const char *text, uint32_t *ret
 }
 
 /* Reads the end of an entry. ret_ended: the end is past. */
-static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
+static int end_read(struct reader *reader, struct times *times, const struct node *node,
 			    uint32_t *ret, bool *ret_ended)
 {
 	const struct node *length = node_find(node, "for"), *until = node_find(node, "until");
@@ -76,14 +76,14 @@ static struct sl_list_info *list_of(struct reader *reader, const struct rule *en
  * in a command. skip: lines that are not understood are left out, and their number is noted. An
  * entry that has ended has no list.
  */
-static enum status file_read_list(struct reader *reader, const char *file, struct rule *entry,
+static int file_read_list(struct reader *reader, const char *file, struct rule *entry,
 				  bool forced, bool skip, struct ruleset *set)
 {
 	const char *force = forced ? NULL : "write 'force: true'";
 	unsigned int skipped = 0;
 	struct stamp stamp;
 	struct list_path *read;
-	enum status status, added;
+	int status, added;
 	char *path;
 
 	if (!strcmp(file, "-"))
@@ -116,7 +116,7 @@ static enum status file_read_list(struct reader *reader, const char *file, struc
 }
 
 /* Reads `force` or `skip`. */
-static enum status of_file_read(struct reader *reader, const struct node *node, const char *key,
+static int of_file_read(struct reader *reader, const struct node *node, const char *key,
 				bool *ret)
 {
 	const struct node *value = node_find(node, key);
@@ -132,11 +132,11 @@ static enum status of_file_read(struct reader *reader, const struct node *node, 
 }
 
 /* The name of an entry's list: the value of `list`, or else the path of the file. */
-static enum status list_name(struct reader *reader, const struct node *node,
+static int list_name(struct reader *reader, const struct node *node,
 			     char name[SL_LIST_NAME])
 {
 	const char *list = node_word(node, "list");
-	enum status status;
+	int status;
 	char *path;
 
 	if (list) {
@@ -155,7 +155,7 @@ static enum status list_name(struct reader *reader, const struct node *node,
  * Makes the list of an entry that has a file or a name. The entry's access and end move to the
  * list.
  */
-static enum status list_make(struct reader *reader, const struct node *node, struct rule *entry)
+static int list_make(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	const struct node *name = node_find(node, "list");
 	struct sl_list_info list = {
@@ -164,7 +164,7 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 		.replaced = time(NULL),
 	};
 	struct ruleset *rules = &reader->rules;
-	enum status status = ruleset_make_lists(rules);
+	int status = ruleset_make_lists(rules);
 	int place;
 
 	reader_place(reader, name ? name : node_find(node, "file"));

@@ -4,7 +4,7 @@
 
 #include "config/config_reader.h"
 
-static enum status item_parse(struct reader *reader, const struct node *item, struct place *ret)
+static int item_parse(struct reader *reader, const struct node *item, struct place *ret)
 {
 	const struct node *optional = node_find(item, "optional");
 	struct place_words words = {
@@ -23,7 +23,7 @@ static enum status item_parse(struct reader *reader, const struct node *item, st
 }
 
 /* Refuses a device that is named twice for a hook: its modes could differ. */
-static enum status refuse_twice(const struct places *places, const struct place *place)
+static int refuse_twice(const struct places *places, const struct place *place)
 {
 	for (unsigned int i = 0; i < places->count; i++) {
 		const struct place *other = &places->list[i];
@@ -43,7 +43,7 @@ void places_read(struct reader *reader)
 	reader->places.said = list;
 	for (const struct node *item = list ? list->first : NULL; item; item = item->next) {
 		struct place place;
-		enum status status = item_parse(reader, item, &place);
+		int status = item_parse(reader, item, &place);
 
 		if (!status)
 			status = refuse_twice(&reader->places, &place);

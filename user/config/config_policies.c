@@ -86,14 +86,14 @@ static struct spec spec_merge(const struct defaults *defaults, const struct node
 	return spec;
 }
 
-static enum status limit_read(struct reader *reader, const struct defaults *defaults,
+static int limit_read(struct reader *reader, const struct defaults *defaults,
 			      const struct node *node, struct rule *rule)
 {
 	struct limit_place where = {reader, node};
 	char per[SPEC_TEXT], prefix[PREFIX_TEXT];
 	struct spec spec = spec_merge(defaults, node, &rule->prefix, per);
 	struct limits limits;
-	enum status status = spec_parse(&spec, &rule->prefix, place_field, &where, &limits);
+	int status = spec_parse(&spec, &rule->prefix, place_field, &where, &limits);
 
 	for (unsigned int i = 0; !status && i < limits.count; i++) {
 		const char *name = limits.list[i].spec.name;
@@ -137,13 +137,13 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 }
 
 /* Reads the budget: a map, or the word `none`, which equals no key. */
-static enum status newcomers_read(struct reader *reader, const struct node *policy,
+static int newcomers_read(struct reader *reader, const struct node *policy,
 				  struct rule *rule)
 {
 	const struct node *node = node_find(policy, "newcomers");
 	struct limit_place where = {reader, node};
 	struct limit budget;
-	enum status status;
+	int status;
 	const char *rate;
 
 	if (!node || (node->kind == NODE_WORD && !strcmp(node->word, "none")))
@@ -165,10 +165,10 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
  * Reads `inherit`. Without the key a policy does not inherit: files older than the key keep their
  * meaning.
  */
-static enum status inherit_read(struct reader *reader, const struct node *policy, struct rule *rule)
+static int inherit_read(struct reader *reader, const struct node *policy, struct rule *rule)
 {
 	const struct node *node = node_find(policy, "inherit");
-	enum status status;
+	int status;
 	bool yes;
 
 	rule->inherit = INHERIT_NO;
@@ -188,7 +188,7 @@ static void policy_read(struct reader *reader, const struct defaults *defaults,
 {
 	const struct node *prefix = node_find(node, "prefix");
 	struct rule rule = {0};
-	enum status status;
+	int status;
 
 	reader_place(reader, prefix ? prefix : node);
 	status = prefix ? prefix_parse(prefix->word, &rule.prefix)

@@ -39,20 +39,20 @@ struct reader {
 	struct ruleset rules;
 	struct places places;
 	struct list_paths files;
-	enum status status; /* the worst so far */
+	int status; /* the worst so far */
 };
 
 /* The first field of a limit that `defaults` may have; it may have those behind it, too. */
 #define DEFAULTS_FIRST SPEC_PER
 
 /* Records the worst status. True: this one is an error. */
-bool reader_failed(struct reader *reader, enum status status);
+bool reader_failed(struct reader *reader, int status);
 
 /* Puts the place of this node before each message. */
 void reader_place(struct reader *reader, const struct node *node);
 
 /* Reads the value of a key that is true or false, and puts its place before each message. */
-enum status reader_truth(struct reader *reader, const struct node *node, bool *ret);
+int reader_truth(struct reader *reader, const struct node *node, bool *ret);
 
 /*
  * Adds a claim, and owns the rule's policy, also on failure. False: no memory, which is reported.

@@ -292,7 +292,7 @@ static void node_write(FILE *out, json_t *node, unsigned int indent)
 	}
 }
 
-enum status config_write(FILE *out, const struct config *config)
+int config_write(FILE *out, const struct config *config)
 {
 	json_t *tree = config_json(config);
 

@@ -86,7 +86,7 @@ static struct position position_of(const yaml_mark_t *mark)
 	return (struct position){mark->line + 1, mark->column + 1};
 }
 
-static enum status refuse(struct builder *builder, const yaml_mark_t *mark, const char *message)
+static int refuse(struct builder *builder, const yaml_mark_t *mark, const char *message)
 {
 	document_place(&builder->document, position_of(mark));
 	return misuse("%s", message);
@@ -142,7 +142,7 @@ static const char *syntax_hint(const struct builder *builder)
 	return "";
 }
 
-static enum status refuse_syntax(struct builder *builder)
+static int refuse_syntax(struct builder *builder)
 {
 	const yaml_parser_t *parser = &builder->parser;
 
@@ -218,7 +218,7 @@ static enum node_kind event_kind(const yaml_event_t *event)
 }
 
 /* Appends a node to the current level, and opens a level below it for a list or a map. */
-static enum status node_add(struct builder *builder, const yaml_event_t *event)
+static int node_add(struct builder *builder, const yaml_event_t *event)
 {
 	struct document *document = &builder->document;
 	struct level *level = level_now(builder);
@@ -256,7 +256,7 @@ static bool is_address(const char *key)
 	return strchr(key, ':') && !key[strspn(key, "0123456789abcdefABCDEF:.")];
 }
 
-static enum status refuse_address(struct builder *builder, const yaml_event_t *event,
+static int refuse_address(struct builder *builder, const yaml_event_t *event,
 				  const char *key)
 {
 	document_place(&builder->document, position_of(&event->start_mark));
@@ -266,7 +266,7 @@ static enum status refuse_address(struct builder *builder, const yaml_event_t *e
 }
 
 /* Takes a scalar or the begin of a list or map: a key where a map has none yet, else a node. */
-static enum status value_take(struct builder *builder, const yaml_event_t *event)
+static int value_take(struct builder *builder, const yaml_event_t *event)
 {
 	struct level *level = level_now(builder);
 
@@ -285,7 +285,7 @@ static enum status value_take(struct builder *builder, const yaml_event_t *event
 }
 
 /* Refuses anchors, tags and NUL characters of a scalar, a list or a map. */
-static enum status value_check(struct builder *builder, const yaml_event_t *event)
+static int value_check(struct builder *builder, const yaml_event_t *event)
 {
 	const yaml_char_t *anchor, *tag;
 
@@ -309,9 +309,9 @@ static enum status value_check(struct builder *builder, const yaml_event_t *even
 	return OK;
 }
 
-static enum status event_take(struct builder *builder, const yaml_event_t *event)
+static int event_take(struct builder *builder, const yaml_event_t *event)
 {
-	enum status status = OK;
+	int status = OK;
 
 	switch (event->type) {
 	case YAML_SCALAR_EVENT:
@@ -335,9 +335,9 @@ static enum status event_take(struct builder *builder, const yaml_event_t *event
 	}
 }
 
-static enum status document_build(struct builder *builder)
+static int document_build(struct builder *builder)
 {
-	enum status status = OK;
+	int status = OK;
 	yaml_event_t event;
 	bool more = true;
 
@@ -351,10 +351,10 @@ static enum status document_build(struct builder *builder)
 	return status;
 }
 
-enum status document_parse(const char *name, const char *text, size_t size, struct document *ret)
+int document_parse(const char *name, const char *text, size_t size, struct document *ret)
 {
 	struct builder builder = {.document.name = name, .text = text};
-	enum status status;
+	int status;
 
 	if (!yaml_parser_initialize(&builder.parser))
 		return failure("%s: out of memory", name);

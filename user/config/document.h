@@ -56,7 +56,7 @@ struct document {
  * Parses a text that is one YAML document, with a NUL behind it. The document refers to `name`,
  * which must live as long, but not to the text.
  */
-enum status document_parse(const char *name, const char *text, size_t size, struct document *ret);
+int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
 /* The value of a key of a map; the first one if the key is there twice. NULL: none. */

@@ -203,7 +203,7 @@ static void patient_examine(const struct patient *patient, const struct link *bu
 	struct rule_facts facts = {.gate = patient->gate.name, .machine = patient->gate.machine};
 	char *messages = NULL, **before = messages_keep(&messages);
 	struct ruleset set = {0};
-	enum status status = rules_read(&patient->gate, &set);
+	int status = rules_read(&patient->gate, &set);
 
 	findings->gate = patient->gate.name;
 	if (!status) {
@@ -277,7 +277,7 @@ static void unattached_tell(const struct asked *asked, const char *name, const s
 	struct xdp_owner owner = {0};
 	char holder[XDP_OWNER_TEXT];
 	struct device device;
-	enum status status = device_find(name, &device);
+	int status = device_find(name, &device);
 
 	messages_keep(before);
 	if (!status)
@@ -297,10 +297,10 @@ static void unattached_tell(const struct asked *asked, const char *name, const s
 
 /* --- All of it ------------------------------------------------------------------------------ */
 
-enum status examine(const struct asked *asked, struct examined *ret, struct findings *findings)
+int examine(const struct asked *asked, struct examined *ret, struct findings *findings)
 {
 	struct patients patients = {0};
-	enum status status = OK;
+	int status = OK;
 	struct host_facts host;
 	struct watch watch;
 

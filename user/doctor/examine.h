@@ -16,6 +16,6 @@ struct examined {
  * Adds what is found, in order. If a device is attached it watches for a while what arrives.
  * What this process may not look at is a finding, too.
  */
-enum status examine(const struct asked *asked, struct examined *ret, struct findings *findings);
+int examine(const struct asked *asked, struct examined *ret, struct findings *findings);
 
 #endif

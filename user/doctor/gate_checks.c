@@ -125,10 +125,10 @@ void table_check(const char *gate, const struct table_fill *fill, struct finding
 		finding_advise(findings, "sluice %sstatus", gate_option(gate));
 }
 
-static enum status rooms_examine(const struct gate *gate, struct findings *findings)
+static int rooms_examine(const struct gate *gate, struct findings *findings)
 {
 	struct occupancy occupancy;
-	enum status status = OK;
+	int status = OK;
 
 	for (size_t i = 0; !status && i < ARRAY_SIZE(rooms); i++) {
 		if (!(gate->state->sizes_stated & SIZE_BIT(rooms[i].size)))
@@ -204,7 +204,7 @@ void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *p
 		       rate_format(&budget, rate));
 }
 
-static enum status newcomers_examine(const struct gate *gate, const struct ruleset *set,
+static int newcomers_examine(const struct gate *gate, const struct ruleset *set,
 				     struct findings *findings)
 {
 	const struct sl_policy **policies, *first = NULL;
@@ -212,7 +212,7 @@ static enum status newcomers_examine(const struct gate *gate, const struct rules
 	struct passing passing = {0};
 	struct table_fill fill;
 	unsigned int count, lacking = 0;
-	enum status status = pressure_read(gate, &pressure);
+	int status = pressure_read(gate, &pressure);
 
 	if (!status)
 		status = table_fill_read(gate, &pressure, &fill);
@@ -443,11 +443,11 @@ static void resize_examine(const struct gate *gate, struct findings *findings)
 	finding_advise(findings, "sluice %supgrade", gate_option(gate->name));
 }
 
-enum status gate_examine(const struct gate *gate, const struct ruleset *set,
+int gate_examine(const struct gate *gate, const struct ruleset *set,
 			 struct findings *findings)
 {
 	struct stats stats;
-	enum status status = stats_read(gate, &stats);
+	int status = stats_read(gate, &stats);
 
 	trial_examine(gate, findings);
 	resize_examine(gate, findings);

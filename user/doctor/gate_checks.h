@@ -40,7 +40,7 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 void lists_check(const char *gate, const struct holder *keeper, struct findings *findings);
 
 /* Reads and judges all of it. */
-enum status gate_examine(const struct gate *gate, const struct ruleset *set,
+int gate_examine(const struct gate *gate, const struct ruleset *set,
 			 struct findings *findings);
 
 #endif

@@ -124,7 +124,7 @@ static int link_facts_parse(const void *messages, size_t size, void *links)
 	return messages_run(messages, size, link_parse, links);
 }
 
-enum status link_facts_read(struct link_facts *ret)
+int link_facts_read(struct link_facts *ret)
 {
 	struct link_facts links = {0};
 	int err = -EINTR;

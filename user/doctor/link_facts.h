@@ -39,7 +39,7 @@ struct link_facts {
 	unsigned int count, room;
 };
 
-enum status link_facts_read(struct link_facts *ret);
+int link_facts_read(struct link_facts *ret);
 
 /* NULL: it is not among them. */
 const struct link *link_facts_find(const struct link_facts *links, unsigned int ifindex);

@@ -45,7 +45,7 @@ static void attachments_look(const struct taking *taking, struct patient *patien
 {
 	char *messages = NULL, **before = messages_keep(&messages);
 	struct seen *seen = calloc(1, sizeof(*seen));
-	enum status status = seen ? attachments_see(&patient->gate, seen)
+	int status = seen ? attachments_see(&patient->gate, seen)
 				  : failure("cannot read the attachments: out of memory");
 
 	messages_keep(before);
@@ -81,7 +81,7 @@ static void others_add(const struct attachment *attachments, unsigned int count,
 }
 
 /* Reads only where a gate is attached that was not asked for. */
-static enum status other_take(const char *name, void *data)
+static int other_take(const char *name, void *data)
 {
 	const struct taking *taking = data;
 	struct patients *patients = taking->patients;
@@ -123,13 +123,13 @@ static void patient_free(struct patient *patient)
 	free(patient->attachments);
 }
 
-static enum status gate_take(const char *name, void *data)
+static int gate_take(const char *name, void *data)
 {
 	struct patient patient = {.gate = GATE_CLOSED};
 	const struct taking *taking = data;
 	struct patients *patients = taking->patients;
 	char *messages = NULL, **before = messages_keep(&messages);
-	enum status status = gate_open(&patient.gate, name);
+	int status = gate_open(&patient.gate, name);
 
 	if (!status)
 		status = judged_read(&patient.gate, &patient.before);
@@ -166,7 +166,7 @@ void patients_take(const struct asked *asked, struct patients *ret, struct findi
 	struct taking taking = {asked, ret, findings};
 	char *messages = NULL, **before = messages_keep(&messages);
 	bool exists = true;
-	enum status status = asked->gate ? gate_exists(asked->gate, &exists)
+	int status = asked->gate ? gate_exists(asked->gate, &exists)
 					 : gates_for_each(gate_take, &taking);
 
 	if (!status && asked->gate && exists)

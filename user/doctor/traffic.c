@@ -28,10 +28,10 @@
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-enum status judged_read(const struct gate *gate, struct judged *ret)
+int judged_read(const struct gate *gate, struct judged *ret)
 {
 	struct stats stats;
-	enum status status = stats_read(gate, &stats);
+	int status = stats_read(gate, &stats);
 	const struct sl_cell *reason = stats.total.reason;
 
 	if (status)
@@ -49,7 +49,7 @@ static uint64_t growth(uint64_t now, uint64_t then)
 	return now > then ? now - then : 0;
 }
 
-enum status flows_add(struct flows *flows, uint64_t netns, const struct link_facts *before,
+int flows_add(struct flows *flows, uint64_t netns, const struct link_facts *before,
 		      const struct link_facts *after)
 {
 	for (unsigned int i = 0; i < after->count; i++) {

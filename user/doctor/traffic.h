@@ -16,7 +16,7 @@ struct judged {
 	uint64_t not_ip; /* neither IPv4 nor IPv6, or not to be read as these */
 };
 
-enum status judged_read(const struct gate *gate, struct judged *ret);
+int judged_read(const struct gate *gate, struct judged *ret);
 
 /* What a device has moved in the span. */
 struct flow {
@@ -42,7 +42,7 @@ struct flows {
 };
 
 /* Adds the devices of a namespace that were there all the time. */
-enum status flows_add(struct flows *flows, uint64_t netns, const struct link_facts *before,
+int flows_add(struct flows *flows, uint64_t netns, const struct link_facts *before,
 		      const struct link_facts *after);
 void flows_free(struct flows *flows);
 

@@ -16,7 +16,7 @@
 /* The argument of links_there(). */
 struct reading {
 	struct link_facts links;
-	enum status status;
+	int status;
 };
 
 /* Reads links; of a network card also what its driver tells of the receive ring. */
@@ -112,9 +112,9 @@ static void attachments_mark(const struct attachment *attachments, unsigned int 
 		}
 }
 
-static enum status flows_read(const struct watch *watch, struct flows *ret)
+static int flows_read(const struct watch *watch, struct flows *ret)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < watch->count; i++) {
 		const struct watched_netns *watched = &watch->list[i];
@@ -145,7 +145,7 @@ static bool judged_again(const struct patient *patient, struct judged *ret)
 	return read;
 }
 
-enum status watch_end(const struct watch *watch, const struct patients *patients, uint64_t span_ns,
+int watch_end(const struct watch *watch, const struct patients *patients, uint64_t span_ns,
 		      uint64_t *ret_judged, struct findings *findings)
 {
 	struct timespec left = {
@@ -153,7 +153,7 @@ enum status watch_end(const struct watch *watch, const struct patients *patients
 		.tv_nsec = span_ns % NS_PER_SEC,
 	};
 	struct flows flows = {.span_ns = span_ns};
-	enum status status;
+	int status;
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left))
 		;

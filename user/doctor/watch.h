@@ -31,7 +31,7 @@ const struct link *watch_busiest(const struct watch *watch);
 const struct link *watch_named(const struct watch *watch, const char *name);
 
 /* Waits for span_ns, and tells what was found. ret_judged: packets that the gates judged. */
-enum status watch_end(const struct watch *watch, const struct patients *patients, uint64_t span_ns,
+int watch_end(const struct watch *watch, const struct patients *patients, uint64_t span_ns,
 		      uint64_t *ret_judged, struct findings *findings);
 
 void watch_free(struct watch *watch);

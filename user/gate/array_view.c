@@ -52,11 +52,11 @@ static int view_map(int fd, struct array_view *view)
 	return view->values == MAP_FAILED ? -errno : 0;
 }
 
-enum status array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
+int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
 			    struct array_view *ret)
 {
 	struct array_view view = {.value_size = value_size, .is_copied = gate->copied};
-	enum status status = gate_map_size(gate, map, &view.count);
+	int status = gate_map_size(gate, map, &view.count);
 	int err;
 
 	if (status)

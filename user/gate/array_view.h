@@ -18,7 +18,7 @@ struct array_view {
 #define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
 /* Opens a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. */
-enum status array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
+int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
 			    struct array_view *ret);
 void array_view_close(struct array_view *view);
 

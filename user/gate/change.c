@@ -133,7 +133,7 @@ static int rules_undo(struct gate *gate)
 	return err;
 }
 
-enum status change_undo(struct gate *gate)
+int change_undo(struct gate *gate)
 {
 	int err;
 
@@ -147,9 +147,9 @@ enum status change_undo(struct gate *gate)
 	return OK;
 }
 
-enum status change_begin(struct gate *gate)
+int change_begin(struct gate *gate)
 {
-	enum status status = gate->state->changing ? change_undo(gate) : OK;
+	int status = gate->state->changing ? change_undo(gate) : OK;
 
 	if (!status)
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);

@@ -9,11 +9,11 @@
 #include "gate/gate.h"
 
 /* Begins a change. First undoes a change that was interrupted. */
-enum status change_begin(struct gate *gate);
+int change_begin(struct gate *gate);
 void change_end(struct gate *gate);
 
 /* Undoes and ends this change: the rules are again those that packets see. */
-enum status change_undo(struct gate *gate);
+int change_undo(struct gate *gate);
 
 /* Removes rules that have ended. Returns their number; 0, too, on errors. Not within a change. */
 unsigned int change_sweep(struct gate *gate);

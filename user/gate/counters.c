@@ -113,12 +113,12 @@ int counters_get(const struct gate *gate, unsigned int number, struct sl_counter
 	return err;
 }
 
-static enum status counters_fail(const struct gate *gate, int err)
+static int counters_fail(const struct gate *gate, int err)
 {
 	return failure("cannot read the counters of gate '%s': %s", gate->name, why(err));
 }
 
-enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
 	int err = counters_get(gate, number, ret);
 
@@ -142,7 +142,7 @@ static int batch_read(const struct gate *gate, unsigned int from, unsigned int c
 	return 0;
 }
 
-enum status counters_read_first(const struct gate *gate, unsigned int count,
+int counters_read_first(const struct gate *gate, unsigned int count,
 				struct sl_counters **ret)
 {
 	struct sl_counters *sums = calloc(count, sizeof(*sums));

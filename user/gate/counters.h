@@ -15,10 +15,10 @@ extern const char *const reason_names[SL_REASONS];
 int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* counters_get() that reports errors. */
-enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
+int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* Reads the counters of policies 0 to count - 1 in one walk. The caller frees `ret`. */
-enum status counters_read_first(const struct gate *gate, unsigned int count,
+int counters_read_first(const struct gate *gate, unsigned int count,
 				struct sl_counters **ret);
 
 /* The sums over reasons that pass, and over those that drop. */

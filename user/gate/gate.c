@@ -55,7 +55,7 @@ bool gate_name_is_valid(const char *name)
 	return length && length <= GATE_NAME;
 }
 
-enum status gate_check_name(const char *name)
+int gate_check_name(const char *name)
 {
 	if (!gate_name_is_valid(name))
 		return misuse("'%s' is not a name of a gate: letters, digits, - and _, at most %d",
@@ -63,9 +63,9 @@ enum status gate_check_name(const char *name)
 	return OK;
 }
 
-enum status gate_begin(struct gate *gate, const char *name)
+int gate_begin(struct gate *gate, const char *name)
 {
-	enum status status = gate_check_name(name);
+	int status = gate_check_name(name);
 
 	*gate = GATE_CLOSED;
 	if (status)
@@ -126,7 +126,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 	return 0;
 }
 
-enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
+int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	struct bpf_map_info info;
 	int err = gate_map_info(gate, map, &info);
@@ -176,7 +176,7 @@ static void memory_unmap(void *memory, size_t size)
 		munmap(memory, size);
 }
 
-static enum status memory_failed(const struct gate *gate)
+static int memory_failed(const struct gate *gate)
 {
 	return failure("cannot map the rules of gate '%s': %s", gate->name, why(errno));
 }
@@ -194,7 +194,7 @@ static size_t budgets_bytes(const struct gate *gate)
 #define BLOCKS_BYTES (SL_AGGREGATES * sizeof(uint64_t))
 #define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
 
-enum status gate_read_secret(struct gate *gate)
+int gate_read_secret(struct gate *gate)
 {
 	__u32 first = 0;
 	int err;
@@ -263,7 +263,7 @@ void gate_copy(const struct gate *gate)
 		rules_copy(gate);
 }
 
-static enum status rules_begin_copy(struct gate *gate)
+static int rules_begin_copy(struct gate *gate)
 {
 	gate->budgets = calloc(gate->policies_max, sizeof(*gate->budgets));
 	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
@@ -275,7 +275,7 @@ static enum status rules_begin_copy(struct gate *gate)
 
 /* --- Mapped or copied ----------------------------------------------------------------------- */
 
-enum status gate_map_state(struct gate *gate)
+int gate_map_state(struct gate *gate)
 {
 	gate->copied = gate->dir.reads_only;
 	if (!gate->copied) {
@@ -288,9 +288,9 @@ enum status gate_map_state(struct gate *gate)
 	return failure("cannot read gate '%s': %s", gate->name, why(errno));
 }
 
-enum status gate_map_rules(struct gate *gate)
+int gate_map_rules(struct gate *gate)
 {
-	enum status status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
+	int status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
 
 	if (status)
 		return status;

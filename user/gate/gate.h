@@ -51,7 +51,7 @@ struct gate;
 struct gate_sizes;
 
 /* Gives the gate larger maps of rules, or leaves it as it is and says why. */
-typedef enum status gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
+typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
@@ -84,10 +84,10 @@ struct gate {
 bool gate_name_is_valid(const char *name);
 
 /* Refuses a name that is not valid, in one line. */
-enum status gate_check_name(const char *name);
+int gate_check_name(const char *name);
 
 /* Sets up a closed gate of that name on this machine. */
-enum status gate_begin(struct gate *gate, const char *name);
+int gate_begin(struct gate *gate, const char *name);
 
 /* gate_maps_close() closes the maps; gate_close() closes the directories, too. */
 void gate_maps_close(struct gate *gate);
@@ -98,11 +98,11 @@ void gate_close(struct gate *gate);
  * The kernel maps no fd that cannot write (bpf_map_mmap() wants VM_SHARED, which mmap(2) takes from
  * such a file): a reader has copies.
  */
-enum status gate_map_state(struct gate *gate);
-enum status gate_map_rules(struct gate *gate);
+int gate_map_state(struct gate *gate);
+int gate_map_rules(struct gate *gate);
 
 /* Reads the hash secret, unless the gate is open for a reader. */
-enum status gate_read_secret(struct gate *gate);
+int gate_read_secret(struct gate *gate);
 
 /*
  * Copies the state anew, and the rules if their generation has changed. What is mapped needs none.
@@ -119,7 +119,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 uint32_t gate_map_id(int fd);
 
 /* The number of entries that a map can hold. */
-enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
+int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
  * All policies that were ever in use have lower numbers. At most policies_max, as memory has room

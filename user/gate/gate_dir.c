@@ -18,19 +18,19 @@
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-static enum status dir_open_in(const struct pins *root, struct gate *gate)
+static int dir_open_in(const struct pins *root, struct gate *gate)
 {
-	enum status status = pins_open(root, gate->name, &gate->dir);
+	int status = pins_open(root, gate->name, &gate->dir);
 
 	/* a reader opens no links */
 	return status || gate->dir.reads_only ? status
 					      : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
-enum status gate_dir_open(struct gate *gate)
+int gate_dir_open(struct gate *gate)
 {
 	struct pins root;
-	enum status status = pins_open_root(false, &root);
+	int status = pins_open_root(false, &root);
 
 	if (!status)
 		status = dir_open_in(&root, gate);
@@ -43,11 +43,11 @@ static int is_link(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-enum status gate_dir_holds_gate(const struct gate *gate, bool *ret)
+int gate_dir_holds_gate(const struct gate *gate, bool *ret)
 {
 	struct dirent **links;
 	int count;
-	enum status status = pins_list(&gate->links, is_link, &links, &count);
+	int status = pins_list(&gate->links, is_link, &links, &count);
 
 	*ret = count || pin_exists(&gate->dir, gate_map_names[MAP_GATE]);
 	while (count)
@@ -58,7 +58,7 @@ enum status gate_dir_holds_gate(const struct gate *gate, bool *ret)
 
 /* --- The lock ------------------------------------------------------------------------------- */
 
-static enum status lock_wait(const struct gate *gate)
+static int lock_wait(const struct gate *gate)
 {
 	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
 
@@ -76,9 +76,9 @@ static enum status lock_wait(const struct gate *gate)
 /*
  * Locks a directory. OK and a closed gate->dir: it does not exist, or `detach` has just removed it.
  */
-static enum status lock_try(struct gate *gate, const struct pins *root)
+static int lock_try(struct gate *gate, const struct pins *root)
 {
-	enum status status = pins_open(root, gate->name, &gate->dir);
+	int status = pins_open(root, gate->name, &gate->dir);
 
 	if (status || gate->dir.fd < 0)
 		return status;
@@ -93,9 +93,9 @@ static enum status lock_try(struct gate *gate, const struct pins *root)
 	return status;
 }
 
-enum status gate_dir_lock(struct gate *gate, bool make)
+int gate_dir_lock(struct gate *gate, bool make)
 {
-	enum status status;
+	int status;
 
 	do {
 		struct pins root;
@@ -127,7 +127,7 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 /* --- Removing ------------------------------------------------------------------------------- */
 
-enum status gate_dir_clear(struct gate *gate)
+int gate_dir_clear(struct gate *gate)
 {
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
@@ -138,10 +138,10 @@ enum status gate_dir_clear(struct gate *gate)
 	return pins_clear(&gate->dir);
 }
 
-enum status gate_dir_remove(struct gate *gate)
+int gate_dir_remove(struct gate *gate)
 {
 	struct pins root;
-	enum status status = gate_dir_clear(gate);
+	int status = gate_dir_clear(gate);
 
 	if (!status)
 		status = pins_open_root(false, &root);
@@ -161,10 +161,10 @@ static int may_be_gate(const struct dirent *entry)
 	return entry->d_name[0] != '.' && entry->d_type != DT_REG;
 }
 
-static enum status directory_is_gate(const struct pins *root, const char *name, bool *ret_is_gate)
+static int directory_is_gate(const struct pins *root, const char *name, bool *ret_is_gate)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = OK;
+	int status = OK;
 
 	*ret_is_gate = false;
 	if (!gate_name_is_valid(name)) /* -g cannot name it */
@@ -177,10 +177,10 @@ static enum status directory_is_gate(const struct pins *root, const char *name, 
 	return status;
 }
 
-enum status gate_exists(const char *name, bool *ret)
+int gate_exists(const char *name, bool *ret)
 {
 	struct pins root;
-	enum status status = pins_open_root(false, &root);
+	int status = pins_open_root(false, &root);
 
 	if (!status)
 		status = directory_is_gate(&root, name, ret);
@@ -188,10 +188,10 @@ enum status gate_exists(const char *name, bool *ret)
 	return status;
 }
 
-enum status gates_for_each_or(enum status (*call)(const char *gate, void *data),
+int gates_for_each_or(int (*call)(const char *gate, void *data),
 			      void (*unread)(const char *gate), void *data)
 {
-	enum status status, bad = OK;
+	int status, bad = OK;
 	struct dirent **names = NULL;
 	struct pins root;
 	int count = 0;
@@ -217,7 +217,7 @@ enum status gates_for_each_or(enum status (*call)(const char *gate, void *data),
 	return status ?: bad;
 }
 
-enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data)
+int gates_for_each(int (*call)(const char *gate, void *data), void *data)
 {
 	return gates_for_each_or(call, NULL, data);
 }
@@ -231,7 +231,7 @@ struct names {
 	char text[GATES_TEXT];
 };
 
-static enum status name_add(const char *gate, void *data)
+static int name_add(const char *gate, void *data)
 {
 	struct names *names = data;
 	size_t length = strlen(names->text);
@@ -249,11 +249,11 @@ static enum status name_add(const char *gate, void *data)
 	return OK;
 }
 
-enum status gates_only(const char *usual, char name[GATE_NAME + 1])
+int gates_only(const char *usual, char name[GATE_NAME + 1])
 {
 	struct names names = {0};
 	bool exists = false;
-	enum status status = gate_exists(usual, &exists);
+	int status = gate_exists(usual, &exists);
 
 	if (!status && !exists)
 		status = gates_for_each(name_add, &names);
@@ -262,17 +262,17 @@ enum status gates_only(const char *usual, char name[GATE_NAME + 1])
 	return status;
 }
 
-enum status gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
+int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
 {
 	struct names names = {.but = gate};
-	enum status status = gates_for_each(name_add, &names);
+	int status = gates_for_each(name_add, &names);
 
 	memcpy(first, names.first, sizeof(names.first));
 	memcpy(text, names.text, sizeof(names.text));
 	return status;
 }
 
-enum status no_such_gate(const char *name)
+int no_such_gate(const char *name)
 {
 	struct names names = {0};
 

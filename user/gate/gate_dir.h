@@ -15,20 +15,20 @@
  * Opens the directory of a gate that gate_begin() has set up. OK and a closed gate->dir: it does
  * not exist.
  */
-enum status gate_dir_open(struct gate *gate);
+int gate_dir_open(struct gate *gate);
 
 /*
  * Opens and locks the directory; make: creates a missing one, which is an error otherwise. The lock
  * lasts until the directory is closed. Waits up to 3 seconds for another command.
  */
-enum status gate_dir_lock(struct gate *gate, bool make);
+int gate_dir_lock(struct gate *gate, bool make);
 
 /*
  * Whether the open directory holds a gate: the pin `gate`, which is made last, or links. Links
  * without `gate`: that pin was lost, and programs still filter. Neither: making the gate was
  * interrupted.
  */
-enum status gate_dir_holds_gate(const struct gate *gate, bool *ret);
+int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
 /*
  * Whether a resize was interrupted before it moved the pin `gate` from next/: then devices can
@@ -39,28 +39,28 @@ enum status gate_dir_holds_gate(const struct gate *gate, bool *ret);
 bool gate_resize_is_interrupted(const struct gate *gate);
 
 /* Removes and closes all pins, but keeps the directory, which is locked. */
-enum status gate_dir_clear(struct gate *gate);
+int gate_dir_clear(struct gate *gate);
 
 /* Removes all pins and the directory, and PINS_ROOT after the last gate. */
-enum status gate_dir_remove(struct gate *gate);
+int gate_dir_remove(struct gate *gate);
 
 /* Whether a gate of that name exists. */
-enum status gate_exists(const char *name, bool *ret);
+int gate_exists(const char *name, bool *ret);
 
 /*
  * Calls `call` for each existing gate, in the order of names, until it does not return OK. A
  * directory that cannot be read is reported, and the other gates follow; then the result is FAILED.
  */
-enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data);
+int gates_for_each(int (*call)(const char *gate, void *data), void *data);
 
 /* The same, but if `unread` is not NULL, it is called for each directory that cannot be read. */
-enum status gates_for_each_or(enum status (*call)(const char *gate, void *data),
+int gates_for_each_or(int (*call)(const char *gate, void *data),
 			      void (*unread)(const char *gate), void *data);
 
 /* --- Names of gates ------------------------------------------------------------------------- */
 
 /* The name of the only gate. "": there is none, there are several, or `usual` exists. */
-enum status gates_only(const char *usual, char name[GATE_NAME + 1]);
+int gates_only(const char *usual, char name[GATE_NAME + 1]);
 
 #define GATES_SHOWN 4 /* the most gates that a message names */
 #define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))
@@ -69,9 +69,9 @@ enum status gates_only(const char *usual, char name[GATE_NAME + 1]);
  * Formats the names of all gates but this one, as "'edge', 'lab'", and copies the first of them.
  * "": there are none.
  */
-enum status gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT]);
+int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT]);
 
 /* Fails with a message that no such gate exists, and names those that do. */
-enum status no_such_gate(const char *name);
+int no_such_gate(const char *name);
 
 #endif

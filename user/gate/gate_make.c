@@ -86,14 +86,14 @@ static uint32_t policies_asked(const struct gate *gate)
 									   : gate->policies_max;
 }
 
-enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
+int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
 	struct gate_sizes sizes = {
 		.sources = gate->state->meeting.sources,
 		.buckets = gate->state->meeting.buckets,
 		.policies = policies_asked(gate),
 	};
-	enum status status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
+	int status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
 
 	if (!status)
 		status = gate_map_size(gate, MAP_PREFIXES, &sizes.prefixes);
@@ -102,9 +102,9 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	return status;
 }
 
-enum status gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret)
+int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret)
 {
-	enum status status = gate_sizes_read(gate, ret);
+	int status = gate_sizes_read(gate, ret);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++)
 		if (!(gate->state->sizes_stated & SIZE_BIT(i)))
@@ -231,10 +231,10 @@ static uint64_t maps_memory(const struct bpf_object *object, const struct machin
  * Refuses maps that are too large for the machine. The kernel would not: it would kill other
  * processes to make room. An eighth of the available memory stays free for these.
  */
-static enum status memory_check(const struct gate *gate, const struct bpf_object *object)
+static int memory_check(const struct gate *gate, const struct bpf_object *object)
 {
 	uint64_t needed = maps_memory(object, &gate->machine), available;
-	enum status status = memory_available(&available);
+	int status = memory_available(&available);
 	char need[MEMORY_TEXT], have[MEMORY_TEXT];
 
 	if (!status && needed > available - available / 8)
@@ -246,9 +246,9 @@ static enum status memory_check(const struct gate *gate, const struct bpf_object
 }
 
 /* Makes the object's maps without its programs, except for shared maps, and keeps fds of all. */
-static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
+static int gate_load_maps(struct gate *gate, struct bpf_object *object)
 {
-	enum status status = memory_check(gate, object);
+	int status = memory_check(gate, object);
 	struct bpf_program *program;
 	int err;
 
@@ -268,9 +268,9 @@ static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
 }
 
 /* Maps the memory of new maps, and writes the state with the ids of all maps. */
-static enum status gate_begin_state(struct gate *gate, const struct sl_gate *state)
+static int gate_begin_state(struct gate *gate, const struct sl_gate *state)
 {
-	enum status status = gate_map_state(gate);
+	int status = gate_map_state(gate);
 
 	if (!status)
 		status = gate_map_rules(gate);
@@ -286,7 +286,7 @@ static enum status gate_begin_state(struct gate *gate, const struct sl_gate *sta
 	return OK;
 }
 
-static enum status gate_make_secret(struct gate *gate)
+static int gate_make_secret(struct gate *gate)
 {
 	__u32 first = 0;
 	int err;
@@ -300,7 +300,7 @@ static enum status gate_make_secret(struct gate *gate)
 	return OK;
 }
 
-static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
+static int gate_make_maps(struct gate *gate, struct bpf_object *object,
 				  const struct gate_sizes *sizes)
 {
 	struct sl_gate state = {
@@ -311,7 +311,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 		.next_policy = SL_POLICY_FIRST,
 		.policies = sizes->policies,
 	};
-	enum status status;
+	int status;
 
 	state.meeting = gate_meeting(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
@@ -336,9 +336,9 @@ static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 }
 
 /* Shares the maps whose number of entries stays. */
-static enum status maps_share(const struct gate *gate, struct bpf_object *object)
+static int maps_share(const struct gate *gate, struct bpf_object *object)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (int map = 0; !status && map < GATE_MAPS; map++) {
 		struct bpf_map *next = object_map(object, map);
@@ -355,13 +355,13 @@ static enum status maps_share(const struct gate *gate, struct bpf_object *object
 	return status;
 }
 
-enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
+int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
 			   struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
 	struct sl_gate state = *gate->state;
-	enum status status;
+	int status;
 
 	if (!object)
 		return FAILED;
@@ -384,9 +384,9 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 	return status;
 }
 
-static enum status gate_pin(struct gate *gate)
+static int gate_pin(struct gate *gate)
 {
-	enum status status = pins_make(&gate->dir, GATE_LINKS, false);
+	int status = pins_make(&gate->dir, GATE_LINKS, false);
 
 	if (!status)
 		status = pins_open(&gate->dir, GATE_LINKS, &gate->links);
@@ -406,10 +406,10 @@ void gate_undo(struct gate *gate)
 	gate->made = false;
 }
 
-enum status gate_make(struct gate *gate, const struct gate_sizes *wanted)
+int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
-	enum status status = gate_dir_clear(gate); /* a killed command may have left pins */
+	int status = gate_dir_clear(gate); /* a killed command may have left pins */
 	struct bpf_object *object;
 
 	if (status)
@@ -426,10 +426,10 @@ enum status gate_make(struct gate *gate, const struct gate_sizes *wanted)
 	return gate_pin(gate);
 }
 
-enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 			       const struct machine *machine)
 {
-	enum status status = gate_begin(gate, "unpinned");
+	int status = gate_begin(gate, "unpinned");
 	struct bpf_object *object;
 
 	if (status)

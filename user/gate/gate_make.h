@@ -11,10 +11,10 @@ struct bpf_object;
 struct gate_sizes gate_sizes_default(const struct machine *machine);
 
 /* Reads the sizes of an open gate. */
-enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
+int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
 /* Those that somebody stated; 0: the others, which grow with the rules. */
-enum status gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
+int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
 /* The sizes wanted, with defaults for those that are 0. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
@@ -31,18 +31,18 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
  * Makes and pins the gate's maps; gate_undo() removes them. The gate's directory is locked. wanted:
  * the sizes that somebody states; 0: the default.
  */
-enum status gate_make(struct gate *gate, const struct gate_sizes *wanted);
+int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
  * Makes a gate of these sizes that shares the maps of another one whose number of entries stays.
  * The others are new and empty, but `gate`, which has the state of the other one and the ids of the
  * maps. Nothing is pinned.
  */
-enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
+int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
 			   struct gate *ret);
 
 /* Makes a gate of unpinned maps, for tests. */
-enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 			       const struct machine *machine);
 
 /* Removes the gate if this command made it, after a failure. */

@@ -12,13 +12,13 @@
 #include "gate/object.h"
 #include "gate/records.h"
 
-static enum status refuse_foreign(const struct gate *gate, const char *what)
+static int refuse_foreign(const struct gate *gate, const char *what)
 {
 	return failure("gate '%s': %s; remove it with 'sluice -g %s detach all' and attach again",
 		       gate->name, what, gate->name);
 }
 
-static enum status map_unread(const struct gate *gate, enum gate_map map, int err)
+static int map_unread(const struct gate *gate, enum gate_map map, int err)
 {
 	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
 		       why(err));
@@ -31,7 +31,7 @@ static bool map_is_closed(const struct gate *gate, enum gate_map map)
 }
 
 /* Checks that a pin is a map of the shape that the object's has: the pin may have been replaced. */
-static enum status map_check(const struct gate *gate, const struct bpf_object *object,
+static int map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
 {
 	const struct bpf_map *want = object_map(object, map);
@@ -55,10 +55,10 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
  * Opens the pin of a map again to report why it is refused: the pin is gone, the map has another
  * shape, or it is not the map that the programs use.
  */
-static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
+static int map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
 	char what[128];
-	enum status status;
+	int status;
 
 	if (gate->map[map] >= 0)
 		close(gate->map[map]);
@@ -88,7 +88,7 @@ static enum status map_refuse(struct gate *gate, const struct bpf_object *object
  * Reads the number of the schema, with which the entry of `gate` begins in each schema. Refuses a
  * map of another kind.
  */
-static enum status schema_read(const struct gate *gate, uint32_t *ret)
+static int schema_read(const struct gate *gate, uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info), zero = 0;
@@ -106,7 +106,7 @@ static enum status schema_read(const struct gate *gate, uint32_t *ret)
 	return OK;
 }
 
-static enum status refuse_schema(const struct gate *gate, uint32_t schema)
+static int refuse_schema(const struct gate *gate, uint32_t schema)
 {
 	const char *name = gate->name;
 
@@ -117,10 +117,10 @@ static enum status refuse_schema(const struct gate *gate, uint32_t schema)
 }
 
 /* Maps the open map `gate`, which has the ids of the other maps. */
-static enum status state_open(struct gate *gate, const struct bpf_object *object)
+static int state_open(struct gate *gate, const struct bpf_object *object)
 {
 	uint32_t schema;
-	enum status status = schema_read(gate, &schema);
+	int status = schema_read(gate, &schema);
 
 	if (!status && schema != SL_SCHEMA)
 		status = refuse_schema(gate, schema);
@@ -190,9 +190,9 @@ static enum gate_map maps_open(struct gate *gate)
  * Checks the shapes of all maps: the kernel writes values of the map's size to where there is room
  * for the schema's. The ids in `gate` tell nothing of that, as the owner of the gate writes them.
  */
-static enum status maps_check(const struct gate *gate, const struct bpf_object *object)
+static int maps_check(const struct gate *gate, const struct bpf_object *object)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (int map = 0; !status && map < GATE_MAPS; map++)
 		status = map_check(gate, object, map);
@@ -209,7 +209,7 @@ static const struct {
 	{MAP_SETS, MAP_LEDGERS, SL_WAYS},
 };
 
-static enum status maps_refuse(const struct gate *gate, enum gate_map map, enum gate_map other)
+static int maps_refuse(const struct gate *gate, enum gate_map map, enum gate_map other)
 {
 	char what[128];
 
@@ -219,10 +219,10 @@ static enum status maps_refuse(const struct gate *gate, enum gate_map map, enum 
 }
 
 /* Checks the sizes of maps: in memory one is read as far as another one goes. */
-static enum status sizes_check(const struct gate *gate)
+static int sizes_check(const struct gate *gate)
 {
 	uint32_t entries, others;
-	enum status status = gate_map_size(gate, MAP_COUNTERS, &entries);
+	int status = gate_map_size(gate, MAP_COUNTERS, &entries);
 
 	if (!status && entries <= SL_POLICY_FIRST)
 		status = maps_refuse(gate, MAP_COUNTERS, MAP_POLICIES);
@@ -239,9 +239,9 @@ static enum status sizes_check(const struct gate *gate)
 }
 
 /* Checks the open maps, and maps the rules. */
-static enum status maps_take(struct gate *gate, const struct bpf_object *object)
+static int maps_take(struct gate *gate, const struct bpf_object *object)
 {
-	enum status status = maps_check(gate, object);
+	int status = maps_check(gate, object);
 
 	if (!status)
 		status = sizes_check(gate);
@@ -252,10 +252,10 @@ static enum status maps_take(struct gate *gate, const struct bpf_object *object)
 	return status ?: records_check(gate);
 }
 
-static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
+static int gate_open_maps(struct gate *gate, const struct bpf_object *object)
 {
 	enum gate_map missing;
-	enum status status;
+	int status;
 
 	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	if (gate->map[MAP_GATE] < 0)
@@ -275,11 +275,11 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 	return maps_take(gate, object);
 }
 
-static enum status next_open_maps(struct gate *next, const struct pins *pins,
+static int next_open_maps(struct gate *next, const struct pins *pins,
 				  const struct bpf_object *object)
 {
 	int fd = pin_open(pins, gate_map_names[MAP_GATE]);
-	enum status status;
+	int status;
 
 	if (fd < 0)
 		return pin_failed("open", pins, gate_map_names[MAP_GATE], fd);
@@ -292,11 +292,11 @@ static enum status next_open_maps(struct gate *next, const struct pins *pins,
 	return maps_take(next, object);
 }
 
-enum status gate_open_next(const struct gate *gate, struct gate *ret)
+int gate_open_next(const struct gate *gate, struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct pins pins = PINS_CLOSED;
-	enum status status = object ? pins_open(&gate->dir, GATE_NEXT, &pins) : FAILED;
+	int status = object ? pins_open(&gate->dir, GATE_NEXT, &pins) : FAILED;
 
 	*ret = GATE_CLOSED;
 	memcpy(ret->name, gate->name, sizeof(ret->name));
@@ -310,11 +310,11 @@ enum status gate_open_next(const struct gate *gate, struct gate *ret)
 	return status;
 }
 
-enum status gate_open_pins(struct gate *gate)
+int gate_open_pins(struct gate *gate)
 {
 	struct bpf_object *object;
 	bool exists;
-	enum status status = gate_dir_holds_gate(gate, &exists);
+	int status = gate_dir_holds_gate(gate, &exists);
 
 	if (status)
 		return status;
@@ -326,18 +326,18 @@ enum status gate_open_pins(struct gate *gate)
 	return status;
 }
 
-enum status gate_open(struct gate *gate, const char *name)
+int gate_open(struct gate *gate, const char *name)
 {
-	enum status status = gate_begin(gate, name);
+	int status = gate_begin(gate, name);
 
 	if (!status)
 		status = gate_dir_open(gate);
 	return status ?: gate_open_pins(gate);
 }
 
-enum status gate_lock_only(struct gate *gate, const char *name)
+int gate_lock_only(struct gate *gate, const char *name)
 {
-	enum status status = gate_begin(gate, name);
+	int status = gate_begin(gate, name);
 
 	return status ?: gate_dir_lock(gate, false);
 }

@@ -6,18 +6,18 @@
 #include "gate/gate.h"
 
 /* Opens a gate for reading. Refuses an incomplete gate and one of another schema. */
-enum status gate_open(struct gate *gate, const char *name);
+int gate_open(struct gate *gate, const char *name);
 
 /*
  * Opens the gate whose `gate` is pinned in next/ of an open gate, with its other maps in either
  * directory. `ret` has no directories open.
  */
-enum status gate_open_next(const struct gate *gate, struct gate *ret);
+int gate_open_next(const struct gate *gate, struct gate *ret);
 
 /* Locks the gate's directory without opening its maps: for detach. */
-enum status gate_lock_only(struct gate *gate, const char *name);
+int gate_lock_only(struct gate *gate, const char *name);
 
 /* Opens the maps in the gate's open directory. */
-enum status gate_open_pins(struct gate *gate);
+int gate_open_pins(struct gate *gate);
 
 #endif

@@ -36,7 +36,7 @@ static uint64_t place_bit(int place)
 	return place < 0 ? 0 : 1ULL << place;
 }
 
-static enum status no_such_list(const struct gate *gate, const char *name)
+static int no_such_list(const struct gate *gate, const char *name)
 {
 	return failure("gate '%s' has no list '%s': see 'sluice %slists'", gate->name, name,
 		       gate_option(gate->name));
@@ -58,7 +58,7 @@ static bool rule_stays(enum mode mode, bool was, bool named)
 	}
 }
 
-static enum status refuse_second_end(const struct change *change, const struct rule *rule)
+static int refuse_second_end(const struct change *change, const struct rule *rule)
 {
 	const struct sl_list_info *list = &change->wanted.lists[rule->timed];
 	char text[PREFIX_TEXT];
@@ -71,7 +71,7 @@ static enum status refuse_second_end(const struct change *change, const struct r
 }
 
 /* Plans one rule, and owns it. entry: the given entry of its prefix; NULL: none. */
-static enum status rule_decide(struct change *change, struct rule *rule, const struct rule *entry)
+static int rule_decide(struct change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, entry);
 	int from = change->from ? __builtin_ctzll(change->from) : SL_LIST_PLACES;
@@ -88,7 +88,7 @@ static enum status rule_decide(struct change *change, struct rule *rule, const s
 	}
 	rule_remove_lists(rule, change->from);
 	if (is && !rule_add_list(rule, __builtin_ctzll(change->to), ends)) {
-		enum status status = refuse_second_end(change, rule);
+		int status = refuse_second_end(change, rule);
 
 		rule_free(rule);
 		return status;
@@ -96,9 +96,9 @@ static enum status rule_decide(struct change *change, struct rule *rule, const s
 	return ruleset_add(&change->wanted, rule);
 }
 
-static enum status rules_look_up(struct change *change, const struct ruleset *entries)
+static int rules_look_up(struct change *change, const struct ruleset *entries)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		struct rule rule;
@@ -114,11 +114,11 @@ static enum status rules_look_up(struct change *change, const struct ruleset *en
  * Plans all rules that the list or the entries have. Both sets are sorted. Moves rules out of
  * `all`.
  */
-static enum status rules_merge(struct change *change, struct ruleset *all,
+static int rules_merge(struct change *change, struct ruleset *all,
 			       const struct ruleset *entries)
 {
 	unsigned int i = 0, j = 0;
-	enum status status = OK;
+	int status = OK;
 
 	while (!status && (i < all->count || j < entries->count)) {
 		const struct rule *entry = j < entries->count ? &entries->rules[j] : NULL;
@@ -139,11 +139,11 @@ static enum status rules_merge(struct change *change, struct ruleset *all,
 }
 
 /* Plans the rules that change. */
-static enum status rules_plan(struct change *change, struct ruleset *entries)
+static int rules_plan(struct change *change, struct ruleset *entries)
 {
 	bool others = change->from && (change->from != change->to || change->mode == REPLACE);
 	struct ruleset all = {0};
-	enum status status;
+	int status;
 
 	ruleset_unique(entries);
 	if (!others && entries->count <= LOOKUPS_MAX)
@@ -157,9 +157,9 @@ static enum status rules_plan(struct change *change, struct ruleset *entries)
 
 /* --- The list before and after a change ----------------------------------------------------- */
 
-static enum status lists_begin(struct change *change)
+static int lists_begin(struct change *change)
 {
-	enum status status = ruleset_make_lists(&change->wanted);
+	int status = ruleset_make_lists(&change->wanted);
 
 	if (status)
 		return status;
@@ -172,11 +172,11 @@ static enum status lists_begin(struct change *change)
  * Sets `from` and `to`, the bits of the list before and after the change. A list that gets another
  * access or end moves to a new place.
  */
-static enum status list_place(struct change *change, const struct sl_list_info *list)
+static int list_place(struct change *change, const struct sl_list_info *list)
 {
 	struct sl_list_info *lists = change->wanted.lists;
 	int from = lists_find(lists, list->name), to = from;
-	enum status status = OK;
+	int status = OK;
 
 	if (from >= 0 && list_same(&lists[from], list)) {
 		lists[from].replaced = list->replaced;
@@ -191,7 +191,7 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 	return status;
 }
 
-static enum status refuse_end(const struct sl_list_info *has)
+static int refuse_end(const struct sl_list_info *has)
 {
 	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
 
@@ -209,7 +209,7 @@ static enum status refuse_end(const struct sl_list_info *has)
  * Checks that entries can join a list: they get its end. Another access or end would change those
  * of all its entries, and is refused.
  */
-static enum status list_join(const struct change *change, struct sl_list_info *list)
+static int list_join(const struct change *change, struct sl_list_info *list)
 {
 	int place = lists_find(change->wanted.lists, list->name);
 	const struct sl_list_info *has = &change->wanted.lists[place < 0 ? 0 : place];
@@ -229,7 +229,7 @@ static enum status list_join(const struct change *change, struct sl_list_info *l
 /* --- Changes -------------------------------------------------------------------------------- */
 
 /* Makes the planned change in one generation, unless `status` is an error. Frees the plan. */
-static enum status change_finish(struct change *change, enum status status, struct list_counts *ret)
+static int change_finish(struct change *change, int status, struct list_counts *ret)
 {
 	if (!status && !change->wanted.count && change->from == change->to)
 		lists_clear(change->gate, change->wanted.lists); /* only the date changes */
@@ -253,11 +253,11 @@ static void ended_remove(struct change *change, struct ruleset *entries)
 	entries->count = kept;
 }
 
-enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
+int list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = replace ? REPLACE : PUT};
-	enum status status = lists_begin(&change);
+	int status = lists_begin(&change);
 
 	ended_remove(&change, entries);
 	if (!status)
@@ -270,9 +270,9 @@ enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 }
 
 /* Begins a change of an existing list. */
-static enum status list_begin(struct change *change, const char *name)
+static int list_begin(struct change *change, const char *name)
 {
-	enum status status = lists_begin(change);
+	int status = lists_begin(change);
 	int place = -1;
 
 	if (!status)
@@ -283,10 +283,10 @@ static enum status list_begin(struct change *change, const char *name)
 	return status;
 }
 
-static enum status check_on_list(const struct change *change, const char *name,
+static int check_on_list(const struct change *change, const char *name,
 				 const struct ruleset *entries)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		char text[PREFIX_TEXT];
@@ -304,11 +304,11 @@ static enum status check_on_list(const struct change *change, const char *name,
 	return status;
 }
 
-enum status list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
+int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 		      struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = TAKE};
-	enum status status = list_begin(&change, name);
+	int status = list_begin(&change, name);
 
 	change.to = change.from;
 	if (!status && !force)
@@ -318,10 +318,10 @@ enum status list_take(struct gate *gate, const char *name, struct ruleset *entri
 	return change_finish(&change, status, ret);
 }
 
-enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret)
+int list_drop(struct gate *gate, const char *name, struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = DROP};
-	enum status status = list_begin(&change, name);
+	int status = list_begin(&change, name);
 	struct ruleset none = {0};
 
 	if (!status) {
@@ -333,7 +333,7 @@ enum status list_drop(struct gate *gate, const char *name, struct list_counts *r
 
 /* --- Finding a list ------------------------------------------------------------------------- */
 
-enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
+int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	int place = -1;
@@ -347,7 +347,7 @@ enum status list_named(const struct gate *gate, const char *name, struct sl_list
 	return OK;
 }
 
-enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
+int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	int named = -1, of_file;

@@ -21,23 +21,23 @@ struct list_counts {
  * that `list` lacks is set from it, and another access or end is refused. replace: the list gets
  * this access and end, and its other prefixes are removed.
  */
-enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
+int list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret);
 
 /* Removes prefixes from a list. Refuses prefixes that are not on it, unless `force`. */
-enum status list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
+int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 		      struct list_counts *ret);
 
 /* Removes a whole list. */
-enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret);
+int list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 
 /* Finds the list of that name, or fails. */
-enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
+int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
 /*
  * Finds the list that -f names: that of the file, or one whose name is this text. Refuses the text
  * if both exist and differ.
  */
-enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
+int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 
 #endif

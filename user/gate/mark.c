@@ -105,7 +105,7 @@ unsigned int gate_mark_look(const char *name, struct gate_mark *mark)
 }
 
 /* Refuses to add to pins of another gate. */
-static enum status pins_check(const struct gate *gate, const struct gate_mark *mark)
+static int pins_check(const struct gate *gate, const struct gate_mark *mark)
 {
 	int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	bool is_other = fd >= 0 && gate_map_id(fd) != gate_map_id(mark->map[MAP_GATE]);
@@ -115,10 +115,10 @@ static enum status pins_check(const struct gate *gate, const struct gate_mark *m
 	return is_other ? failure("gate '%s' has lost pins, and is another gate", gate->name) : OK;
 }
 
-enum status gate_repin(const char *name, struct gate_mark *mark)
+int gate_repin(const char *name, struct gate_mark *mark)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_begin(&gate, name);
+	int status = gate_begin(&gate, name);
 
 	if (!status)
 		status = gate_dir_lock(&gate, false);

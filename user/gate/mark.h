@@ -61,7 +61,7 @@ unsigned int gate_mark_look(const char *name, struct gate_mark *mark);
  * Pins the maps of which the pins are lost, and makes the directory of attachments if it is: the
  * maps are those that filter.
  */
-enum status gate_repin(const char *name, struct gate_mark *mark);
+int gate_repin(const char *name, struct gate_mark *mark);
 
 void gate_mark_free(struct gate_mark *mark);
 

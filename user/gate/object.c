@@ -64,7 +64,7 @@ static int object_load(struct bpf_object *object, const struct gate *gate, unsig
 	return err;
 }
 
-enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
+int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
 	struct programs loaded = PROGRAMS_CLOSED;
 	struct bpf_object *object;
@@ -157,7 +157,7 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	}
 }
 
-enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
+int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
 			    uint64_t *ret)
 {
 	struct bpf_map_info info;
@@ -170,7 +170,7 @@ enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t
 	return OK;
 }
 
-enum status memory_available(uint64_t *ret)
+int memory_available(uint64_t *ret)
 {
 	static const char path[] = "/proc/meminfo";
 	FILE *file = fopen(path, "re");

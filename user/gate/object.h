@@ -31,7 +31,7 @@ struct programs {
 #define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
 
 /* Loads the programs of those hooks, as bits, that are not loaded yet. A failure loads none. */
-enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
+int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
 /* --- Memory --------------------------------------------------------------------------------- */
@@ -43,14 +43,14 @@ void programs_close(struct programs *programs);
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
 /* map_memory() for a map of an open gate. */
-enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
+int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
 			    uint64_t *ret);
 
 /*
  * The bytes of memory that the machine can provide without taking it from other processes, as the
  * kernel estimates it.
  */
-enum status memory_available(uint64_t *ret);
+int memory_available(uint64_t *ret);
 
 /* Formats bytes, such as "58.7 MB"; in GB from 10 GB on. */
 #define MEMORY_TEXT 32

@@ -45,7 +45,7 @@ bool pins_are_shared(const struct pins *pins)
 }
 
 /* Says who may look into a directory. */
-static enum status refuse_access(const char *path, const struct stat *st)
+static int refuse_access(const char *path, const struct stat *st)
 {
 	if (!st)
 		return failure("cannot look at %s: " BPFFS " lets only root through: run it as "
@@ -60,7 +60,7 @@ static enum status refuse_access(const char *path, const struct stat *st)
 		       path, owner_name(st->st_uid), st->st_mode & 07777);
 }
 
-enum status pins_refuse_change(const struct pins *pins)
+int pins_refuse_change(const struct pins *pins)
 {
 	struct stat st;
 
@@ -76,7 +76,7 @@ enum status pins_refuse_change(const struct pins *pins)
  * Checks the root of bpffs. Other users may have names of their own in it, if they cannot rename
  * ours.
  */
-static enum status root_check(int fd)
+static int root_check(int fd)
 {
 	struct stat st;
 
@@ -90,7 +90,7 @@ static enum status root_check(int fd)
 		       owner_name(st.st_uid), st.st_mode & 07777);
 }
 
-static enum status directory_check(const struct pins *pins)
+static int directory_check(const struct pins *pins)
 {
 	struct stat st;
 
@@ -108,7 +108,7 @@ static enum status directory_check(const struct pins *pins)
 
 /* --- Directories ---------------------------------------------------------------------------- */
 
-static enum status open_failed(const struct pins *parent, const char *path, const char *name)
+static int open_failed(const struct pins *parent, const char *path, const char *name)
 {
 	int err = errno;
 	struct stat st;
@@ -140,10 +140,10 @@ static int open_to_read(const struct pins *parent, const char *name)
 	return fd;
 }
 
-enum status pins_open(const struct pins *parent, const char *name, struct pins *ret)
+int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 {
 	struct pins pins = PINS_CLOSED;
-	enum status status;
+	int status;
 
 	*ret = pins;
 	if (parent->fd < 0)
@@ -166,10 +166,10 @@ enum status pins_open(const struct pins *parent, const char *name, struct pins *
 }
 
 /* Opens the root of bpffs. `ret` is closed if bpffs is not mounted: then it holds nothing. */
-static enum status bpffs_open(struct pins *ret)
+static int bpffs_open(struct pins *ret)
 {
 	struct pins bpffs = {.path = BPFFS};
-	enum status status = OK;
+	int status = OK;
 
 	/*
 	 * pins are made by a path below /proc/self/fd: BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3
@@ -191,10 +191,10 @@ static enum status bpffs_open(struct pins *ret)
 	return status;
 }
 
-enum status pins_open_root(bool make, struct pins *ret)
+int pins_open_root(bool make, struct pins *ret)
 {
 	struct pins bpffs;
-	enum status status = bpffs_open(&bpffs);
+	int status = bpffs_open(&bpffs);
 
 	*ret = (struct pins)PINS_CLOSED;
 	if (!status && make && mkdirat(bpffs.fd, PINS_ROOT, 0700) && errno != EEXIST)
@@ -205,7 +205,7 @@ enum status pins_open_root(bool make, struct pins *ret)
 	return status;
 }
 
-enum status pins_make(const struct pins *parent, const char *name, bool shared)
+int pins_make(const struct pins *parent, const char *name, bool shared)
 {
 	mode_t mode = shared && pins_are_shared(parent) ? 0710 : 0700, before;
 	struct owner self;
@@ -307,7 +307,7 @@ void pins_adopt(const struct pins *root, const struct pins *gate)
 	owner_leave(&self);
 }
 
-enum status pins_check_writable(const struct pins *pins)
+int pins_check_writable(const struct pins *pins)
 {
 	if (pins->fd < 0 || !faccessat(pins->fd, ".", W_OK | X_OK, AT_EACCESS))
 		return OK;
@@ -325,7 +325,7 @@ bool pins_is_named(const struct pins *pins, const struct pins *parent, const cha
 	       open_dir.st_dev == named.st_dev && open_dir.st_ino == named.st_ino;
 }
 
-enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
+int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
 		      struct dirent ***ret, int *ret_count)
 {
 	*ret = NULL;
@@ -339,11 +339,11 @@ enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent
 	return failure("cannot read %s: %s", pins->path, why(errno));
 }
 
-static enum status entry_remove(const struct pins *pins, const char *name)
+static int entry_remove(const struct pins *pins, const char *name)
 {
 	int err = pin_remove(pins, name);
 	struct pins below;
-	enum status status;
+	int status;
 
 	if (!err || err == -ENOENT)
 		return OK;
@@ -356,11 +356,11 @@ static enum status entry_remove(const struct pins *pins, const char *name)
 	return status ?: pins_remove(pins, name);
 }
 
-enum status pins_clear(const struct pins *pins)
+int pins_clear(const struct pins *pins)
 {
 	struct dirent **entries;
 	int count;
-	enum status status = pins_list(pins, is_entry, &entries, &count);
+	int status = pins_list(pins, is_entry, &entries, &count);
 
 	for (int i = 0; i < count; i++) {
 		status = status ?: entry_remove(pins, entries[i]->d_name);
@@ -370,7 +370,7 @@ enum status pins_clear(const struct pins *pins)
 	return status;
 }
 
-enum status pins_remove(const struct pins *parent, const char *name)
+int pins_remove(const struct pins *parent, const char *name)
 {
 	if (unlinkat(parent->fd, name, AT_REMOVEDIR) && errno != ENOENT)
 		return pin_failed("remove", parent, name, errno);
@@ -458,7 +458,7 @@ bool pin_exists(const struct pins *pins, const char *name)
 	return pins->fd >= 0 && !faccessat(pins->fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err)
+int pin_failed(const char *what, const struct pins *pins, const char *name, int err)
 {
 	if (abs(err) == EACCES && pins->reads_only)
 		return failure("cannot %s %s/%s: its group may not read it", what, pins->path,
@@ -523,7 +523,7 @@ static bool bpffs_is_mounted(void)
 	return !statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-enum status bpffs_refuse_private(void)
+int bpffs_refuse_private(void)
 {
 	char option[NETNS_OPTION];
 	int outside;
@@ -544,9 +544,9 @@ enum status bpffs_refuse_private(void)
 		outside);
 }
 
-enum status bpffs_mount(void)
+int bpffs_mount(void)
 {
-	enum status status = bpffs_refuse_private();
+	int status = bpffs_refuse_private();
 	struct statfs fs;
 
 	if (status)

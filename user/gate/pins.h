@@ -46,19 +46,19 @@ struct pins {
 /* --- Directories: these functions report errors --------------------------------------------- */
 
 /* Opens PINS_ROOT; make: creates it first. OK and a closed `ret`: it does not exist. */
-enum status pins_open_root(bool make, struct pins *ret);
+int pins_open_root(bool make, struct pins *ret);
 
 /*
  * Opens a directory below another one. OK and a closed `ret`: it does not exist, or the parent is
  * closed.
  */
-enum status pins_open(const struct pins *parent, const char *name, struct pins *ret);
+int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
  * Creates a directory; shared: as open to its group as the parent is. OK, too, if the name is taken
  * or the parent was removed, which pins_open() tells.
  */
-enum status pins_make(const struct pins *parent, const char *name, bool shared);
+int pins_make(const struct pins *parent, const char *name, bool shared);
 
 /*
  * Whether the group of the directory may look up pins in it. Then it may also read the maps that
@@ -74,7 +74,7 @@ bool pins_are_shared(const struct pins *pins);
 void pins_adopt(const struct pins *root, const struct pins *gate);
 
 /* Fails if nothing in the directory may be removed: by its mode, or on a read-only mount. */
-enum status pins_check_writable(const struct pins *pins);
+int pins_check_writable(const struct pins *pins);
 
 /* Whether the name in the parent still refers to the open directory. */
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name);
@@ -83,14 +83,14 @@ bool pins_is_named(const struct pins *pins, const struct pins *parent, const cha
  * Lists the names for which `filter`, as of scandir(3), is true, in order. The caller frees each
  * entry and the array. A closed directory is empty.
  */
-enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
+int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
 		      struct dirent ***ret, int *ret_count);
 
 /* Removes everything in the directory, but keeps the directory. */
-enum status pins_clear(const struct pins *pins);
+int pins_clear(const struct pins *pins);
 
 /* Removes an empty directory. */
-enum status pins_remove(const struct pins *parent, const char *name);
+int pins_remove(const struct pins *parent, const char *name);
 
 /* Removes PINS_ROOT, if it is empty and not open to a group, which an administrator made it. */
 void pins_remove_root(void);
@@ -119,20 +119,20 @@ int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 bool pin_exists(const struct pins *pins, const char *name);
 
 /* Refuses a change of what is in the directory, and tells who may make it. */
-enum status pins_refuse_change(const struct pins *pins);
+int pins_refuse_change(const struct pins *pins);
 
 /* Fails with the message "cannot WHAT PATH/NAME: ...". */
-enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err);
+int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
 /* Mounts bpffs if it is not mounted. Fails where the mount would end with this mount namespace. */
-enum status bpffs_mount(void);
+int bpffs_mount(void);
 
 /*
  * Refuses a mount namespace without bpffs that an ancestor does not share, and names the place of
  * the gates. `ip netns exec` makes such a mount namespace, which ends with the command.
  */
-enum status bpffs_refuse_private(void);
+int bpffs_refuse_private(void);
 
 #endif

@@ -31,10 +31,10 @@ static void second_join(const struct sl_policy *policy, struct limit *limit)
 	}
 }
 
-enum status policy_limits(const struct sl_policy *policy, struct rule *ret)
+int policy_limits(const struct sl_policy *policy, struct rule *ret)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
-	enum status status = OK;
+	int status = OK;
 
 	ret->inherit = policy->inherits ? INHERIT_YES : INHERIT_NO;
 	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++) {

@@ -14,7 +14,7 @@
  * Adds the limits and the budget that a record does not inherit to a rule, and sets whether it
  * inherits. The rule's other fields stay.
  */
-enum status policy_limits(const struct sl_policy *policy, struct rule *ret);
+int policy_limits(const struct sl_policy *policy, struct rule *ret);
 
 /*
  * Finds the record that a policy of this prefix inherits from: that of the next shorter rule with a

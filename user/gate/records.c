@@ -156,14 +156,14 @@ struct sl_list_info list_info_read(const struct gate *gate, unsigned int place)
 
 /* --- A gate that is opened ------------------------------------------------------------------ */
 
-static enum status refuse_damaged(const struct gate *gate, enum gate_map map, uint32_t entry)
+static int refuse_damaged(const struct gate *gate, enum gate_map map, uint32_t entry)
 {
 	return failure("gate '%s': entry %u of its map '%s' is damaged; remove it with 'sluice -g "
 		       "%s detach all' and attach again",
 		       gate->name, entry, gate_map_names[map], gate->name);
 }
 
-enum status records_check(const struct gate *gate)
+int records_check(const struct gate *gate)
 {
 	uint32_t end = SL_RECORD(gate_policies_seen(gate));
 	struct sl_policy policy;

@@ -39,6 +39,6 @@ void record_free(struct gate *gate, uint32_t record);
 struct sl_list_info list_info_read(const struct gate *gate, unsigned int place);
 
 /* Refuses a gate that has a damaged record or list. */
-enum status records_check(const struct gate *gate);
+int records_check(const struct gate *gate);
 
 #endif

@@ -16,11 +16,11 @@
 /* --- Reading rules -------------------------------------------------------------------------- */
 
 /* known: the places that have a list. A damaged rule may name others, which are left out. */
-static enum status rule_from(const struct gate *gate, const struct sl_prefix *prefix,
+static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 			     const struct sl_face *face, uint64_t known, struct rule *ret)
 {
 	struct rule rule = {.prefix = *prefix};
-	enum status status = OK;
+	int status = OK;
 
 	rule.access = face_access(face);
 	if (rule.access)
@@ -39,12 +39,12 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	return status;
 }
 
-static enum status rules_fail(const struct gate *gate, int err)
+static int rules_fail(const struct gate *gate, int err)
 {
 	return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
 }
 
-enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret)
+int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	struct sl_rule rule;
@@ -61,12 +61,12 @@ enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, s
 			 lists_bits(lists), ret);
 }
 
-static enum status ruleset_from(const struct gate *gate, uint32_t generation,
+static int ruleset_from(const struct gate *gate, uint32_t generation,
 				const struct rulemap_entry *entries, unsigned int count,
 				struct ruleset *set)
 {
 	uint64_t known = lists_bits(set->lists);
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < count; i++) {
 		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
@@ -82,11 +82,11 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 }
 
 /* Reads the rules of one generation. `ret_whole` is false if the generation changed meanwhile. */
-static enum status rules_read_once(const struct gate *gate, struct ruleset *set, bool *ret_whole)
+static int rules_read_once(const struct gate *gate, struct ruleset *set, bool *ret_whole)
 {
 	uint32_t generation = rulemap_generation(gate);
 	struct rulemap_entry *entries = NULL;
-	enum status status;
+	int status;
 	unsigned int count;
 	int err = rulemap_read(gate, &entries, &count);
 
@@ -105,10 +105,10 @@ static enum status rules_read_once(const struct gate *gate, struct ruleset *set,
 /* The number of times that a reader starts again because another command changes the rules. */
 #define READ_TRIES 100
 
-enum status rules_read(const struct gate *gate, struct ruleset *ret)
+int rules_read(const struct gate *gate, struct ruleset *ret)
 {
 	struct ruleset set = {0};
-	enum status status = OK;
+	int status = OK;
 	bool whole = false;
 
 	for (int i = 0; !status && !whole && i < READ_TRIES; i++) {
@@ -127,10 +127,10 @@ enum status rules_read(const struct gate *gate, struct ruleset *ret)
 	return OK;
 }
 
-enum status rules_count(const struct gate *gate, unsigned int *ret)
+int rules_count(const struct gate *gate, unsigned int *ret)
 {
 	struct ruleset set = {0};
-	enum status status;
+	int status;
 
 	if (!gate->state->changing) {
 		*ret = gate->state->hosts + gate->state->prefixes;
@@ -207,7 +207,7 @@ static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 	return by_hand || (judgement->found && !listed_deny);
 }
 
-enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
+int rules_judge(const struct gate *gate, const struct sl_prefix *address,
 			struct judgement *ret)
 {
 	uint32_t generation = rulemap_generation(gate), bits = address->bits;
@@ -243,7 +243,7 @@ static int policy_compare(const void *a, const void *b)
 	return prefix_compare(&(*left)->prefix, &(*right)->prefix);
 }
 
-enum status rules_policies(const struct gate *gate, const struct sl_policy ***ret,
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
 			   unsigned int *ret_count)
 {
 	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));

@@ -17,31 +17,31 @@
  * that name with the same key. No prefix is named twice. The gate is open for a change. After a
  * failure the rules are unchanged.
  */
-enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count);
+int rules_change(struct gate *gate, const struct rule *wanted, unsigned int count);
 
 /*
  * rules_change() for a set, which also replaces the gate's lists: see lists_prepare().
  * wanted->lists NULL: the lists stay.
  */
-enum status ruleset_change(struct gate *gate, const struct ruleset *wanted);
+int ruleset_change(struct gate *gate, const struct ruleset *wanted);
 
 /*
  * rules_change() for one rule, and ruleset_change(), which also find what policies lose by the
  * change. ret NULL: not wanted.
  */
-enum status rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret);
-enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret);
+int rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret);
+int policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret);
 
 /* Reads all rules in force, sorted, and the lists. Entries that have ended are left out. */
-enum status rules_read(const struct gate *gate, struct ruleset *ret);
+int rules_read(const struct gate *gate, struct ruleset *ret);
 
 /*
  * The number of rules: the gate's own count, or after an interrupted change the rules are counted.
  */
-enum status rules_count(const struct gate *gate, unsigned int *ret);
+int rules_count(const struct gate *gate, unsigned int *ret);
 
 /* Reads the rule of exactly this prefix; an empty rule if there is none. */
-enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret);
+int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret);
 
 /* The rule that decides about an address, found as packets find it. */
 struct judgement {
@@ -53,11 +53,11 @@ struct judgement {
 	uint32_t record;	 /* without entry: the policy's record */
 };
 
-enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
+int rules_judge(const struct gate *gate, const struct sl_prefix *address,
 			struct judgement *ret);
 
 /* Reads the policies in force, ordered by prefix. The caller frees `ret`. */
-enum status rules_policies(const struct gate *gate, const struct sl_policy ***ret,
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
 			   unsigned int *ret_count);
 
 #endif

@@ -377,12 +377,12 @@ static struct gate_sizes sizes_needed(const struct room *room, int err)
  * Grows the gate for a change that found no room, with that error. OK and ret_grew false: it keeps
  * its sizes, as somebody stated those that are too small, or they are as large as can be.
  */
-static enum status room_make(struct gate *gate, const struct ruleset *wanted, int err,
+static int room_make(struct gate *gate, const struct ruleset *wanted, int err,
 			     bool *ret_grew)
 {
 	struct gate_sizes has, needed, grown;
 	struct room room;
-	enum status status = gate_sizes_read(gate, &has);
+	int status = gate_sizes_read(gate, &has);
 	int unread;
 
 	*ret_grew = false;
@@ -401,7 +401,7 @@ static enum status room_make(struct gate *gate, const struct ruleset *wanted, in
 
 /* --- The change ----------------------------------------------------------------------------- */
 
-static enum status change_failed(const struct gate *gate, int err)
+static int change_failed(const struct gate *gate, int err)
 {
 	uint32_t room = gate->policies_max - SL_POLICY_FIRST;
 
@@ -425,7 +425,7 @@ static enum status change_failed(const struct gate *gate, int err)
 
 /* Tries a change once. 0, or a negative errno and the rules are unchanged. */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct losses *losses,
-		      enum status *ret_status)
+		      int *ret_status)
 {
 	struct plan plan = {0};
 	int err;
@@ -450,28 +450,28 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct lo
 	return err;
 }
 
-enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
+int rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
 {
 	const struct ruleset set = {.rules = (struct rule *)wanted, .count = count};
 
 	return ruleset_change(gate, &set);
 }
 
-enum status rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret)
+int rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret)
 {
 	const struct ruleset set = {.rules = (struct rule *)wanted, .count = 1};
 
 	return policies_change(gate, &set, ret);
 }
 
-enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
+int ruleset_change(struct gate *gate, const struct ruleset *wanted)
 {
 	return policies_change(gate, wanted, NULL);
 }
 
-enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret)
+int policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret)
 {
-	enum status status = OK;
+	int status = OK;
 	bool grew = false;
 	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret, &status);
 

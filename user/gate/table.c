@@ -8,7 +8,7 @@
 
 /* --- One line ------------------------------------------------------------------------------- */
 
-static enum status table_failed(const struct gate *gate, int err)
+static int table_failed(const struct gate *gate, int err)
 {
 	return failure("cannot read the ledgers of gate '%s': %s", gate->name, why(err));
 }
@@ -73,11 +73,11 @@ static int index_make(struct table *table)
 	return 0;
 }
 
-static enum status table_search(const struct gate *gate, const struct table *table,
+static int table_search(const struct gate *gate, const struct table *table,
 				const struct ledger_key *key, struct found_line *ret)
 {
 	struct table copy = TABLE_CLOSED;
-	enum status status = table ? OK : table_open(gate, &copy);
+	int status = table ? OK : table_open(gate, &copy);
 	uint32_t place;
 
 	if (status)
@@ -94,7 +94,7 @@ static enum status table_search(const struct gate *gate, const struct table *tab
 	return OK;
 }
 
-enum status table_read_in(const struct gate *gate, const struct table *table,
+int table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
@@ -114,7 +114,7 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 	return OK;
 }
 
-enum status table_read(const struct gate *gate, const struct ledger_key *key,
+int table_read(const struct gate *gate, const struct ledger_key *key,
 		       struct found_line *ret)
 {
 	return table_read_in(gate, NULL, key, ret);
@@ -122,10 +122,10 @@ enum status table_read(const struct gate *gate, const struct ledger_key *key,
 
 /* --- All lines ------------------------------------------------------------------------------ */
 
-enum status table_open(const struct gate *gate, struct table *ret)
+int table_open(const struct gate *gate, struct table *ret)
 {
 	struct table table = TABLE_CLOSED;
-	enum status status =
+	int status =
 		array_view_open(gate, MAP_LEDGERS, sizeof(struct sl_line), &table.ledgers);
 
 	if (!status && gate->has_secret)

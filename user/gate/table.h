@@ -35,18 +35,18 @@ struct table {
 /* A keyed hash for tables in memory, with a secret of its own: a reader cannot read the gate's. */
 uint32_t reader_hash(const __u64 addr[2], uint32_t beside);
 
-enum status table_open(const struct gate *gate, struct table *ret);
+int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
  * Reads the line of a key with a few system calls. A reader, which lacks the hash secret, searches
  * a copy of the table.
  */
-enum status table_read(const struct gate *gate, const struct ledger_key *key,
+int table_read(const struct gate *gate, const struct ledger_key *key,
 		       struct found_line *ret);
 
 /* The same in an open table. table NULL: table_read(). */
-enum status table_read_in(const struct gate *gate, const struct table *table,
+int table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret);
 
 /*

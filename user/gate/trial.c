@@ -42,7 +42,7 @@ void trial_end(struct gate *gate)
 	__atomic_store_n(&gate->state->trial_until, 0, __ATOMIC_RELEASE);
 }
 
-enum status trial_refuse(struct gate *gate)
+int trial_refuse(struct gate *gate)
 {
 	uint64_t left = trial_left_ns(gate->state);
 

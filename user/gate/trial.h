@@ -30,6 +30,6 @@ void trial_end(struct gate *gate);
  * Refuses a change while a trial goes on. A trial that nobody waits for any more is ended, and that
  * is said.
  */
-enum status trial_refuse(struct gate *gate);
+int trial_refuse(struct gate *gate);
 
 #endif

@@ -52,12 +52,12 @@ static void entry_count(struct change *change, const struct rule *from, const st
 }
 
 /* Callback of ruleset_diff(): adds the rule that is wanted. An empty rule deletes. */
-static enum status rule_take(void *data, const struct rule *from, const struct rule *to)
+static int rule_take(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct change *change = data;
 	struct rule before, wanted;
-	enum status status;
+	int status;
 
 	if (to)
 		room_add(&change->room, from, to);
@@ -93,9 +93,9 @@ static void sizes_plan(struct change *change, const struct gate *gate, bool may_
 }
 
 /* Refuses a change of sizes: without --resize a gate keeps its maps. */
-static enum status sizes_check(const struct gate *gate, struct change *change)
+static int sizes_check(const struct gate *gate, struct change *change)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; i < SIZES; i++) {
 		uint32_t has = size_told(&change->has, i), after = size_told(&change->after, i);
@@ -126,10 +126,10 @@ bool change_has_rules(const struct change *change)
 }
 
 /* Gives each list of the file its place: a list that stays keeps the place that it has. */
-static enum status lists_prepare_all(struct change *change, const struct ruleset *in_force,
+static int lists_prepare_all(struct change *change, const struct ruleset *in_force,
 				     struct ruleset *wanted)
 {
-	enum status status = ruleset_match_lists(wanted, in_force->lists);
+	int status = ruleset_match_lists(wanted, in_force->lists);
 
 	if (!status)
 		status = ruleset_make_lists(&change->wanted);
@@ -146,7 +146,7 @@ static enum status lists_prepare_all(struct change *change, const struct ruleset
 }
 
 /* Checks that the devices can do what the file's limits shape. */
-static enum status shaping_prepare(const struct gate *gate, const struct config *config,
+static int shaping_prepare(const struct gate *gate, const struct config *config,
 				   const struct change *change, bool may_lack)
 {
 	const struct placings *placings = &change->placings;
@@ -160,10 +160,10 @@ static enum status shaping_prepare(const struct gate *gate, const struct config 
 				     may_lack);
 }
 
-static enum status rules_prepare(struct gate *gate, struct config *config, struct change *change)
+static int rules_prepare(struct gate *gate, struct config *config, struct change *change)
 {
 	struct ruleset in_force = {0};
-	enum status status;
+	int status;
 
 	change_sweep_lists(gate);
 	status = rules_read(gate, &in_force);
@@ -179,10 +179,10 @@ static enum status rules_prepare(struct gate *gate, struct config *config, struc
 	return status;
 }
 
-enum status change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
+int change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 			   struct change *ret)
 {
-	enum status status;
+	int status;
 
 	*ret = (struct change){.said = config->sizes};
 	status = gate_sizes_read(gate, &ret->has);
@@ -208,10 +208,10 @@ void change_free(struct change *change)
 /* --- Making it so --------------------------------------------------------------------------- */
 
 /* Changes the rules. The sizes that grow for it stay so: now and when the change is undone. */
-static enum status rules_make(struct gate *gate, struct change *change)
+static int rules_make(struct gate *gate, struct change *change)
 {
 	struct gate_sizes now;
-	enum status status = policies_change(gate, &change->wanted, &change->losses);
+	int status = policies_change(gate, &change->wanted, &change->losses);
 
 	if (!status)
 		status = gate_sizes_read(gate, &now);
@@ -222,10 +222,10 @@ static enum status rules_make(struct gate *gate, struct change *change)
 	return status;
 }
 
-enum status change_undo_rules(struct gate *gate, struct change *change)
+int change_undo_rules(struct gate *gate, struct change *change)
 {
 	struct losses losses = {0};
-	enum status status = remake(gate, &change->during);
+	int status = remake(gate, &change->during);
 
 	if (!status && change_has_rules(change))
 		status = policies_change(gate, &change->before, &losses);
@@ -233,9 +233,9 @@ enum status change_undo_rules(struct gate *gate, struct change *change)
 	return remake(gate, &change->has) ?: status;
 }
 
-enum status change_make(struct gate *gate, struct change *change)
+int change_make(struct gate *gate, struct change *change)
 {
-	enum status status = remake(gate, &change->during);
+	int status = remake(gate, &change->during);
 
 	gate->state->sizes_stated = change->stated;
 	if (!status && change_has_rules(change))

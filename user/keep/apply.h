@@ -61,7 +61,7 @@ bool change_has_rules(const struct change *change);
  * Computes the change, and refuses one that needs other sizes unless it may resize, and devices
  * that are missing or cannot do what the limits shape. ret: change_free() ends it, also on failure.
  */
-enum status change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
+int change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 			   struct change *ret);
 
 /*
@@ -69,13 +69,13 @@ enum status change_prepare(struct gate *gate, struct config *config, const struc
  * attaches and detaches, so that no packet passes a new device unjudged. A failure puts back what
  * was done. A kill leaves the step that it hit.
  */
-enum status change_make(struct gate *gate, struct change *change);
+int change_make(struct gate *gate, struct change *change);
 
 /*
  * Puts back the rules and the sizes that were there before the change, but not the devices. What
  * grew stays so.
  */
-enum status change_undo_rules(struct gate *gate, struct change *change);
+int change_undo_rules(struct gate *gate, struct change *change);
 
 void change_free(struct change *change);
 

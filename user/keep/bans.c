@@ -52,7 +52,7 @@ static void parsing_at(struct parsing *parsing, const char *key, int index)
 	log_place(parsing->place);
 }
 
-static enum status access_parse(const char *word, enum sl_list *ret)
+static int access_parse(const char *word, enum sl_list *ret)
 {
 	for (int access = SL_LIST_ALLOW; access <= SL_LIST_DENY; access++)
 		if (!strcmp(word, access_words[access])) {
@@ -63,13 +63,13 @@ static enum status access_parse(const char *word, enum sl_list *ret)
 }
 
 /* Parses an end. until NULL: there is none. ret_ended: it is past. */
-static enum status end_parse(const struct parsing *parsing, const char *until,
+static int end_parse(const struct parsing *parsing, const char *until,
 			     const json_t *left_ms, uint32_t *ret, bool *ret_ended)
 {
 	json_int_t left = json_integer_value(left_ms);
 	uint64_t left_ns;
 	time_t end;
-	enum status status;
+	int status;
 
 	*ret_ended = false;
 	if (!until != !left_ms)
@@ -88,14 +88,14 @@ static enum status end_parse(const struct parsing *parsing, const char *until,
 }
 
 /* Parses {"prefix", "access", "until", "left_ms"}. */
-static enum status entry_parse(struct parsing *parsing, json_t *item, struct ruleset *set)
+static int entry_parse(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
 	const char *prefix, *access_word, *until = NULL;
 	enum sl_list access = SL_LIST_NONE;
 	json_t *left_ms = NULL;
 	struct rule rule = {0};
 	json_error_t error;
-	enum status status;
+	int status;
 	bool ended;
 
 	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s?s, s?o}", "prefix", &prefix,
@@ -110,10 +110,10 @@ static enum status entry_parse(struct parsing *parsing, json_t *item, struct rul
 	return status || ended ? status : ruleset_add(set, &rule);
 }
 
-static enum status entries_parse(struct parsing *parsing, const char *key, json_t *items,
+static int entries_parse(struct parsing *parsing, const char *key, json_t *items,
 				 struct ruleset *set)
 {
-	enum status status = OK;
+	int status = OK;
 	json_t *item;
 	size_t i;
 
@@ -128,7 +128,7 @@ static enum status entries_parse(struct parsing *parsing, const char *key, json_
 }
 
 /* Parses "PREFIX" or {"prefix", "until", "left_ms"}. */
-static enum status list_prefix_parse(const struct parsing *parsing, json_t *item, int place,
+static int list_prefix_parse(const struct parsing *parsing, json_t *item, int place,
 				     struct ruleset *set)
 {
 	const char *prefix = json_string_value(item), *until = NULL;
@@ -137,7 +137,7 @@ static enum status list_prefix_parse(const struct parsing *parsing, json_t *item
 	json_error_t error;
 	bool ended = false;
 	uint32_t end = 0;
-	enum status status = OK;
+	int status = OK;
 
 	if (!prefix && json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s:o}", "prefix",
 				      &prefix, "until", &until, "left_ms", &left_ms))
@@ -152,10 +152,10 @@ static enum status list_prefix_parse(const struct parsing *parsing, json_t *item
 	return ruleset_add(set, &rule);
 }
 
-static enum status list_prefixes_parse(const struct parsing *parsing, json_t *prefixes, int place,
+static int list_prefixes_parse(const struct parsing *parsing, json_t *prefixes, int place,
 				       struct ruleset *set)
 {
-	enum status status = OK;
+	int status = OK;
 	json_t *prefix;
 	size_t i;
 
@@ -169,14 +169,14 @@ static enum status list_prefixes_parse(const struct parsing *parsing, json_t *pr
 }
 
 /* Parses {"name", "access", "replaced", "until", "left_ms", "prefixes"}. */
-static enum status list_parse_json(struct parsing *parsing, json_t *item, struct ruleset *set)
+static int list_parse_json(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
 	const char *name, *access_word, *replaced, *until = NULL;
 	enum sl_list access = SL_LIST_NONE;
 	struct sl_list_info list = {0};
 	json_t *left_ms = NULL, *prefixes;
 	json_error_t error;
-	enum status status;
+	int status;
 	time_t written;
 	bool ended;
 	int place;
@@ -206,9 +206,9 @@ static enum status list_parse_json(struct parsing *parsing, json_t *item, struct
 	return status ? status : list_prefixes_parse(parsing, prefixes, place, set);
 }
 
-static enum status lists_parse(struct parsing *parsing, json_t *items, struct ruleset *set)
+static int lists_parse(struct parsing *parsing, json_t *items, struct ruleset *set)
 {
-	enum status status = ruleset_make_lists(set);
+	int status = ruleset_make_lists(set);
 	json_t *item;
 	size_t i;
 
@@ -223,7 +223,7 @@ static enum status lists_parse(struct parsing *parsing, json_t *items, struct ru
 }
 
 /* Makes one rule of all that was parsed of a prefix. Refuses two entries of one. */
-static enum status rules_join(struct parsing *parsing, const char *key, struct ruleset *set)
+static int rules_join(struct parsing *parsing, const char *key, struct ruleset *set)
 {
 	char text[PREFIX_TEXT];
 	unsigned int kept = 0;
@@ -256,11 +256,11 @@ static enum status rules_join(struct parsing *parsing, const char *key, struct r
 }
 
 /* Parses what the rules file had: {"entries", "lists"}, of lists the names alone. */
-static enum status file_parse(struct parsing *parsing, json_t *file, struct bans *bans)
+static int file_parse(struct parsing *parsing, json_t *file, struct bans *bans)
 {
 	json_t *entries, *lists, *name;
 	json_error_t error;
-	enum status status;
+	int status;
 	size_t i;
 
 	if (!file)
@@ -294,12 +294,12 @@ static enum status file_parse(struct parsing *parsing, json_t *file, struct bans
 	return status;
 }
 
-static enum status root_parse(struct parsing *parsing, json_t *root, struct bans *bans)
+static int root_parse(struct parsing *parsing, json_t *root, struct bans *bans)
 {
 	json_t *entries = NULL, *lists = NULL, *file = NULL;
 	const char *boot = "";
 	json_error_t error;
-	enum status status;
+	int status;
 	int version;
 
 	log_place(parsing->name);
@@ -325,14 +325,14 @@ static enum status root_parse(struct parsing *parsing, json_t *root, struct bans
 	return status ? status : file_parse(parsing, file, bans);
 }
 
-enum status bans_parse(const char *name, const char *text, size_t size, time_t now,
+int bans_parse(const char *name, const char *text, size_t size, time_t now,
 		       struct bans *ret)
 {
 	struct parsing parsing = {.name = name, .now = now};
 	struct bans bans = {0};
 	json_error_t error;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-	enum status status;
+	int status;
 
 	if (!root)
 		return misuse("%s:%d:%d: %s", name, error.line, error.column, error.text);
@@ -472,18 +472,18 @@ bool bans_begin(const char *text, size_t size)
 	return true;
 }
 
-enum status bans_check(const char *path)
+int bans_check(const char *path)
 {
 	char text[BEGINNING_ROOM];
 	size_t size;
-	enum status status = file_begin(path, text, sizeof(text), &size);
+	int status = file_begin(path, text, sizeof(text), &size);
 
 	if (!status && !bans_begin(text, size))
 		status = misuse("%s is no state of 'sluice keep', and is not overwritten", path);
 	return status;
 }
 
-enum status bans_check_apart(const char *path, const char *other, const struct stamp *stamp)
+int bans_check_apart(const char *path, const char *other, const struct stamp *stamp)
 {
 	char beside[PATH_MAX];
 
@@ -519,11 +519,11 @@ static void move_aside(const char *path)
 		warning("%s: ignored; moved to %s for inspection", path, aside);
 }
 
-enum status bans_read(const char *path, struct bans *ret)
+int bans_read(const char *path, struct bans *ret)
 {
 	struct file file = {0};
 	bool is_there;
-	enum status status = bans_check(path);
+	int status = bans_check(path);
 
 	*ret = (struct bans){0};
 	if (status)
@@ -539,11 +539,11 @@ enum status bans_read(const char *path, struct bans *ret)
 	return OK;
 }
 
-enum status bans_write(const char *path, const struct bans *bans)
+int bans_write(const char *path, const struct bans *bans)
 {
 	json_t *root = bans_json(bans);
 	char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	enum status status;
+	int status;
 
 	json_decref(root);
 	if (!text)

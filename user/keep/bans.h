@@ -36,7 +36,7 @@ uint64_t ban_left_ns(time_t end, uint64_t left_ns, time_t now);
  * Parses the text of a state file. Refuses it with one line, "NAME: PLACE: ...", unless all of it
  * is well formed. Leaves out what has ended by then.
  */
-enum status bans_parse(const char *name, const char *text, size_t size, time_t now,
+int bans_parse(const char *name, const char *text, size_t size, time_t now,
 		       struct bans *ret);
 
 /* Formats them as bans_parse() reads them; NULL: out of memory. */
@@ -49,22 +49,22 @@ bool bans_begin(const char *text, size_t size);
  * Refuses what is there and is no state file, and so is neither moved aside nor overwritten. A
  * damaged state file is one if it begins as one, or is empty.
  */
-enum status bans_check(const char *path);
+int bans_check(const char *path);
 
 /*
  * Refuses a state file that is the file `other`, of that stamp, or beside which a file is made that
  * is.
  */
-enum status bans_check_apart(const char *path, const char *other, const struct stamp *stamp);
+int bans_check_apart(const char *path, const char *other, const struct stamp *stamp);
 
 /*
  * Reads a state file; one that does not exist is empty. Refuses what bans_check() refuses. A state
  * file that is damaged, or that somebody else could have written, is reported, renamed to PATH.bad,
  * and counts as empty: the rules of the file have to come in force whatever became of the bans.
  */
-enum status bans_read(const char *path, struct bans *ret);
+int bans_read(const char *path, struct bans *ret);
 
-enum status bans_write(const char *path, const struct bans *bans);
+int bans_write(const char *path, const struct bans *bans);
 
 /*
  * The path of the copy of the file's lists, which is beside a state file and of the same format.

@@ -33,11 +33,11 @@ static int dir_open(struct stat *ret)
 }
 
 /* Opens HOLD_DIR, and makes it if it is missing. */
-static enum status dir_make(int *ret)
+static int dir_make(int *ret)
 {
 	struct stat st;
 	int fd = mkdir(HOLD_DIR, 0755) && errno != EEXIST ? -1 : dir_open(&st);
-	enum status status = OK;
+	int status = OK;
 
 	if (fd < 0)
 		status = failure("cannot open " HOLD_DIR ": %s", strerror(errno));
@@ -70,7 +70,7 @@ static bool lock_is_held(int fd, pid_t *ret_pid)
 	return true;
 }
 
-static enum status refuse_second(int fd, enum hold_kind kind, const char *gate)
+static int refuse_second(int fd, enum hold_kind kind, const char *gate)
 {
 	pid_t pid = 0;
 
@@ -109,7 +109,7 @@ static int file_open(const struct hold *hold)
 	return err;
 }
 
-static enum status file_lock(struct hold *hold, enum hold_kind kind, const char *gate)
+static int file_lock(struct hold *hold, enum hold_kind kind, const char *gate)
 {
 	do {
 		if (hold->file >= 0)
@@ -148,10 +148,10 @@ static void hold_close(struct hold *hold)
 	*hold = HOLD_NONE;
 }
 
-enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret)
+int hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret)
 {
 	struct hold hold = HOLD_NONE;
-	enum status status = dir_make(&hold.dir);
+	int status = dir_make(&hold.dir);
 
 	snprintf(hold.name, sizeof(hold.name), "%s.%s", gate, kinds[kind].suffix);
 	if (!status)

@@ -44,7 +44,7 @@ enum hold_kind {
  * Fails with the number of the process that holds the gate already. path: the rules file as which
  * it is kept, or the store.
  */
-enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret);
+int hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret);
 
 /*
  * Writes the number of this process, for people, and the path and more lines, for holder_find().

@@ -31,7 +31,7 @@ static void call_open(void *data)
 }
 
 /* Opens a socket in a namespace unless there is one. netns 0: it is not there. */
-static enum status link_open(struct links *links, uint64_t netns)
+static int link_open(struct links *links, uint64_t netns)
 {
 	int fd = -1;
 
@@ -64,9 +64,9 @@ static bool is_named(const struct places *places, uint64_t netns)
 	return false;
 }
 
-enum status links_open(struct links *links, const struct places *places)
+int links_open(struct links *links, const struct places *places)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; i < links->count; i++)
 		if (!places->said || !is_named(places, links->list[i].netns)) {

@@ -26,7 +26,7 @@ struct links {
  * not named any more. Namespaces that do not exist yet are left out. Fails where one of the others
  * cannot be heard.
  */
-enum status links_open(struct links *links, const struct places *places);
+int links_open(struct links *links, const struct places *places);
 
 /* Events, as bits. */
 enum links_news {

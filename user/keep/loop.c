@@ -35,14 +35,14 @@
  */
 #define REST_TIMES 9
 
-static enum status watchdog_run(struct keep *keep)
+static int watchdog_run(struct keep *keep)
 {
 	notify_watchdog();
 	task_at(keep, TASK_WATCHDOG, now_ms() + notify_watchdog_ms());
 	return OK;
 }
 
-static enum status (*const runs[TASKS])(struct keep *keep) = {
+static int (*const runs[TASKS])(struct keep *keep) = {
 	[TASK_WATCHDOG] = watchdog_run, [TASK_RELOAD] = reload_run, [TASK_WATCH] = watch_run,
 	[TASK_RENEW] = renew_run,	[TASK_CHECK] = check_run,   [TASK_LOOK] = look_run,
 	[TASK_FILES] = files_run,	[TASK_LISTS] = lists_run,   [TASK_ATTACH] = attach_run,
@@ -62,11 +62,11 @@ static const struct troubles *troubles_of_other(const struct keep *keep, enum ta
 	}
 }
 
-static enum status task_run(struct keep *keep, enum task_name name)
+static int task_run(struct keep *keep, enum task_name name)
 {
 	struct task *task = &keep->tasks[name];
 	uint64_t worked_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS, ended;
-	enum status status;
+	int status;
 
 	task->due_ms = 0;
 	keep->worked = false;
@@ -77,6 +77,7 @@ static enum status task_run(struct keep *keep, enum task_name name)
 	if (name != TASK_WATCHDOG)
 		notify_work_ends();
 	troubles_end(&task->troubles);
+	error_flush();
 	ended = now_ms();
 	if (!keep->worked)
 		task->rested_ms =
@@ -98,12 +99,12 @@ static enum status task_run(struct keep *keep, enum task_name name)
 }
 
 /* Runs what is due. Returns the time until something is, in ms; -1: nothing is. */
-static int tasks_run(struct keep *keep, enum status *ret)
+static int tasks_run(struct keep *keep, int *ret)
 {
 	uint64_t next = 0, now;
 
 	for (int i = 0; i < TASKS && !keep->ends; i++) {
-		enum status status = OK;
+		int status = OK;
 
 		if (keep->tasks[i].due_ms && keep->tasks[i].due_ms <= now_ms())
 			status = task_run(keep, i);
@@ -169,7 +170,7 @@ static void wall_clock_hear(struct keep *keep)
  * Hears signals at once, and all else at most once in HEAR_EVERY_MS: whoever makes files or devices
  * in a loop cannot keep the process busy.
  */
-static enum status events_wait(struct keep *keep, int timeout_ms)
+static int events_wait(struct keep *keep, int timeout_ms)
 {
 	unsigned int links = keep->links.count, count = 3 + links;
 	struct pollfd polled[count];
@@ -204,7 +205,7 @@ static enum status events_wait(struct keep *keep, int timeout_ms)
 }
 
 /* Blocks the signals that are read from ret_fd. One that comes during the start is read later. */
-static enum status signals_open(int *ret_fd)
+static int signals_open(int *ret_fd)
 {
 	sigset_t signals;
 
@@ -238,9 +239,9 @@ static void keep_free(struct keep *keep)
 		close(keep->wall_clock);
 }
 
-static enum status loop(struct keep *keep)
+static int loop(struct keep *keep)
 {
-	enum status status = OK;
+	int status = OK;
 
 	while (!status && !keep->ends) {
 		int timeout_ms = tasks_run(keep, &status);
@@ -251,7 +252,7 @@ static enum status loop(struct keep *keep)
 	return status;
 }
 
-enum status keep_run(const struct keep_args *args)
+int keep_run(const struct keep_args *args)
 {
 	struct keep keep = {.args = args,
 			    .hold = HOLD_NONE,
@@ -260,7 +261,7 @@ enum status keep_run(const struct keep_args *args)
 			    .watch = {.fd = -1},
 			    .signals = -1,
 			    .wall_clock = -1};
-	enum status status = signals_open(&keep.signals);
+	int status = signals_open(&keep.signals);
 
 	if (!status)
 		status = gate_check_name(args->gate);

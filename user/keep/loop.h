@@ -7,6 +7,6 @@
 #include "keep/keep.h"
 
 /* Keeps the gate until SIGTERM or SIGINT. Fails at once if the file cannot be put in force. */
-enum status keep_run(const struct keep_args *args);
+int keep_run(const struct keep_args *args);
 
 #endif

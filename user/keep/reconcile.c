@@ -40,7 +40,7 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 }
 
 /* Adds a rule that says something, and else frees it. */
-static enum status rule_add(struct ruleset *set, struct rule *rule)
+static int rule_add(struct ruleset *set, struct rule *rule)
 {
 	if (rule->access || rule->lists || rule->limits || rule->newcomers)
 		return ruleset_add(set, rule);
@@ -74,10 +74,10 @@ static bool lists_move(const struct moved *moved, const struct rule *from, struc
  * Adds the lists to a set that neither it nor `others` (or NULL) have by name. A list for which
  * there is no room is left out, which is reported.
  */
-static enum status lists_add(struct ruleset *set, const struct sl_list_info *lists,
+static int lists_add(struct ruleset *set, const struct sl_list_info *lists,
 			     const struct sl_list_info *others, struct moved *ret)
 {
-	enum status status = ruleset_make_lists(set);
+	int status = ruleset_make_lists(set);
 
 	for (int place = 0; !status && place < SL_LIST_PLACES; place++) {
 		struct sl_list_info list = lists[place];
@@ -107,10 +107,10 @@ struct reconciling {
 };
 
 /* The lists of the file, and those of commands. */
-static enum status lists_reconcile(struct reconciling *r)
+static int lists_reconcile(struct reconciling *r)
 {
 	const struct sl_list_info *in_force = lists_of(r->in_force), *was = lists_of(r->was);
-	enum status status = ruleset_make_lists(&r->wanted);
+	int status = ruleset_make_lists(&r->wanted);
 
 	if (status)
 		return status;
@@ -185,14 +185,14 @@ static bool policy_same(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-static enum status rule_reconcile(struct reconciling *r, const struct rule *in_force,
+static int rule_reconcile(struct reconciling *r, const struct rule *in_force,
 				  const struct rule *file)
 {
 	const struct sl_prefix *prefix = &(in_force ?: file)->prefix;
 	const struct rule *was = ruleset_find(r->was, prefix);
 	const struct rule none = {.prefix = *prefix};
 	struct rule wanted;
-	enum status status = rule_copy((r->renew == RENEW_ALL ? file : in_force) ?: &none, &wanted);
+	int status = rule_copy((r->renew == RENEW_ALL ? file : in_force) ?: &none, &wanted);
 
 	if (status)
 		return status;
@@ -212,7 +212,7 @@ static enum status rule_reconcile(struct reconciling *r, const struct rule *in_f
 	return rule_add(&r->wanted, &wanted);
 }
 
-enum status reconcile(const struct ruleset *in_force, const struct ruleset *file,
+int reconcile(const struct ruleset *in_force, const struct ruleset *file,
 		      const struct ruleset *was, bool policies_known, enum renew renew,
 		      struct ruleset *ret, struct undone *ret_undone)
 {
@@ -224,7 +224,7 @@ enum status reconcile(const struct ruleset *in_force, const struct ruleset *file
 				.undone = ret_undone};
 	struct rule_pairs pairs = {.from = in_force, .to = file};
 	const struct rule *from, *to;
-	enum status status;
+	int status;
 
 	*ret_undone = (struct undone){0};
 	status = lists_reconcile(&r);
@@ -239,13 +239,13 @@ enum status reconcile(const struct ruleset *in_force, const struct ruleset *file
 
 /* --- What commands gave --------------------------------------------------------------------- */
 
-enum status rules_restore(struct ruleset *rules, const struct ruleset *given)
+int rules_restore(struct ruleset *rules, const struct ruleset *given)
 {
 	struct rule_pairs pairs = {.from = rules, .to = given};
 	const struct rule *has, *gives;
 	struct ruleset all = {0};
 	struct moved moved;
-	enum status status = ruleset_make_lists(&all);
+	int status = ruleset_make_lists(&all);
 
 	if (!status) {
 		memcpy(all.lists, lists_of(rules), sizeof(no_lists));
@@ -275,14 +275,14 @@ enum status rules_restore(struct ruleset *rules, const struct ruleset *given)
 	return OK;
 }
 
-enum status rules_given(const struct ruleset *in_force, const struct ruleset *file,
+int rules_given(const struct ruleset *in_force, const struct ruleset *file,
 			struct ruleset *ret)
 {
 	struct rule_pairs pairs = {.from = in_force, .to = file};
 	const struct rule *from, *to;
 	struct ruleset given = {0};
 	struct moved moved;
-	enum status status = lists_add(&given, lists_of(in_force), lists_of(file), &moved);
+	int status = lists_add(&given, lists_of(in_force), lists_of(file), &moved);
 
 	while (!status && rule_pairs_next(&pairs, &from, &to)) {
 		struct rule rule = {.prefix = (from ?: to)->prefix};
@@ -303,10 +303,10 @@ enum status rules_given(const struct ruleset *in_force, const struct ruleset *fi
 	return status;
 }
 
-enum status rules_entries(const struct ruleset *rules, struct ruleset *ret)
+int rules_entries(const struct ruleset *rules, struct ruleset *ret)
 {
 	struct ruleset entries = {0};
-	enum status status = ruleset_make_lists(&entries);
+	int status = ruleset_make_lists(&entries);
 
 	if (!status)
 		memcpy(entries.lists, lists_of(rules), sizeof(no_lists));
@@ -327,9 +327,9 @@ enum status rules_entries(const struct ruleset *rules, struct ruleset *ret)
 /* --- Copies of lists ------------------------------------------------------------------------ */
 
 /* Adds the entries of the lists of these bits to a set. */
-static enum status list_entries_add(struct ruleset *set, const struct ruleset *from, uint64_t bits)
+static int list_entries_add(struct ruleset *set, const struct ruleset *from, uint64_t bits)
 {
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < from->count; i++) {
 		const struct rule *has = &from->rules[i];
@@ -344,12 +344,12 @@ static enum status list_entries_add(struct ruleset *set, const struct ruleset *f
 	return status;
 }
 
-enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
+int rules_complete(struct ruleset *file, const struct list_paths *paths,
 			   const struct ruleset *known)
 {
 	struct ruleset copies = {0};
 	uint64_t bits = 0;
-	enum status status = ruleset_make_lists(&copies);
+	int status = ruleset_make_lists(&copies);
 
 	for (unsigned int i = 0; !status && i < paths->count; i++) {
 		const struct sl_list_info *list = &paths->list[i].list;
@@ -368,10 +368,10 @@ enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
 	return status;
 }
 
-enum status rules_lists(const struct ruleset *rules, struct ruleset *ret)
+int rules_lists(const struct ruleset *rules, struct ruleset *ret)
 {
 	struct ruleset lists = {0};
-	enum status status = ruleset_make_lists(&lists);
+	int status = ruleset_make_lists(&lists);
 
 	for (int place = 0; !status && place < SL_LIST_PLACES; place++) {
 		lists.lists[place] = lists_of(rules)[place];

@@ -47,31 +47,31 @@ struct undone {
  * `was` has its limits too, and not the entries alone; else limits in force that the file does not
  * have are told, whoever changed them.
  */
-enum status reconcile(const struct ruleset *in_force, const struct ruleset *file,
+int reconcile(const struct ruleset *in_force, const struct ruleset *file,
 		      const struct ruleset *was, bool policies_known, enum renew renew,
 		      struct ruleset *ret, struct undone *ret_undone);
 
 /* Adds the entries and lists of `given` to rules that say nothing by hand of the same prefix. */
-enum status rules_restore(struct ruleset *rules, const struct ruleset *given);
+int rules_restore(struct ruleset *rules, const struct ruleset *given);
 
 /*
  * The entries and lists in force that were given by command, as a reload would leave them: ret,
  * which has no limits.
  */
-enum status rules_given(const struct ruleset *in_force, const struct ruleset *file,
+int rules_given(const struct ruleset *in_force, const struct ruleset *file,
 			struct ruleset *ret);
 
 /*
  * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists
  * that the rules already have or `known` lacks.
  */
-enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
+int rules_complete(struct ruleset *file, const struct list_paths *paths,
 			   const struct ruleset *known);
 
 /* The content of a copy of the lists: the lists of rules with their entries, without ends. */
-enum status rules_lists(const struct ruleset *rules, struct ruleset *ret);
+int rules_lists(const struct ruleset *rules, struct ruleset *ret);
 
 /* The entries by hand of rules, and the names of their lists: what a state file has of a file. */
-enum status rules_entries(const struct ruleset *rules, struct ruleset *ret);
+int rules_entries(const struct ruleset *rules, struct ruleset *ret);
 
 #endif

@@ -62,14 +62,14 @@ void programs_match(struct keep *keep, const struct gate *gate)
 	keep->programs_gate = id;
 }
 
-static enum status places_make(struct keep *keep, const struct gate *gate)
+static int places_make(struct keep *keep, const struct gate *gate)
 {
 	const struct places *places = &keep->config.places;
 	struct attachment made[ATTACHMENTS_MAX];
 	bool missing[places->count + 1];
 	struct placings placings = {0};
 	struct shaping shaping = {0};
-	enum status status = placings_plan_present(gate, places, missing, &placings);
+	int status = placings_plan_present(gate, places, missing, &placings);
 
 	if (status)
 		return status;
@@ -175,10 +175,10 @@ static void dispute_note(struct keep *keep)
 			keep->args->gate);
 }
 
-enum status attach_run(struct keep *keep)
+int attach_run(struct keep *keep)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status, heard = links_open(&keep->links, &keep->config.places);
+	int status, heard = links_open(&keep->links, &keep->config.places);
 	unsigned int events;
 
 	if (!keep->config.places.said || !keep->mark.is_there || keep->is_hidden)
@@ -208,12 +208,12 @@ enum status attach_run(struct keep *keep)
  */
 #define CHECK_EVERY_MS 3000
 
-enum status check_run(struct keep *keep)
+int check_run(struct keep *keep)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	struct gate gate = GATE_CLOSED;
 	unsigned int count = 0;
-	enum status status;
+	int status;
 
 	task_at(keep, TASK_CHECK, now_ms() + CHECK_EVERY_MS);
 	if (!keep->has_file)
@@ -231,12 +231,12 @@ enum status check_run(struct keep *keep)
 	return status;
 }
 
-enum status load_run(struct keep *keep)
+int load_run(struct keep *keep)
 {
 	const struct places *places = &keep->config.places;
 	struct gate gate = GATE_CLOSED;
 	unsigned int hooks = 0;
-	enum status status;
+	int status;
 
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
@@ -251,11 +251,11 @@ enum status load_run(struct keep *keep)
 	return status;
 }
 
-enum status renew_run(struct keep *keep)
+int renew_run(struct keep *keep)
 {
 	struct replacements replacements = {.count = 0};
 	struct gate gate = GATE_CLOSED;
-	enum status status;
+	int status;
 
 	if (!keep->mark.is_there || keep->is_hidden)
 		return OK;

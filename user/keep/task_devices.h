@@ -8,23 +8,23 @@
 #include "keep/keep.h"
 
 /* Attaches the devices that are there, and detaches what the file does not say. */
-enum status attach_run(struct keep *keep);
+int attach_run(struct keep *keep);
 
 /*
  * Loads programs for the next device: loading takes up to a second, in which its packets would pass
  * unjudged.
  */
-enum status load_run(struct keep *keep);
+int load_run(struct keep *keep);
 
 /* Checks whether the attachments still filter; if not, makes task attach due. */
-enum status check_run(struct keep *keep);
+int check_run(struct keep *keep);
 
 /*
  * Puts new programs in place of those that are attached. virtio_net comes back from suspension
  * without its XDP program, although the link is there; the same program would be taken for no
  * change.
  */
-enum status renew_run(struct keep *keep);
+int renew_run(struct keep *keep);
 
 /* Closes programs that are for other maps than the gate has, as after a resize. */
 void programs_match(struct keep *keep, const struct gate *gate);

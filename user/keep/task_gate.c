@@ -19,10 +19,10 @@
  * A gate with other pins: after a resize, or one that was removed and made again, to which the file
  * has to be applied.
  */
-static enum status gate_adopt(struct keep *keep)
+static int gate_adopt(struct keep *keep)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_open(&gate, keep->args->gate);
+	int status = gate_open(&gate, keep->args->gate);
 	bool same = false;
 
 	if (!status) {
@@ -45,7 +45,7 @@ static enum status gate_adopt(struct keep *keep)
 }
 
 /* Makes the gate of what the file said when it was applied last: it may be bad by now. */
-static enum status gate_make_again(struct keep *keep)
+static int gate_make_again(struct keep *keep)
 {
 	warning("gate '%s' is gone: it is made again, as %s said", keep->args->gate,
 		keep->args->file);
@@ -60,10 +60,10 @@ static enum status gate_make_again(struct keep *keep)
  * Pins again what has lost its pin. A command that removes the gate removes all pins, one after the
  * other: those are looked at again.
  */
-static enum status pins_repair(struct keep *keep)
+static int pins_repair(struct keep *keep)
 {
 	unsigned int lost = keep->mark.lost;
-	enum status status;
+	int status;
 
 	if (!keep->lost_before) {
 		keep->lost_before = true;
@@ -81,7 +81,7 @@ static enum status pins_repair(struct keep *keep)
 	return OK;
 }
 
-enum status look_run(struct keep *keep)
+int look_run(struct keep *keep)
 {
 	unsigned int news = gate_mark_look(keep->args->gate, &keep->mark);
 	struct mount mount;
@@ -112,14 +112,14 @@ enum status look_run(struct keep *keep)
 /* --- The state file ------------------------------------------------------------------------- */
 
 /* Reads what commands gave. A rule that comes meanwhile has another generation, and is heard. */
-static enum status bans_look(struct keep *keep)
+static int bans_look(struct keep *keep)
 {
 	struct gate gate = GATE_CLOSED;
 	struct ruleset in_force = {0};
 	struct bans bans = {.file_is_known = true};
 	uint32_t generation = 0;
 	ino_t pin;
-	enum status status = gate_open(&gate, keep->args->gate);
+	int status = gate_open(&gate, keep->args->gate);
 
 	if (!status) {
 		generation = gate.state->generation;
@@ -150,11 +150,11 @@ static enum status bans_look(struct keep *keep)
 }
 
 /* Saves the lists of the file as they were read last. */
-static enum status copies_write(const struct keep *keep)
+static int copies_write(const struct keep *keep)
 {
 	struct bans copies = {0};
 	char *path = bans_lists_path(keep->args->state);
-	enum status status =
+	int status =
 		path ? rules_lists(&keep->config.rules, &copies.given) : failure("out of memory");
 
 	if (!status)
@@ -164,9 +164,9 @@ static enum status copies_write(const struct keep *keep)
 	return status;
 }
 
-enum status save_run(struct keep *keep)
+int save_run(struct keep *keep)
 {
-	enum status status;
+	int status;
 
 	if (!keep->has_file || !keep->mark.is_there || keep->is_hidden || keep->mark.on_trial)
 		return OK;

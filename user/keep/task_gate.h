@@ -7,9 +7,9 @@
 #include "keep/keep.h"
 
 /* Makes the gate again if it is gone, repairs its pins, and takes over one that is another. */
-enum status look_run(struct keep *keep);
+int look_run(struct keep *keep);
 
 /* Writes the state file. What is on trial may go again, and is not saved. */
-enum status save_run(struct keep *keep);
+int save_run(struct keep *keep);
 
 #endif

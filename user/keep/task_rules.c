@@ -40,13 +40,13 @@ static struct was was_before(const struct keep *keep, const struct gate *gate, b
 			    false};
 }
 
-static enum status change_to(struct keep *keep, struct gate *gate, const struct config *config,
+static int change_to(struct keep *keep, struct gate *gate, const struct config *config,
 			     struct ruleset *wanted)
 {
 	const struct apply_may may = {.resize = keep->args->resize, .lack_fq = true};
 	struct config rules = {.sizes = config->sizes, .rules = *wanted};
 	struct change change = {0};
-	enum status status = change_prepare(gate, &rules, &may, &change);
+	int status = change_prepare(gate, &rules, &may, &change);
 
 	*wanted = rules.rules; /* lists may have moved */
 	if (!status)
@@ -62,10 +62,10 @@ static enum status change_to(struct keep *keep, struct gate *gate, const struct 
 }
 
 /* Reads the copy of the lists. There may be none. */
-static enum status copies_read(const char *state, struct bans *ret)
+static int copies_read(const char *state, struct bans *ret)
 {
 	char *path = bans_lists_path(state);
-	enum status status = path ? bans_read(path, ret) : failure("out of memory");
+	int status = path ? bans_read(path, ret) : failure("out of memory");
 
 	free(path);
 	return status;
@@ -75,11 +75,11 @@ static enum status copies_read(const char *state, struct bans *ret)
  * Adds the lists whose files are bad: as they are in force, or else as they were saved. Warns of
  * each of them.
  */
-static enum status lists_complete(const struct keep *keep, const struct ruleset *in_force,
+static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
 				  struct config *config)
 {
 	struct bans copies = {0};
-	enum status status = OK;
+	int status = OK;
 
 	if (!list_paths_left_out(&config->files))
 		return OK;
@@ -112,14 +112,14 @@ static enum status lists_complete(const struct keep *keep, const struct ruleset 
  * Reconciles the rules of the open gate. What commands gave comes back where the gate is new, or of
  * another boot than the state file, in which the gate was made before this process came.
  */
-static enum status rules_make(struct keep *keep, struct gate *gate, struct config *config,
+static int rules_make(struct keep *keep, struct gate *gate, struct config *config,
 			      enum renew renew)
 {
 	struct ruleset in_force = {0}, wanted = {0};
 	struct undone undone;
 	bool same_boot = !strcmp(keep->boot, keep->bans.boot);
 	struct was was = was_before(keep, gate, same_boot);
-	enum status status = rules_read(gate, &in_force);
+	int status = rules_read(gate, &in_force);
 
 	if (!status)
 		status = lists_complete(keep, &in_force, config);
@@ -160,12 +160,12 @@ static void unattached_say(const struct gate *gate, const char *file)
 		     gate->name, file);
 }
 
-enum status rules_apply(struct keep *keep, struct config *config, enum renew renew)
+int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 {
 	struct gate gate = GATE_CLOSED;
 	struct mount mount;
 	bool made = false;
-	enum status status;
+	int status;
 
 	if (gate_mark_is_hidden(keep->args->gate, &keep->mark, &mount))
 		return failure("gate '%s' is hidden by a mount of type %s on %s: no rule is "
@@ -246,16 +246,16 @@ static void config_take(struct keep *keep, struct config *config)
 }
 
 /* Fails if the path of the copy of the lists has something else. */
-static enum status copies_check(const char *state)
+static int copies_check(const char *state)
 {
 	char *path = bans_lists_path(state);
-	enum status status = path ? bans_check(path) : failure("out of memory");
+	int status = path ? bans_check(path) : failure("out of memory");
 
 	free(path);
 	return status;
 }
 
-enum status state_check(const struct keep_args *args)
+int state_check(const struct keep_args *args)
 {
 	struct stamp file = stamp_of(args->file);
 
@@ -266,10 +266,10 @@ enum status state_check(const struct keep_args *args)
 }
 
 /* Reads the state file once, when it is known that it is none of the files that are read. */
-static enum status state_read(struct keep *keep, const struct list_paths *lists)
+static int state_read(struct keep *keep, const struct list_paths *lists)
 {
 	const char *state = keep->args->state;
-	enum status status = OK;
+	int status = OK;
 
 	if (!state)
 		return OK;
@@ -281,13 +281,13 @@ static enum status state_read(struct keep *keep, const struct list_paths *lists)
 	return status;
 }
 
-static enum status file_apply(struct keep *keep, bool *ret_is_bad)
+static int file_apply(struct keep *keep, bool *ret_is_bad)
 {
 	struct stamp rules_stamp = stamp_of(keep->args->file);
 	struct config config = {0};
 	struct file text = {0};
 	bool *missing = NULL;
-	enum status status = file_read(keep->args->file, &text);
+	int status = file_read(keep->args->file, &text);
 
 	if (!status)
 		status = config_parse_most(keep->args->file, text.text, text.size, &config);
@@ -318,11 +318,11 @@ static enum status file_apply(struct keep *keep, bool *ret_is_bad)
  * A file that is bad is not tried again before the next signal. What the gate or the kernel refuses
  * is: a command may have the gate's lock, or a trial goes on.
  */
-enum status reload_run(struct keep *keep)
+int reload_run(struct keep *keep)
 {
 	const struct keep_args *args = keep->args;
 	bool is_bad;
-	enum status status;
+	int status;
 
 	if (keep->is_ready)
 		notify_reloading();
@@ -344,7 +344,7 @@ enum status reload_run(struct keep *keep)
 	return is_bad || status == MISUSED ? OK : status;
 }
 
-enum status files_run(struct keep *keep)
+int files_run(struct keep *keep)
 {
 	const struct list_paths *paths = &keep->config.files;
 	struct stamp rules_stamp = stamp_of(keep->args->file);
@@ -367,10 +367,10 @@ enum status files_run(struct keep *keep)
 }
 
 /* Reads the lists of the file that is in force, and not what the file may be by now. */
-enum status lists_run(struct keep *keep)
+int lists_run(struct keep *keep)
 {
 	struct config config = {0};
-	enum status status =
+	int status =
 		config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
 
 	if (!status && list_paths_left_out(&keep->config.files) &&

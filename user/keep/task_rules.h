@@ -11,21 +11,21 @@
 #include "keep/keep.h"
 
 /* Applies the file and all that it names. The first one that fails ends the process. */
-enum status reload_run(struct keep *keep);
+int reload_run(struct keep *keep);
 
 /* Refuses a state path at which something else is than a state file. Touches nothing. */
-enum status state_check(const struct keep_args *args);
+int state_check(const struct keep_args *args);
 
 /* Looks whether files have changed. A rules file that has is only reported. */
-enum status files_run(struct keep *keep);
+int files_run(struct keep *keep);
 
 /* Reads the lists again, for the rules file as it was applied last. */
-enum status lists_run(struct keep *keep);
+int lists_run(struct keep *keep);
 
 /*
  * Applies a config to the gate, and makes the gate if there is none. Adds the last good copies of
  * lists that were left out to the config.
  */
-enum status rules_apply(struct keep *keep, struct config *config, enum renew renew);
+int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
 #endif

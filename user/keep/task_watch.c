@@ -3,7 +3,7 @@
 
 #include "keep/task_devices.h"
 
-enum status watch_run(struct keep *keep)
+int watch_run(struct keep *keep)
 {
 	unsigned int lacked = keep->watch.lacking;
 

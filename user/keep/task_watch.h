@@ -7,6 +7,6 @@
 #include "keep/keep.h"
 
 /* Tries again to watch what is not watched, and has it looked at. Fails while something is not. */
-enum status watch_run(struct keep *keep);
+int watch_run(struct keep *keep);
 
 #endif

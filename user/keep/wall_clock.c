@@ -12,7 +12,7 @@
 /* The kernel takes a moment behind the last one of its clocks, 292 years away, for that one. */
 #define NEVER_SEC INT64_MAX
 
-enum status wall_clock_watch(int *ret_fd)
+int wall_clock_watch(int *ret_fd)
 {
 	const struct itimerspec never = {.it_value.tv_sec = NEVER_SEC};
 	int fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);

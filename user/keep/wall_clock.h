@@ -12,7 +12,7 @@
 #include "base/log.h"
 
 /* ret_fd: it can be read when the clock has been set. */
-enum status wall_clock_watch(int *ret_fd);
+int wall_clock_watch(int *ret_fd);
 
 /* Whether it has been set since the last call. */
 bool wall_clock_was_set(int fd);

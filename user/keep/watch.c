@@ -29,7 +29,7 @@
 #define LINKS_EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 #define NETNS_EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
 
-enum status watch_open(struct watch *ret)
+int watch_open(struct watch *ret)
 {
 	*ret = (struct watch){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
 	return ret->fd < 0 ? failure("cannot watch files: %s", strerror(errno)) : OK;

@@ -36,7 +36,7 @@ struct watch {
 	unsigned int count, room;
 };
 
-enum status watch_open(struct watch *ret);
+int watch_open(struct watch *ret);
 
 /*
  * Replace what is watched of a kind. A directory that cannot be watched is left out: for want of

@@ -55,7 +55,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 /* --- Rules ---------------------------------------------------------------------------------- */
 
-static enum status refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
+static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 				const struct room *room)
 {
 	struct gate_sizes asked = *sizes, needed = room_sizes(room);
@@ -69,13 +69,13 @@ static enum status refuse_small(const struct gate *gate, const struct gate_sizes
 }
 
 /* Copies the rules into the maps of rules that are new. */
-static enum status rules_copy(const struct gate *gate, struct gate *next,
+static int rules_copy(const struct gate *gate, struct gate *next,
 			      const struct gate_sizes *sizes)
 {
 	unsigned int count = 0, copied = 0;
 	struct rulemap_entry *rules;
 	struct room room = {0};
-	enum status status;
+	int status;
 	int err;
 
 	if (!map_is_new(gate, next, MAP_HOSTS4) && !map_is_new(gate, next, MAP_PREFIXES))
@@ -191,12 +191,12 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
  * Subtracts the final counts of the old `counters` from the bases of the next records. The next
  * counters began at 0, so a reader of the next gate sees the sum of both maps. Can be repeated.
  */
-static enum status counters_add(const struct gate *gate, struct gate *next)
+static int counters_add(const struct gate *gate, struct gate *next)
 {
 	uint32_t seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
 	uint32_t count = seen > first ? seen : first;
 	struct sl_counters *sums, *moved = &next->policies[SL_RECORD_MOVED].base, total;
-	enum status status = counters_read_first(gate, count, &sums);
+	int status = counters_read_first(gate, count, &sums);
 
 	if (status)
 		return status;
@@ -220,10 +220,10 @@ static enum status counters_add(const struct gate *gate, struct gate *next)
 
 /* --- Pins in next/ -------------------------------------------------------------------------- */
 
-static enum status next_pin(const struct gate *gate, const struct gate *next)
+static int next_pin(const struct gate *gate, const struct gate *next)
 {
 	struct pins pins = PINS_CLOSED;
-	enum status status = pins_make(&gate->dir, GATE_NEXT, true);
+	int status = pins_make(&gate->dir, GATE_NEXT, true);
 
 	if (!status)
 		status = pins_open(&gate->dir, GATE_NEXT, &pins);
@@ -261,10 +261,10 @@ static int pin_settle(const struct gate *gate, const struct pins *pins, enum gat
 }
 
 /* Empties and removes next/. Pins of maps of `gate` move to its directory. */
-static enum status next_end(const struct gate *gate)
+static int next_end(const struct gate *gate)
 {
 	struct pins pins;
-	enum status status = pins_open(&gate->dir, GATE_NEXT, &pins);
+	int status = pins_open(&gate->dir, GATE_NEXT, &pins);
 
 	if (status || pins.fd < 0)
 		return status;
@@ -303,9 +303,9 @@ static void lost_report(const struct gate *gate, const struct gate *next)
 }
 
 /* Steps 4 and 5 of the head comment. No packet uses the old gate any more. */
-static enum status next_begin(struct gate *gate, struct gate *next, const uint64_t *zeros)
+static int next_begin(struct gate *gate, struct gate *next, const uint64_t *zeros)
 {
-	enum status status = OK, named = OK;
+	int status = OK, named = OK;
 	struct pins pins = gate->dir;
 
 	if (map_is_new(gate, next, MAP_BUDGETS))
@@ -329,11 +329,11 @@ static enum status next_begin(struct gate *gate, struct gate *next, const uint64
 }
 
 /* Steps 3 to 5. If not all devices can be switched, none is. */
-static enum status gate_switch(struct gate *gate, struct gate *next, const uint64_t *zeros,
+static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *zeros,
 			       bool *ret_switched)
 {
 	struct replacements replacements = {.count = 0};
-	enum status status = programs_replace(gate, next, &replacements);
+	int status = programs_replace(gate, next, &replacements);
 
 	replacements_close(&replacements);
 	*ret_switched = !status;
@@ -346,9 +346,9 @@ static enum status gate_switch(struct gate *gate, struct gate *next, const uint6
 /* --- The remake ----------------------------------------------------------------------------- */
 
 /* Undoes an interrupted change of rules, and removes rules that have ended, which need no room. */
-static enum status rules_clean(struct gate *gate)
+static int rules_clean(struct gate *gate)
 {
-	enum status status = change_begin(gate);
+	int status = change_begin(gate);
 
 	if (status)
 		return status;
@@ -357,13 +357,13 @@ static enum status rules_clean(struct gate *gate)
 	return OK;
 }
 
-static enum status next_make(const struct gate *gate, const struct gate_sizes *sizes,
+static int next_make(const struct gate *gate, const struct gate_sizes *sizes,
 			     struct gate *next)
 {
 	struct gate_sizes made = *sizes;
 	struct room room = {0};
 	uint32_t entries = policies_count(gate, &room);
-	enum status status = refuse_small(gate, sizes, &room);
+	int status = refuse_small(gate, sizes, &room);
 
 	if (made.policies < entries)
 		made.policies = entries;
@@ -376,11 +376,11 @@ static enum status next_make(const struct gate *gate, const struct gate_sizes *s
 	return rules_copy(gate, next, sizes);
 }
 
-static enum status next_take(struct gate *gate, struct gate *next)
+static int next_take(struct gate *gate, struct gate *next)
 {
 	uint64_t *zeros = budgets_note(next);
 	bool switched = false;
-	enum status status =
+	int status =
 		zeros ? next_pin(gate, next)
 		      : failure("cannot remake gate '%s': %s", gate->name, why(ENOMEM));
 
@@ -392,11 +392,11 @@ static enum status next_take(struct gate *gate, struct gate *next)
 	return status;
 }
 
-enum status remake(struct gate *gate, const struct gate_sizes *sizes)
+int remake(struct gate *gate, const struct gate_sizes *sizes)
 {
 	struct gate next = GATE_CLOSED;
 	struct gate_sizes has;
-	enum status status = remake_settle(gate);
+	int status = remake_settle(gate);
 
 	if (!status)
 		status = gate_sizes_read(gate, &has);
@@ -411,12 +411,12 @@ enum status remake(struct gate *gate, const struct gate_sizes *sizes)
 	return status;
 }
 
-enum status remake_settle(struct gate *gate)
+int remake_settle(struct gate *gate)
 {
 	struct gate next = GATE_CLOSED;
 	bool switched, is_complete;
 	struct pins pins;
-	enum status status = pins_open(&gate->dir, GATE_NEXT, &pins);
+	int status = pins_open(&gate->dir, GATE_NEXT, &pins);
 
 	if (status || pins.fd < 0)
 		return status;
@@ -457,12 +457,12 @@ static const char *grown_format(const struct gate_sizes *has, const struct gate_
 	return text;
 }
 
-enum status remake_grow(struct gate *gate, const struct gate_sizes *sizes)
+int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 {
 	const char *missing = caps_missing();
 	char text[GROWN_TEXT];
 	struct gate_sizes has;
-	enum status status = gate_sizes_read(gate, &has);
+	int status = gate_sizes_read(gate, &has);
 
 	if (status)
 		return status;

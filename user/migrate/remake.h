@@ -16,18 +16,18 @@
  * which the rules in force do not fit. The gate is open for a change. After a failure it is
  * unchanged, or a message says that the next command finishes the remake.
  */
-enum status remake(struct gate *gate, const struct gate_sizes *sizes);
+int remake(struct gate *gate, const struct gate_sizes *sizes);
 
 /*
  * Finishes an interrupted remake if its maps were complete, and undoes it otherwise. The gate is
  * open for a change.
  */
-enum status remake_settle(struct gate *gate);
+int remake_settle(struct gate *gate);
 
 /*
  * Remakes the gate for a change of rules that finds no room (gate_grow_fn), and reports which sizes
  * grew. Refuses if the process lacks a capability for that.
  */
-enum status remake_grow(struct gate *gate, const struct gate_sizes *sizes);
+int remake_grow(struct gate *gate, const struct gate_sizes *sizes);
 
 #endif

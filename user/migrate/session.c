@@ -17,9 +17,9 @@
  * rules. Then removes rules that have ended, because packets still look them up. From here on the
  * gate grows with its rules.
  */
-static enum status gate_settle(struct gate *gate)
+static int gate_settle(struct gate *gate)
 {
-	enum status status = remake_settle(gate);
+	int status = remake_settle(gate);
 
 	gate->grow = remake_grow;
 	if (!status)
@@ -31,18 +31,18 @@ static enum status gate_settle(struct gate *gate)
 	return status;
 }
 
-enum status gate_open_to_end_trial(struct gate *gate, const char *name)
+int gate_open_to_end_trial(struct gate *gate, const char *name)
 {
-	enum status status = gate_lock_only(gate, name);
+	int status = gate_lock_only(gate, name);
 
 	if (!status)
 		status = gate_open_pins(gate);
 	return status ?: gate_settle(gate);
 }
 
-enum status gate_open_to_change(struct gate *gate, const char *name)
+int gate_open_to_change(struct gate *gate, const char *name)
 {
-	enum status status = gate_lock_only(gate, name);
+	int status = gate_lock_only(gate, name);
 
 	if (!status)
 		status = gate_open_pins(gate);
@@ -52,18 +52,18 @@ enum status gate_open_to_change(struct gate *gate, const char *name)
 }
 
 /* Checks the kernel and the capabilities, and mounts bpffs. */
-static enum status host_prepare(void)
+static int host_prepare(void)
 {
-	enum status status = kernel_require();
+	int status = kernel_require();
 
 	if (!status)
 		status = caps_require();
 	return status ?: bpffs_mount();
 }
 
-enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted)
+int gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted)
 {
-	enum status status = gate_begin(gate, name);
+	int status = gate_begin(gate, name);
 	bool exists = false;
 
 	if (!status)

@@ -13,15 +13,15 @@
  * Opens a gate for a change. Waits up to 3 seconds for its lock. Refuses a gate whose rules are on
  * trial (gate/trial.h).
  */
-enum status gate_open_to_change(struct gate *gate, const char *name);
+int gate_open_to_change(struct gate *gate, const char *name);
 
 /* The same, but accepts a gate on trial. */
-enum status gate_open_to_end_trial(struct gate *gate, const char *name);
+int gate_open_to_end_trial(struct gate *gate, const char *name);
 
 /*
  * gate_open_to_change() that makes a missing gate, and mounts bpffs if it is not mounted. wanted:
  * the stated sizes; 0 is the default.
  */
-enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted);
+int gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted);
 
 #endif

@@ -45,7 +45,7 @@ bool mode_parse(const char *name, enum mode *ret)
 	return true;
 }
 
-enum status mode_check(enum hook hook, enum mode mode)
+int mode_check(enum hook hook, enum mode mode)
 {
 	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
 
@@ -63,7 +63,7 @@ static bool text_is_pattern(const char *text)
 }
 
 /* What the kernel takes for the name of a device, and no slash, which no pattern could mean. */
-static enum status device_check(const char *name)
+static int device_check(const char *name)
 {
 	size_t room = text_is_pattern(name) ? PLACE_DEVICE : IF_NAMESIZE;
 
@@ -80,10 +80,10 @@ static bool netns_is_name(const char *name)
 	return *name && strlen(name) < NETNS_NAME && !strchr(name, '/') && *name != '.';
 }
 
-enum status place_parse(const struct place_words *words, struct place *ret)
+int place_parse(const struct place_words *words, struct place *ret)
 {
 	struct place place = {.optional = words->optional};
-	enum status status = device_check(words->device);
+	int status = device_check(words->device);
 
 	if (!status && words->netns && !netns_is_name(words->netns))
 		status = misuse("netns '%s': write the name of a network namespace, as 'ip netns' "
@@ -114,7 +114,7 @@ bool place_can_be_told(const struct place *place)
 	       text_is_printable(place->netns) && (!*place->netns || netns_is_name(place->netns));
 }
 
-enum status places_add(struct places *places, const struct place *place)
+int places_add(struct places *places, const struct place *place)
 {
 	if (!array_grow(places->list, places->count, places->room))
 		return failure("cannot keep %u devices: out of memory", places->count + 1);

@@ -36,7 +36,7 @@ bool hook_parse(const char *name, enum hook *ret);
 bool mode_parse(const char *name, enum mode *ret);
 
 /* Refuses a mode that the hook does not have. */
-enum status mode_check(enum hook hook, enum mode mode);
+int mode_check(enum hook hook, enum mode mode);
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 
@@ -64,7 +64,7 @@ struct place_words {
 };
 
 /* Parses a place: hook xdp, mode auto. */
-enum status place_parse(const struct place_words *words, struct place *ret);
+int place_parse(const struct place_words *words, struct place *ret);
 
 bool place_is_pattern(const struct place *place);
 
@@ -74,7 +74,7 @@ bool place_is_pattern(const struct place *place);
  */
 bool place_can_be_told(const struct place *place);
 
-enum status places_add(struct places *places, const struct place *place);
+int places_add(struct places *places, const struct place *place);
 void places_free(struct places *places);
 
 #endif

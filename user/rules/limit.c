@@ -301,7 +301,7 @@ bool limit_is_sound(const struct sl_limit_spec *spec)
 	       kind_is_sound(spec) && block_is_sound(spec);
 }
 
-static enum status bucket_check(const struct sl_limit_spec *spec)
+static int bucket_check(const struct sl_limit_spec *spec)
 {
 	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];
 	const char *rate = rate_format(spec, rate_text), *text = burst_format(spec, burst_text);
@@ -318,7 +318,7 @@ static enum status bucket_check(const struct sl_limit_spec *spec)
 }
 
 /* A horizon within which no second packet fits would make a limit that drops of one that shapes. */
-static enum status shape_check(const struct sl_limit_spec *spec)
+static int shape_check(const struct sl_limit_spec *spec)
 {
 	char rate_text[UNITS_TEXT], time_text[UNITS_TEXT], least_text[UNITS_TEXT];
 	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
@@ -336,7 +336,7 @@ static enum status shape_check(const struct sl_limit_spec *spec)
 		      left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
-enum status limit_check_shared(const struct sl_limit_spec *spec)
+int limit_check_shared(const struct sl_limit_spec *spec)
 {
 	if (!spec->shared && spec->start == SL_START_SHARE)
 		return misuse("start 'share': it takes shared yes: what a new source holds is a "
@@ -347,7 +347,7 @@ enum status limit_check_shared(const struct sl_limit_spec *spec)
 	return OK;
 }
 
-enum status limit_check(const struct limit *limit)
+int limit_check(const struct limit *limit)
 {
 	if (limit->spec.kind == SL_SHAPE)
 		return shape_check(&limit->spec);

@@ -39,10 +39,10 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
  * rate, and takes at most two years to refill; a frame may cost more: include/credit.h. A horizon
  * holds a second packet.
  */
-enum status limit_check(const struct limit *limit);
+int limit_check(const struct limit *limit);
 
 /* Whether the words of sharing fit each other: `shared`, `start` and `action`. */
-enum status limit_check_shared(const struct sl_limit_spec *spec);
+int limit_check_shared(const struct sl_limit_spec *spec);
 
 /* Whether the name can be that of a limit. It need not end, as a name in a map need not. */
 bool limit_name_is_valid(const char name[SL_NAME]);

@@ -122,7 +122,7 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field)
 
 /* --- Parsing -------------------------------------------------------------------------------- */
 
-static enum status name_parse(const char *text, struct sl_limit_spec *spec)
+static int name_parse(const char *text, struct sl_limit_spec *spec)
 {
 	if (!limit_name_is_valid(text))
 		return misuse("'%s' is not a name of a limit: letters, digits, - and _, at most "
@@ -134,7 +134,7 @@ static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 }
 
 /* Parses one length: its family is the prefix's; on `default`, lengths above 32 are of IPv6. */
-static enum status per_parse_one(const char *text, const struct sl_prefix *prefix,
+static int per_parse_one(const char *text, const struct sl_prefix *prefix,
 				 unsigned int length, struct sl_limit_spec *spec)
 {
 	enum sl_family family = length > 32 ? SL_IPV6 : SL_IPV4;
@@ -149,7 +149,7 @@ static enum status per_parse_one(const char *text, const struct sl_prefix *prefi
 	return OK;
 }
 
-static enum status per_parse_both(const char *text, const struct sl_prefix *prefix,
+static int per_parse_both(const char *text, const struct sl_prefix *prefix,
 				  unsigned int ipv4, unsigned int ipv6, struct sl_limit_spec *spec)
 {
 	char name[PREFIX_TEXT];
@@ -165,7 +165,7 @@ static enum status per_parse_both(const char *text, const struct sl_prefix *pref
 	return OK;
 }
 
-static enum status per_parse(const char *text, const struct sl_prefix *prefix,
+static int per_parse(const char *text, const struct sl_prefix *prefix,
 			     struct sl_limit_spec *spec)
 {
 	unsigned int first, second;
@@ -184,7 +184,7 @@ static enum status per_parse(const char *text, const struct sl_prefix *prefix,
 	return per_parse_both(text, prefix, first, second, spec);
 }
 
-static enum status key_parse(const char *text, struct sl_limit_spec *spec)
+static int key_parse(const char *text, struct sl_limit_spec *spec)
 {
 	bool dst = !strcmp(text, "dst");
 
@@ -233,7 +233,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 }
 
 /* A ledger counts only so many blocks in a row: with more of them the longest was never reached. */
-static enum status escalate_check(const struct sl_limit_spec *spec)
+static int escalate_check(const struct sl_limit_spec *spec)
 {
 	char most[UNITS_TEXT], reach[UNITS_TEXT];
 	uint64_t length = spec->block_ns;
@@ -248,10 +248,10 @@ static enum status escalate_check(const struct sl_limit_spec *spec)
 		      time_format(length, reach));
 }
 
-static enum status escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
+static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
 	uint64_t most = BLOCK_MAX_NS;
-	enum status status = OK;
+	int status = OK;
 	unsigned int factor;
 	const char *end;
 
@@ -279,9 +279,9 @@ static enum status escalate_parse(char **words, unsigned int count, struct sl_li
 	return status ? status : escalate_check(spec);
 }
 
-static enum status block_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
+static int block_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
-	enum status status;
+	int status;
 	uint64_t ns;
 
 	if (!count)
@@ -296,7 +296,7 @@ static enum status block_parse(char **words, unsigned int count, struct sl_limit
 	return count > 1 ? escalate_parse(words + 1, count - 1, spec) : OK;
 }
 
-static enum status action_parse(const char *text, struct sl_limit_spec *spec)
+static int action_parse(const char *text, struct sl_limit_spec *spec)
 {
 	char copy[SPEC_TEXT], *words[6];
 	unsigned int count;
@@ -322,7 +322,7 @@ static const char *const shared_names[] = {
 	[SL_SHARED_BLOCK] = "block",
 };
 
-static enum status start_parse(const char *text, struct sl_limit_spec *spec)
+static int start_parse(const char *text, struct sl_limit_spec *spec)
 {
 	for (unsigned int start = 0; start < ARRAY_SIZE(start_names); start++)
 		if (!strcmp(text, start_names[start])) {
@@ -332,7 +332,7 @@ static enum status start_parse(const char *text, struct sl_limit_spec *spec)
 	return misuse("start '%s': write full, empty or share", text);
 }
 
-static enum status shared_parse(const char *text, struct sl_limit_spec *spec)
+static int shared_parse(const char *text, struct sl_limit_spec *spec)
 {
 	/* as YAML and JSON write them */
 	const char *word = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
@@ -346,11 +346,11 @@ static enum status shared_parse(const char *text, struct sl_limit_spec *spec)
 }
 
 /* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
-static enum status rates_parse(const char *text, struct limit *limit)
+static int rates_parse(const char *text, struct limit *limit)
 {
 	struct sl_limit_spec first = {0}, second = {0};
 	char copy[SPEC_TEXT], *words[2];
-	enum status status;
+	int status;
 
 	if (words_split(text, copy, words, 2, false) != 2 || !isdigit((unsigned char)*words[1]))
 		return rate_parse(text, &limit->spec);
@@ -368,12 +368,12 @@ static enum status rates_parse(const char *text, struct limit *limit)
 }
 
 /* Parses "2500", or one burst for each of two rates, "2500 64kB". */
-static enum status bursts_parse(const char *text, struct limit *limit)
+static int bursts_parse(const char *text, struct limit *limit)
 {
 	struct sl_limit_spec second = {.rate = limit->second.rate, .rate_unit = SL_RATE_BITS};
 	char copy[SPEC_TEXT], *words[2];
 	unsigned int count;
-	enum status status;
+	int status;
 
 	if (!limit->spec.rate) /* a wrong rate is refused already */
 		return MISUSED;
@@ -394,7 +394,7 @@ static enum status bursts_parse(const char *text, struct limit *limit)
 }
 
 /* Parses the time of a window: "1min", or "minute" for one minute. */
-static enum status span_parse(const char *text, uint64_t *ret_ns)
+static int span_parse(const char *text, uint64_t *ret_ns)
 {
 	bool is_unit = !isdigit((unsigned char)*text) && unit_is_known(text);
 	char one[SPEC_TEXT + 1];
@@ -404,11 +404,11 @@ static enum status span_parse(const char *text, uint64_t *ret_ns)
 }
 
 /* Parses "1000 per 1min", "1000 per minute" or "10MB per 1h". */
-static enum status window_parse(const char *text, struct sl_limit_spec *spec)
+static int window_parse(const char *text, struct sl_limit_spec *spec)
 {
 	char copy[SPEC_TEXT], *words[3];
 	uint64_t amount, ns;
-	enum status status;
+	int status;
 
 	if (words_split(text, copy, words, 3, true) != 3 || strcmp(words[1], "per"))
 		return misuse("window '%s': write 1000 per 1min, or 10MB per 1h", text);
@@ -427,7 +427,7 @@ static enum status window_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-static enum status groups_parse(const char *text, struct sl_limit_spec *spec)
+static int groups_parse(const char *text, struct sl_limit_spec *spec)
 {
 	unsigned int groups;
 	const char *end = number_read(text, WINDOW_GROUPS_MAX, &groups);
@@ -440,10 +440,10 @@ static enum status groups_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-static enum status horizon_parse(const char *text, struct sl_limit_spec *spec)
+static int horizon_parse(const char *text, struct sl_limit_spec *spec)
 {
 	uint64_t ns;
-	enum status status = time_parse("horizon", text, &ns);
+	int status = time_parse("horizon", text, &ns);
 
 	if (!status && (ns < HORIZON_MIN_NS || ns > HORIZON_MAX_NS))
 		status = misuse("horizon '%s' is too %s: it is 1ms to 10s", text,
@@ -452,7 +452,7 @@ static enum status horizon_parse(const char *text, struct sl_limit_spec *spec)
 	return status;
 }
 
-enum status field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
+int field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
 			struct limit *limit)
 {
 	switch (field) {

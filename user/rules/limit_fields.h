@@ -52,7 +52,7 @@ void name_default(const struct sl_match *match, const char *suffix, char name[SL
  * Parses one field into a limit. prefix: what one length after `per` is a length of. The first
  * error is printed.
  */
-enum status field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
+int field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
 			struct limit *limit);
 
 /*

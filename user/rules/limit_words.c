@@ -24,7 +24,7 @@ static void place_at(const struct words *words, enum spec_field field)
 /* --- One limit ------------------------------------------------------------------------------ */
 
 /* Whether exactly one field says the kind. */
-static enum status kind_check(const struct words *words)
+static int kind_check(const struct words *words)
 {
 	enum spec_field last = SPEC_RATE;
 	unsigned int count = 0;
@@ -46,7 +46,7 @@ static enum status kind_check(const struct words *words)
 }
 
 /* Whether the fields that are given are those of the limit's kind. */
-static enum status fields_check(const struct words *words)
+static int fields_check(const struct words *words)
 {
 	const char *const *text = words->text;
 
@@ -102,7 +102,7 @@ static void bursts_default(struct limit *limit)
  * Completes a limit by the defaults of its kind, and checks that its parts fit each other. What is
  * wrong alone is refused already.
  */
-static enum status parts_fit(const struct words *words, struct limit *limit)
+static int parts_fit(const struct words *words, struct limit *limit)
 {
 	struct sl_limit_spec *spec = &limit->spec;
 	struct limit second;
@@ -125,7 +125,7 @@ static enum status parts_fit(const struct words *words, struct limit *limit)
 }
 
 /* Whether the words of sharing fit each other: of one that is refused that is not known. */
-static enum status shared_fits(const struct words *words, uint32_t refused,
+static int shared_fits(const struct words *words, uint32_t refused,
 			       const struct limit *limit)
 {
 	if (refused & (1U << SPEC_SHARED | 1U << SPEC_START | 1U << SPEC_ACTION))
@@ -135,7 +135,7 @@ static enum status shared_fits(const struct words *words, uint32_t refused,
 }
 
 /* Parses the words of one limit. */
-static enum status one_parse(const struct words *words, struct limit *ret)
+static int one_parse(const struct words *words, struct limit *ret)
 {
 	struct limit limit = limit_defaults;
 	uint32_t refused = fields_parse(words, &limit);
@@ -175,7 +175,7 @@ static const char *part_copy(const char *text, unsigned int index, char part[SPE
 }
 
 /* The key lengths of one of several limits. On `default` one length is that of both families. */
-static enum status part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT])
+static int part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT])
 {
 	unsigned int bits;
 	const char *end = number_read(part + (*part == '/'), 128, &bits); /* /24 means 24 */
@@ -195,7 +195,7 @@ static enum status part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT]
 }
 
 /* Appends the length to the name of a limit that is not the first: "all-24". */
-static enum status part_name(const struct words *words, const char *per, struct limit *limit)
+static int part_name(const struct words *words, const char *per, struct limit *limit)
 {
 	const char *name = words->text[SPEC_NAME];
 	char suffix[SL_NAME], whole[2 * SL_NAME];
@@ -215,7 +215,7 @@ static enum status part_name(const struct words *words, const char *per, struct 
 }
 
 /* Makes the words of one of several limits, with its part of each value. part: memory for them. */
-static enum status part_make(const struct words *all, unsigned int index,
+static int part_make(const struct words *all, unsigned int index,
 			     char part[SPEC_FIELDS][SPEC_TEXT], struct spec *ret)
 {
 	memcpy(ret->text, all->text, sizeof(ret->text));
@@ -233,7 +233,7 @@ static enum status part_make(const struct words *all, unsigned int index,
 }
 
 /* Whether each field that has several values has as many as `per`. */
-static enum status parts_check(const struct words *words, unsigned int count)
+static int parts_check(const struct words *words, unsigned int count)
 {
 	const char *per = words->text[SPEC_PER];
 
@@ -260,7 +260,7 @@ static enum status parts_check(const struct words *words, unsigned int count)
 }
 
 /* Whether the keys of a limit are wider than those of the one before it: narrow first. */
-static enum status wider_check(const struct words *words, const struct limits *limits,
+static int wider_check(const struct words *words, const struct limits *limits,
 			       unsigned int index)
 {
 	const uint8_t *last = limits->list[index - 1].spec.per, *per = limits->list[index].spec.per;
@@ -278,11 +278,11 @@ static enum status wider_check(const struct words *words, const struct limits *l
 }
 
 /* Parses the words of several limits, one for each length after `per`. */
-static enum status parts_parse(const struct words *words, unsigned int count, struct limits *ret)
+static int parts_parse(const struct words *words, unsigned int count, struct limits *ret)
 {
 	char part[SPEC_FIELDS][SPEC_TEXT];
 	struct words words_one = *words;
-	enum status status = OK;
+	int status = OK;
 	struct spec one;
 
 	words_one.text = one.text;
@@ -300,14 +300,14 @@ static enum status parts_parse(const struct words *words, unsigned int count, st
 
 /* --- What is written ------------------------------------------------------------------------ */
 
-enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
+int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 		       void (*place)(void *data, enum spec_field field), void *data,
 		       struct limits *ret)
 {
 	unsigned int count = spec->text[SPEC_PER] ? parts_count(spec->text[SPEC_PER]) : 1;
 	const struct words words = {spec->text, prefix, place, data};
 	struct limits limits = {.count = count};
-	enum status status = parts_check(&words, count);
+	int status = parts_check(&words, count);
 
 	if (!status && count == 1)
 		status = one_parse(&words, &limits.list[0]);
@@ -318,7 +318,7 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 	return status;
 }
 
-enum status spec_parse_budget(const char *rate, const char *burst,
+int spec_parse_budget(const char *rate, const char *burst,
 			      void (*place)(void *data, enum spec_field field), void *data,
 			      struct limit *ret)
 {
@@ -327,7 +327,7 @@ enum status spec_parse_budget(const char *rate, const char *burst,
 		[SPEC_NAME] = "newcomers", [SPEC_RATE] = rate, [SPEC_BURST] = burst};
 	const struct words words = {text, &everything, place, data};
 	struct limit limit;
-	enum status status = one_parse(&words, &limit);
+	int status = one_parse(&words, &limit);
 
 	if (status)
 		return status;

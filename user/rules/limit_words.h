@@ -28,7 +28,7 @@ struct limits {
  * horizon then have as many values, or one for all. The first has the name, the others the name and
  * their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
  */
-enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
+int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 		       void (*place)(void *data, enum spec_field field), void *data,
 		       struct limits *ret);
 
@@ -36,7 +36,7 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
  * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
  * Messages call it "newcomers".
  */
-enum status spec_parse_budget(const char *rate, const char *burst,
+int spec_parse_budget(const char *rate, const char *burst,
 			      void (*place)(void *data, enum spec_field field), void *data,
 			      struct limit *ret);
 

@@ -62,13 +62,13 @@ static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT]
 /* --- Entries -------------------------------------------------------------------------------- */
 
 /* Adds a prefix, or all prefixes of a range. until: the end of each; 0: none. */
-static enum status entry_add(const struct reading *reading, const char *text, uint32_t until)
+static int entry_add(const struct reading *reading, const char *text, uint32_t until)
 {
 	struct rule entry = *reading->entry;
 	struct ruleset *set = reading->set;
 	unsigned int i = set->count;
 	char cut[QUOTED_TEXT];
-	enum status status;
+	int status;
 
 	entry.list_until = until;
 	entry.timed = until && entry.lists ? __builtin_ctzll(entry.lists) : 0;
@@ -126,10 +126,10 @@ static char *end_cut(char *line)
 }
 
 /* Cuts "for TIME" or "until MOMENT" off a line. *ret: that end; 0: none. */
-static enum status end_take(const struct reading *reading, char *line, uint32_t *ret)
+static int end_take(const struct reading *reading, char *line, uint32_t *ret)
 {
 	char *end = end_cut(line), *value, cut[QUOTED_TEXT];
-	enum status status;
+	int status;
 	uint64_t ns;
 	bool ended;
 
@@ -170,7 +170,7 @@ static const char *ipset_name(const char *line)
  * Refuses a second set. `ipset save` without a name prints all sets, of which some may be there to
  * be allowed and some to be denied.
  */
-static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
+static int check_one_ipset(struct ipsets *ipsets, const char *line)
 {
 	const char *name = ipset_name(line);
 	int length = name ? (int)strcspn(name, BLANKS) : 0;
@@ -265,7 +265,7 @@ static char *ipset_member(char *line, struct member *ret)
 	return line;
 }
 
-static enum status refuse_exception(const char *member)
+static int refuse_exception(const char *member)
 {
 	char cut[QUOTED_TEXT];
 
@@ -315,9 +315,9 @@ static bool is_metadata(const json_t *object)
 }
 
 /* Adds an entry, an array of entries, or the entry of an object. key: the key of the value. */
-static enum status json_add(const struct reading *reading, json_t *value, const char *key)
+static int json_add(const struct reading *reading, json_t *value, const char *key)
 {
-	enum status status = OK;
+	int status = OK;
 	json_t *item;
 	size_t i;
 
@@ -340,10 +340,10 @@ static enum status json_add(const struct reading *reading, json_t *value, const 
 	return status;
 }
 
-static enum status json_line_add(const struct reading *reading, const char *line)
+static int json_line_add(const struct reading *reading, const char *line)
 {
 	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	enum status status = value ? json_add(reading, value, "[]")
+	int status = value ? json_add(reading, value, "[]")
 				   : misuse("this line is not JSON: write each object on a line of "
 					    "its own, as 'jq -c' does");
 
@@ -371,10 +371,10 @@ static bool is_json(const char *line)
 }
 
 /* Adds the entry of a line, with its end. timeout: of ipset. */
-static enum status entry_add_line(const struct reading *reading, char *line, unsigned int timeout)
+static int entry_add_line(const struct reading *reading, char *line, unsigned int timeout)
 {
 	uint32_t until;
-	enum status status = end_take(reading, line, &until);
+	int status = end_take(reading, line, &until);
 
 	if (timeout)
 		until = until_in_file(reading, timeout * NS_PER_SEC);
@@ -382,11 +382,11 @@ static enum status entry_add_line(const struct reading *reading, char *line, uns
 }
 
 /* Adds the entry, or fails without a trace. */
-static enum status word_add(const struct reading *reading, char *word, unsigned int timeout)
+static int word_add(const struct reading *reading, char *word, unsigned int timeout)
 {
 	bool before;
 	unsigned int count = reading->set->count;
-	enum status status;
+	int status;
 
 	before = log_mute(reading->skipped);
 	status = is_json(word) ? json_line_add(reading, word)
@@ -399,10 +399,10 @@ static enum status word_add(const struct reading *reading, char *word, unsigned 
 	return OK;
 }
 
-static enum status line_add(const struct reading *reading, char *line)
+static int line_add(const struct reading *reading, char *line)
 {
 	struct member member = {0};
-	enum status status;
+	int status;
 
 	line = blanks_strip(line);
 	if (is_json(line))
@@ -417,12 +417,12 @@ static enum status line_add(const struct reading *reading, char *line)
 }
 
 /* Parses every line, and reports up to BAD_LINES_MAX bad ones. */
-static enum status lines_parse(const char *name, char *text, const struct reading *reading)
+static int lines_parse(const char *name, char *text, const struct reading *reading)
 {
 	unsigned int line = 0, bad = 0;
 	const char *outer = log_place(NULL);
 	char place[2 * PATH_MAX + 64];
-	enum status status;
+	int status;
 	char *next;
 
 	for (; text && bad < BAD_LINES_MAX; text = next) {
@@ -444,7 +444,7 @@ static enum status lines_parse(const char *name, char *text, const struct readin
 	return bad ? MISUSED : OK;
 }
 
-static enum status text_parse(const char *name, char *text, uint64_t age_ns,
+static int text_parse(const char *name, char *text, uint64_t age_ns,
 			      const struct rule *entry, const char *force, unsigned int *skipped,
 			      struct ruleset *set)
 {
@@ -456,7 +456,7 @@ static enum status text_parse(const char *name, char *text, uint64_t age_ns,
 					.age_ns = age_ns,
 					.set = &found,
 					.ipsets = &ipsets};
-	enum status status;
+	int status;
 
 	if (skipped)
 		*skipped = 0;
@@ -468,7 +468,7 @@ static enum status text_parse(const char *name, char *text, uint64_t age_ns,
 	return status;
 }
 
-enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
+int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       unsigned int *skipped, struct ruleset *set)
 {
 	return text_parse(name, text, 0, entry, force, skipped, set);
@@ -483,14 +483,14 @@ static uint64_t age_of(const char *path)
 	return now > written ? (now - written) * NS_PER_SEC : 0;
 }
 
-enum status list_read(const char *path, const struct rule *entry, const char *force,
+int list_read(const char *path, const struct rule *entry, const char *force,
 		      unsigned int *skipped, struct ruleset *set)
 {
 	bool is_file = strcmp(path, "-");
 	const char *name = is_file ? path : "standard input";
 	uint64_t age_ns = is_file ? age_of(path) : 0;
 	struct file file;
-	enum status status = file_read(path, &file);
+	int status = file_read(path, &file);
 
 	if (status)
 		return status;
@@ -499,11 +499,11 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 	return status;
 }
 
-enum status list_entry_add(const char *text, const struct rule *entry, struct ruleset *set)
+int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set)
 {
 	const struct reading reading = {.entry = entry, .refuses_for = true, .set = set};
 	char *line = strdup(text);
-	enum status status;
+	int status;
 
 	if (!line)
 		return failure("cannot keep an entry: out of memory");
@@ -514,7 +514,7 @@ enum status list_entry_add(const char *text, const struct rule *entry, struct ru
 
 /* --- Paths ---------------------------------------------------------------------------------- */
 
-enum status list_paths_add(struct list_paths *paths, char *path, struct stamp stamp)
+int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp)
 {
 	if (!array_grow(paths->list, paths->count, paths->room)) {
 		free(path);

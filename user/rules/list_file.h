@@ -20,15 +20,15 @@
  * change their meaning. force: see entry_check_width(). The time of an entry begins when the file
  * is written; an entry whose time is over is added with its end in the past.
  */
-enum status list_read(const char *path, const struct rule *entry, const char *force,
+int list_read(const char *path, const struct rule *entry, const char *force,
 		      unsigned int *skipped, struct ruleset *set);
 
 /* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
-enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
+int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       unsigned int *skipped, struct ruleset *set);
 
 /* Adds the prefixes of "PREFIX" or "PREFIX until MOMENT", with a copy of `entry` each. */
-enum status list_entry_add(const char *text, const struct rule *entry, struct ruleset *set);
+int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set);
 
 /* --- Paths of such files -------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ struct list_paths {
 };
 
 /* Adds a path, which is owned from then on, also when it fails. */
-enum status list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
+int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
 
 /* Whether a list of these was left out. */
 bool list_paths_left_out(const struct list_paths *paths);

@@ -51,7 +51,7 @@ bool entry_is_wide(const struct sl_prefix *prefix)
 	return prefix->bits < SL_FAMILY_BITS + width_least(prefix);
 }
 
-enum status entry_check_width(const struct sl_prefix *prefix, const char *force)
+int entry_check_width(const struct sl_prefix *prefix, const char *force)
 {
 	char text[PREFIX_TEXT];
 
@@ -91,7 +91,7 @@ void lists_match(const struct sl_list_info *lists, const struct sl_list_info *ot
 	}
 }
 
-enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
+int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
 {
 	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
 		return failure(
@@ -123,7 +123,7 @@ static bool name_is_valid(const char *name)
 	return *name && !*at && at - name < SL_LIST_NAME;
 }
 
-enum status list_name_check(const char *name)
+int list_name_check(const char *name)
 {
 	if (name_is_valid(name))
 		return OK;
@@ -206,11 +206,11 @@ int lists_find_file(const struct sl_list_info *lists, const char *file)
 	return path_of(file, path) ? -1 : lists_find(lists, path);
 }
 
-enum status list_name_of(const char *file, char name[SL_LIST_NAME])
+int list_name_of(const char *file, char name[SL_LIST_NAME])
 {
 	char path[PATH_MAX];
 	int err = path_of(file, path);
-	enum status status;
+	int status;
 
 	if (err == -ENAMETOOLONG)
 		return misuse("the path of '%s' is too long for the name of a list: say 'as LIST'",

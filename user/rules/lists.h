@@ -19,7 +19,7 @@ int lists_find(const struct sl_list_info *lists, const char *name);
 int lists_find_file(const struct sl_list_info *lists, const char *file);
 
 /* Puts a list into a free place. Fails when there are SL_LISTS_MAX already. */
-enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
+int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
 
 /*
  * For each list, its place in another array: that of the same list, or else one that is free there.
@@ -52,7 +52,7 @@ enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits);
 bool entry_is_wide(const struct sl_prefix *prefix);
 
 /* Refuses a wide prefix. force: how to accept it, for the message; NULL: it is accepted. */
-enum status entry_check_width(const struct sl_prefix *prefix, const char *force);
+int entry_check_width(const struct sl_prefix *prefix, const char *force);
 
 /* Whether the list's end is past. */
 bool list_ended(const struct sl_list_info *list);
@@ -61,7 +61,7 @@ bool list_ended(const struct sl_list_info *list);
  * Checks a name: printable ASCII without blanks, quotes and backslashes, of less than SL_LIST_NAME
  * characters.
  */
-enum status list_name_check(const char *name);
+int list_name_check(const char *name);
 
 /* Whether a command could have written a list: its name and its access are known. */
 bool list_is_sound(const struct sl_list_info *list);
@@ -73,6 +73,6 @@ uint64_t lists_bits(const struct sl_list_info *lists);
  * The name of the list of a file: its absolute path, with links unresolved. "-", standard input,
  * keeps its name.
  */
-enum status list_name_of(const char *file, char name[SL_LIST_NAME]);
+int list_name_of(const char *file, char name[SL_LIST_NAME]);
 
 #endif

@@ -83,7 +83,7 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 	return text;
 }
 
-static enum status ports_add(const struct words *words, const struct sl_ports *ports,
+static int ports_add(const struct words *words, const struct sl_ports *ports,
 			     struct sl_match *match)
 {
 	char text[UNITS_TEXT], other[UNITS_TEXT];
@@ -103,9 +103,9 @@ static enum status ports_add(const struct words *words, const struct sl_ports *p
 	return OK;
 }
 
-static enum status ports_parse(struct words *words, struct sl_match *match)
+static int ports_parse(struct words *words, struct sl_match *match)
 {
-	enum status status = OK;
+	int status = OK;
 	struct sl_ports ports;
 	const char *p;
 
@@ -125,7 +125,7 @@ static enum status ports_parse(struct words *words, struct sl_match *match)
 	return status;
 }
 
-static enum status refuse_ports(const struct words *words, const struct kind *kind)
+static int refuse_ports(const struct words *words, const struct kind *kind)
 {
 	if (kind->fact == SL_FACT_PROTO)
 		return misuse("match '%s': proto has no ports: write 'tcp port ...' or "
@@ -137,7 +137,7 @@ static enum status refuse_ports(const struct words *words, const struct kind *ki
 
 /* --- Kinds, protocols and VLANs ------------------------------------------------------------- */
 
-static enum status vlan_parse(struct words *words, struct sl_match *match)
+static int vlan_parse(struct words *words, struct sl_match *match)
 {
 	const char *end = NULL;
 	unsigned int vlan;
@@ -152,7 +152,7 @@ static enum status vlan_parse(struct words *words, struct sl_match *match)
 	return OK;
 }
 
-static enum status proto_parse(struct words *words, struct sl_match *match)
+static int proto_parse(struct words *words, struct sl_match *match)
 {
 	const char *end = NULL;
 	unsigned int proto;
@@ -176,7 +176,7 @@ static bool ports_are_at(const struct words *words)
 	return words_are_at(words, "port") || words_are_at(words, "dport");
 }
 
-static enum status refuse_kind(const struct words *words)
+static int refuse_kind(const struct words *words)
 {
 	const char *names[KINDS], *nearly;
 
@@ -195,7 +195,7 @@ static enum status refuse_kind(const struct words *words)
 }
 
 /* Parses the first word. `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
-static enum status kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
+static int kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
 {
 	const struct kind *kind = kind_find(words_are_at(words, "vlan") ? "any" : words->word);
 
@@ -214,7 +214,7 @@ static enum status kind_parse(struct words *words, struct sl_match *match, const
 	return OK;
 }
 
-static enum status refuse_rest(const struct words *words)
+static int refuse_rest(const struct words *words)
 {
 	static const char *const keywords[] = {"port", "vlan"};
 	const char *nearly = nearly_find(words->word, keywords, 2);
@@ -230,12 +230,12 @@ static enum status refuse_rest(const struct words *words)
 		      words->text, words->word);
 }
 
-enum status match_parse(const char *text, struct sl_match *ret)
+int match_parse(const char *text, struct sl_match *ret)
 {
 	struct sl_match match = {0};
 	struct words words = {.text = text};
 	const struct kind *kind = NULL;
-	enum status status;
+	int status;
 
 	if (strlen(text) >= sizeof(words.copy))
 		return misuse("match '%s' is too long", text);

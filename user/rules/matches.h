@@ -11,7 +11,7 @@
 
 #define MATCH_TEXT 160 /* room for any formatted match, with SL_PORTS_MAX ranges of ports */
 
-enum status match_parse(const char *text, struct sl_match *ret);
+int match_parse(const char *text, struct sl_match *ret);
 
 /* Whether match_parse() could have made it. */
 bool match_is_sound(const struct sl_match *match);

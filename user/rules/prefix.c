@@ -84,7 +84,7 @@ static bool surrounds_mapped(const struct sl_prefix *prefix)
 }
 
 /* Parses an address, and leaves an IPv4-mapped one as it is. */
-static enum status address_read(const char *text, struct sl_prefix *ret)
+static int address_read(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix = {0};
 
@@ -101,10 +101,10 @@ static enum status address_read(const char *text, struct sl_prefix *ret)
 	return OK;
 }
 
-enum status address_parse(const char *text, struct sl_prefix *ret)
+int address_parse(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix;
-	enum status status = address_read(text, &prefix);
+	int status = address_read(text, &prefix);
 
 	if (!status)
 		*ret = prefix_unmap(&prefix);
@@ -137,7 +137,7 @@ static int netmask_parse(const char *text)
 	return ~mask & (~mask + 1) ? -1 : __builtin_popcount(mask);
 }
 
-static enum status refuse_length(const char *text, const char *length,
+static int refuse_length(const char *text, const char *length,
 				 const struct sl_prefix *address)
 {
 	int netmask = prefix_is_ipv4(address) ? netmask_parse(length) : -1;
@@ -153,13 +153,13 @@ static enum status refuse_length(const char *text, const char *length,
 		      *length == '0' ? ", without leading zeros" : "");
 }
 
-enum status prefix_parse(const char *text, struct sl_prefix *ret)
+int prefix_parse(const char *text, struct sl_prefix *ret)
 {
 	static const char *const words[] = {"default"};
 	char address[INET6_ADDRSTRLEN] = "", right[PREFIX_TEXT];
 	const char *slash = strchr(text, '/');
 	struct sl_prefix prefix, cut;
-	enum status status;
+	int status;
 	bool mapped;
 	int length;
 

@@ -12,10 +12,10 @@
  * Parses `default`, an address, or ADDRESS/LENGTH. Bits beyond the length are refused. An
  * IPv4-mapped prefix of /96 or longer becomes the IPv4 prefix, and a shorter one is refused.
  */
-enum status prefix_parse(const char *text, struct sl_prefix *ret);
+int prefix_parse(const char *text, struct sl_prefix *ret);
 
 /* Parses an IPv4 or IPv6 address without a length. An IPv4-mapped one becomes the IPv4 address. */
-enum status address_parse(const char *text, struct sl_prefix *ret);
+int address_parse(const char *text, struct sl_prefix *ret);
 
 /* Formats a prefix: `default`, an address for a whole one, or ADDRESS/LENGTH. */
 __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_prefix *prefix,

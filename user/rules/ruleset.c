@@ -16,7 +16,7 @@
 
 /* --- Rules: limits and budget, copy, compare ------------------------------------------------ */
 
-enum status rule_add_limit(struct rule *rule, const struct limit *limit)
+int rule_add_limit(struct rule *rule, const struct limit *limit)
 {
 	struct limit *limits = realloc(rule->limit, (rule->limits + 1) * sizeof(*limits));
 
@@ -35,7 +35,7 @@ struct limit *rule_find_limit(const struct rule *rule, const char *name)
 	return NULL;
 }
 
-enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
+int rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
 {
 	struct limit *copy = NULL;
 
@@ -50,10 +50,10 @@ enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
 	return OK;
 }
 
-enum status rule_copy(const struct rule *rule, struct rule *ret)
+int rule_copy(const struct rule *rule, struct rule *ret)
 {
 	struct rule copy = *rule;
-	enum status status;
+	int status;
 
 	copy.limit = NULL;
 	copy.limits = 0;
@@ -221,10 +221,10 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 	return true;
 }
 
-enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret)
+int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret)
 {
 	struct rule difference = {.prefix = rule->prefix};
-	enum status status = OK;
+	int status = OK;
 
 	if (!entry_equal(rule, other)) {
 		difference.access = rule->access;
@@ -352,7 +352,7 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, struc
 
 /* --- Rulesets ------------------------------------------------------------------------------- */
 
-enum status ruleset_add(struct ruleset *set, const struct rule *rule)
+int ruleset_add(struct ruleset *set, const struct rule *rule)
 {
 	if (!array_grow(set->rules, set->count, set->room)) {
 		struct rule lost = *rule;
@@ -364,14 +364,14 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 	return OK;
 }
 
-static enum status range_add(struct ruleset *set, const struct rule *entry, const char *text,
+static int range_add(struct ruleset *set, const struct rule *entry, const char *text,
 			     const char *dash)
 {
 	const char *last = dash + 1 + strspn(dash + 1, " \t");
 	struct sl_prefix from, to;
 	struct rule rule = *entry;
 	char first[PREFIX_TEXT];
-	enum status status;
+	int status;
 
 	while (dash > text && strchr(" \t", dash[-1]))
 		dash--;
@@ -387,11 +387,11 @@ static enum status range_add(struct ruleset *set, const struct rule *entry, cons
 	return status;
 }
 
-enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
+int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
 {
 	const char *dash = strchr(text, '-');
 	struct rule rule = *entry;
-	enum status status;
+	int status;
 
 	if (dash && strcspn(text, ".:") < (size_t)(dash - text))
 		return range_add(set, entry, text, dash);
@@ -399,7 +399,7 @@ enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, con
 	return status ?: ruleset_add(set, &rule);
 }
 
-enum status ruleset_make_lists(struct ruleset *set)
+int ruleset_make_lists(struct ruleset *set)
 {
 	if (!set->lists)
 		set->lists = calloc(SL_LIST_PLACES, sizeof(*set->lists));
@@ -439,11 +439,11 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 	return set->count ? bsearch(&key, set->rules, set->count, sizeof(key), rule_compare) : NULL;
 }
 
-enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
+int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 {
 	struct sl_list_info *lists = set->lists;
 	int places[SL_LIST_PLACES];
-	enum status status;
+	int status;
 
 	if (!others)
 		return OK;
@@ -508,14 +508,14 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 	return true;
 }
 
-enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
-			 enum status (*call)(void *data, const struct rule *from,
+int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
+			 int (*call)(void *data, const struct rule *from,
 					     const struct rule *to),
 			 void *data)
 {
 	struct rule_pairs pairs = {.from = from, .to = to};
 	const struct rule *old, *new;
-	enum status status = OK;
+	int status = OK;
 
 	while (!status && rule_pairs_next(&pairs, &old, &new))
 		if (!old || !new || !rule_equal(old, new))

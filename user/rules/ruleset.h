@@ -49,16 +49,16 @@ struct ruleset {
 };
 
 /* Allocates the lists, with all places free, unless there are some. */
-enum status ruleset_make_lists(struct ruleset *set);
+int ruleset_make_lists(struct ruleset *set);
 
 /*
  * Appends a copy of `entry`, which has no policy, for a prefix, or for each prefix of a range
  * FIRST-LAST. Blanks may surround the dash.
  */
-enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
+int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
 /* Appends a rule, and owns its policy from then on, also when it fails. */
-enum status ruleset_add(struct ruleset *set, const struct rule *rule);
+int ruleset_add(struct ruleset *set, const struct rule *rule);
 
 /* Sorts by prefix (prefix_compare), then by the end of the entry on a list, the last first. */
 void ruleset_sort(struct ruleset *set);
@@ -73,9 +73,9 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 void ruleset_unique(struct ruleset *set);
 
 /* Adds a limit to a rule, which has fewer than SL_LIMITS_MAX and none of that name. */
-enum status rule_add_limit(struct rule *rule, const struct limit *limit);
+int rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
-enum status rule_copy(const struct rule *rule, struct rule *ret);
+int rule_copy(const struct rule *rule, struct rule *ret);
 
 /*
  * How many of the SL_LIMITS_MAX limits of a policy a rule has: one that was told two rates is two.
@@ -110,7 +110,7 @@ bool rule_budget_is_idle(const struct rule *rule);
 bool rule_meets_destinations(const struct rule *rule);
 
 /* Sets the budget of a rule to a copy of this one; NULL: none. */
-enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
+int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
 /* Moves the policy of `from` to a rule that has none. */
 void rule_take_policy(struct rule *rule, struct rule *from);
@@ -127,10 +127,10 @@ bool rule_equal(const struct rule *a, const struct rule *b);
  * Moves the lists of a set to the places that they have in `others` (NULL: nothing to do), so that
  * the bits of the rules of both mean the same lists.
  */
-enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
+int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 
 /* The parts of a rule that another rule of the same prefix lacks. The caller frees `ret`. */
-enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
+int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
 /* Frees the policy of a rule, which then has none. */
 void rule_free(struct rule *rule);
@@ -154,8 +154,8 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
  * has no rule. Both sets are sorted and have one rule a prefix. Stops at the first status that is
  * not OK.
  */
-enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
-			 enum status (*call)(void *data, const struct rule *from,
+int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
+			 int (*call)(void *data, const struct rule *from,
 					     const struct rule *to),
 			 void *data);
 

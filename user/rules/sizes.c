@@ -48,7 +48,7 @@ const char *size_format(uint32_t told, char text[SIZE_TEXT])
 	return text;
 }
 
-enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes)
+int size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
 	unsigned int number, shift = 0;
 	const char *end = number_read(text, SIZE_MAX_ENTRIES, &number);

@@ -54,7 +54,7 @@ const char *size_format(uint32_t told, char text[SIZE_TEXT]);
 #define SIZE_MAX_ENTRIES (1U << 26) /* of any size */
 
 /* Parses a size: "65536", "64k" or "4m", 1 to SIZE_MAX_ENTRIES. */
-enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes);
+int size_parse(enum size size, const char *text, struct gate_sizes *sizes);
 
 /* The entries that rules take in each map. Zeroed at first. */
 struct room {

@@ -212,7 +212,7 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	return true;
 }
 
-static enum status refuse_number(const char *what, const char *text, const char *unit,
+static int refuse_number(const char *what, const char *text, const char *unit,
 				 const char *hint)
 {
 	bool zeros = *text == '0' && isdigit((unsigned char)text[1]);
@@ -271,7 +271,7 @@ static bool is_bps(const char *name)
 	return !strcasecmp(name, "bps");
 }
 
-static enum status refuse_bps(const char *text, const char *name)
+static int refuse_bps(const char *text, const char *name)
 {
 	char scale[2] = {tolower((unsigned char)*name)};
 
@@ -282,7 +282,7 @@ static enum status refuse_bps(const char *text, const char *name)
 		      text, name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
-enum status rate_parse(const char *text, struct sl_limit_spec *spec)
+int rate_parse(const char *text, struct sl_limit_spec *spec)
 {
 	uint64_t digits, divisor, rate;
 	const struct unit *unit;
@@ -311,7 +311,7 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-enum status burst_parse(const char *text, struct sl_limit_spec *spec)
+int burst_parse(const char *text, struct sl_limit_spec *spec)
 {
 	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
 	uint64_t digits, divisor, burst;
@@ -337,7 +337,7 @@ enum status burst_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit)
+int amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit)
 {
 	uint64_t digits, divisor, amount;
 	const struct unit *unit;
@@ -375,7 +375,7 @@ void burst_default(struct sl_limit_spec *spec)
 }
 
 /* Reads a number and a unit, "90 s", at *text, and moves it behind them and blanks. */
-static enum status time_read_part(const char *what, const char *text, const char **rest,
+static int time_read_part(const char *what, const char *text, const char **rest,
 				  uint64_t *ret_ns, uint64_t *ret_scale)
 {
 	uint64_t digits, divisor;
@@ -402,13 +402,13 @@ static enum status time_read_part(const char *what, const char *text, const char
 	return OK;
 }
 
-enum status time_parse(const char *what, const char *text, uint64_t *ret_ns)
+int time_parse(const char *what, const char *text, uint64_t *ret_ns)
 {
 	uint64_t ns = 0, part = 0, scale = 0, last = UINT64_MAX;
 	const char *rest = text;
 
 	do {
-		enum status status = time_read_part(what, text, &rest, &part, &scale);
+		int status = time_read_part(what, text, &rest, &part, &scale);
 
 		if (status)
 			return status;

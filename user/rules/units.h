@@ -18,7 +18,7 @@ bool unit_is_known(const char *word);
  * Parses RATE into rate and rate_unit: 500pps, 10kpps, 2mpps, 30/min, 5/h, 50mbit, 1gbit. The range
  * is 1/h to 200 mpps, and 1 kbit to 400 gbit.
  */
-enum status rate_parse(const char *text, struct sl_limit_spec *spec);
+int rate_parse(const char *text, struct sl_limit_spec *spec);
 
 /* Whether rate_parse() could have made the rate. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
@@ -27,13 +27,13 @@ bool rate_is_sound(const struct sl_limit_spec *spec);
  * Parses BURST into burst and burst_unit. The rate is in `spec` already: 2000 (packets) needs a
  * packet rate, 64kB a bit rate, and 250ms either.
  */
-enum status burst_parse(const char *text, struct sl_limit_spec *spec);
+int burst_parse(const char *text, struct sl_limit_spec *spec);
 
 /*
  * Parses an amount, 1000 (packets) or 10MB, and tells its unit as that of a rate: SL_RATE_PPS or
  * SL_RATE_BITS. what: the word for it in messages.
  */
-enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit);
+int amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit);
 const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT]);
 
 /*
@@ -48,7 +48,7 @@ void burst_default(struct sl_limit_spec *spec);
  * into ns; at most 2 years. Units may be written out, and blanks may precede them: 5 minutes.
  * what: the word for it in messages.
  */
-enum status time_parse(const char *what, const char *text, uint64_t *ret_ns);
+int time_parse(const char *what, const char *text, uint64_t *ret_ns);
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /*

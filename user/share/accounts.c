@@ -33,7 +33,7 @@
 
 /* --- Opening and closing -------------------------------------------------------------------- */
 
-static enum status accounts_failed(const struct gate *gate, int err)
+static int accounts_failed(const struct gate *gate, int err)
 {
 	return failure("cannot share the limits of gate '%s': %s", gate->name, why(err));
 }
@@ -47,9 +47,9 @@ static void maps_close(struct accounts *accounts)
 }
 
 /* What was open is forgotten, and not closed. */
-static enum status maps_open(struct accounts *accounts, const struct gate *gate)
+static int maps_open(struct accounts *accounts, const struct gate *gate)
 {
-	enum status status;
+	int status;
 
 	accounts->gate = gate;
 	accounts->table = TABLE_CLOSED;
@@ -65,7 +65,7 @@ static enum status maps_open(struct accounts *accounts, const struct gate *gate)
 	return status;
 }
 
-enum status accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
+int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 			  unsigned int most)
 {
 	*accounts = (struct accounts){.name = name, .most = most};
@@ -556,11 +556,11 @@ static void account_follow(struct accounts *accounts, struct account *account)
 		account_begin_anew(account);
 }
 
-enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
+int accounts_follow(struct accounts *accounts, const struct gate *gate)
 {
 	struct accounts before = *accounts;
 	struct watch *watch = before.watch;
-	enum status status = maps_open(accounts, gate);
+	int status = maps_open(accounts, gate);
 	bool is_same = !status && accounts->table.id && accounts->table.id == before.table.id;
 
 	if (status) {

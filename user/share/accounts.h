@@ -70,7 +70,7 @@ struct accounts {
 };
 
 /* The gate stays open, and name is kept, until accounts_close(). most: accounts, at least 1. */
-enum status accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
+int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 			  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
@@ -78,7 +78,7 @@ void accounts_close(struct accounts *accounts);
  * Goes on with the rules and the maps of an open gate, which may have changed. In the same table
  * each limit that stays goes on as if nothing had changed.
  */
-enum status accounts_follow(struct accounts *accounts, const struct gate *gate);
+int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 

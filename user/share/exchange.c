@@ -247,7 +247,7 @@ static void exchange_free(struct exchange *exchange)
 	free(exchange);
 }
 
-static enum status refuse(const struct store_options *options, int err)
+static int refuse(const struct store_options *options, int err)
 {
 	switch (err) {
 	case EINVAL: /* all else is checked where options are read */
@@ -260,7 +260,7 @@ static enum status refuse(const struct store_options *options, int err)
 	}
 }
 
-enum status exchange_open(const struct store_options *options, const char *name, const char *node,
+int exchange_open(const struct store_options *options, const char *name, const char *node,
 			  unsigned int alive_ms, struct exchange **ret)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));

@@ -32,7 +32,7 @@ struct exchange;
  * Starts the thread. name: of the cluster, which the caller keeps; node: of this machine, as the
  * others are to count it. alive_ms: how long a node counts after its last round.
  */
-enum status exchange_open(const struct store_options *options, const char *name, const char *node,
+int exchange_open(const struct store_options *options, const char *name, const char *node,
 			  unsigned int alive_ms, struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 

@@ -74,10 +74,10 @@ struct share {
 /* --- The gate ------------------------------------------------------------------------------- */
 
 /* The state is mapped for the mark; the accounts use the maps of the gate that stays open. */
-static enum status gate_take(struct share *share, struct gate *gate)
+static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate marked = GATE_CLOSED;
-	enum status status = gate_open(gate, share->args->gate);
+	int status = gate_open(gate, share->args->gate);
 
 	if (!status)
 		status = gate_open(&marked, share->args->gate);
@@ -116,10 +116,10 @@ static void ledgers_charge(struct share *share, uint64_t now)
 }
 
 /* Goes on with other rules, or with the maps of a resize. */
-static enum status gate_follow(struct share *share)
+static int gate_follow(struct share *share)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_take(share, &gate);
+	int status = gate_take(share, &gate);
 
 	share->gate_is_new = false;
 	/* what was taken until now is not seen any more behind that */
@@ -271,7 +271,7 @@ static void round_begin(struct share *share)
 
 /* --- The loop ------------------------------------------------------------------------------- */
 
-static enum status look(struct share *share)
+static int look(struct share *share)
 {
 	unsigned int news = gate_mark_look(share->args->gate, &share->mark);
 	bool was_hidden = share->is_hidden;
@@ -291,10 +291,10 @@ static enum status look(struct share *share)
 	return OK;
 }
 
-static enum status step(struct share *share)
+static int step(struct share *share)
 {
 	uint64_t now = uptime_ns(), ticks = uptime_ticks();
-	enum status status = OK;
+	int status = OK;
 
 	ledgers_charge(share, ticks);
 	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
@@ -315,7 +315,7 @@ static enum status step(struct share *share)
 	return OK;
 }
 
-static enum status events_wait(struct share *share)
+static int events_wait(struct share *share)
 {
 	struct pollfd polled[] = {
 		{.fd = share->signals, .events = POLLIN},
@@ -334,7 +334,7 @@ static enum status events_wait(struct share *share)
 	return OK;
 }
 
-static enum status fds_open(struct share *share)
+static int fds_open(struct share *share)
 {
 	const struct itimerspec every = {{.tv_nsec = STEP_NS}, {.tv_nsec = STEP_NS}};
 	struct sigaction hangup;
@@ -356,11 +356,11 @@ static enum status fds_open(struct share *share)
 	return OK;
 }
 
-static enum status share_open(struct share *share)
+static int share_open(struct share *share)
 {
 	const struct share_args *args = share->args;
 	struct store_options options = args->store;
-	enum status status = gate_check_name(args->gate);
+	int status = gate_check_name(args->gate);
 
 	if (!status)
 		status = gate_take(share, &share->gate);
@@ -404,7 +404,7 @@ static void share_close(struct share *share)
 	hold_release(&share->hold);
 }
 
-enum status share_run(const struct share_args *args)
+int share_run(const struct share_args *args)
 {
 	struct share share = {
 		.args = args,
@@ -415,7 +415,7 @@ enum status share_run(const struct share_args *args)
 		.timer = -1,
 	};
 	uint64_t random;
-	enum status status = share_open(&share);
+	int status = share_open(&share);
 
 	/*
 	 * This node's rounds begin at random moments: of two nodes that begin theirs at the same
@@ -424,8 +424,10 @@ enum status share_run(const struct share_args *args)
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	share.round_at = uptime_ns() + random % (args->round_ms * NS_PER_MS);
-	while (!status && !share.ends)
+	while (!status && !share.ends) {
 		status = events_wait(&share);
+		error_flush();
+	}
 	if (share.is_ready)
 		notify_stopping();
 	if (share.ends) /* it is wanted that the limits are this node's alone */

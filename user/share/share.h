@@ -41,6 +41,6 @@ struct share_args {
 };
 
 /* Shares until SIGTERM, SIGINT or SIGHUP. Fails at once where there is no gate. */
-enum status share_run(const struct share_args *args);
+int share_run(const struct share_args *args);
 
 #endif

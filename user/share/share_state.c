@@ -82,13 +82,13 @@ static void words_set(json_t *object, const char *store, const char *name, const
 	word_set(object, "node", node);
 }
 
-enum status share_state_publish(const struct gate *gate, const struct share_told *told,
+int share_state_publish(const struct gate *gate, const struct share_told *told,
 				const struct share_state *state)
 {
 	struct stat st = {.st_gid = GROUP_KEPT};
 	json_t *object = state_json(state);
 	char path[STATE_PATH], *text;
-	enum status status;
+	int status;
 
 	words_set(object, told->store, told->name, told->node);
 	json_object_set_new(object, "command", json_string(told->command) ?: json_string(""));

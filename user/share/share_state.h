@@ -59,7 +59,7 @@ struct share_told {
 	const char *command; /* by which it can be started again; "": it is too long */
 };
 
-enum status share_state_publish(const struct gate *gate, const struct share_told *told,
+int share_state_publish(const struct gate *gate, const struct share_told *told,
 				const struct share_state *state);
 void share_state_remove(const char *gate);
 

@@ -103,13 +103,13 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
+int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	struct shared_limits limits = {.generation = rulemap_generation(gate)};
 	const struct sl_policy **policies;
 	unsigned int count;
 	bool has_room = true;
-	enum status status = rules_policies(gate, &policies, &count);
+	int status = rules_policies(gate, &policies, &count);
 
 	if (status)
 		return status;

@@ -31,7 +31,7 @@ struct shared_limits {
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})
 
-enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret);
+int shared_limits_read(const struct gate *gate, struct shared_limits *ret);
 void shared_limits_free(struct shared_limits *limits);
 
 /* The limit of a line, by sl_line.limit. NULL: it is not shared. */

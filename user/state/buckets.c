@@ -9,7 +9,7 @@
 #include "identity.h"
 #include "rules/prefix.h"
 
-static enum status buckets_failed(const struct gate *gate, int err)
+static int buckets_failed(const struct gate *gate, int err)
 {
 	return failure("cannot read the buckets of gate '%s': %s", gate->name, why(err));
 }
@@ -43,7 +43,7 @@ static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buck
 	return count;
 }
 
-enum status buckets_read(const struct gate *gate, const struct sl_prefix *address,
+int buckets_read(const struct gate *gate, const struct sl_prefix *address,
 			 struct sl_bucket **ret, unsigned int *ret_count)
 {
 	struct map_key key = key_of(address);
@@ -64,7 +64,7 @@ enum status buckets_read(const struct gate *gate, const struct sl_prefix *addres
 	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
 }
 
-enum status buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
+int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 {
 	struct map_key key = key_of(address);
 	struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
@@ -109,11 +109,11 @@ static int page_make(const struct gate *gate, struct page *page, unsigned int ro
 	return page->keys && page->values ? 0 : -ENOMEM;
 }
 
-static enum status page_report(const struct gate *gate, enum gate_map map, const struct page *page,
+static int page_report(const struct gate *gate, enum gate_map map, const struct page *page,
 			       unsigned int count, buckets_call *call, void *data)
 {
 	size_t size = map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct sl_bucket *buckets = page->values + (size_t)i * gate->machine.cpus;
@@ -131,11 +131,11 @@ static enum status page_report(const struct gate *gate, enum gate_map map, const
 }
 
 /* call: NULL to count entries only */
-static enum status pages_walk(const struct gate *gate, enum gate_map map, struct page *page,
+static int pages_walk(const struct gate *gate, enum gate_map map, struct page *page,
 			      buckets_call *call, void *data, uint32_t *ret_count)
 {
 	__u32 token, *last = NULL, count;
-	enum status status = OK;
+	int status = OK;
 	int err = 0;
 
 	while (!status && err != -ENOENT) {
@@ -157,12 +157,12 @@ static enum status pages_walk(const struct gate *gate, enum gate_map map, struct
 	return status;
 }
 
-static enum status sources_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
+static int sources_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 				void *data, uint32_t *ret_count)
 {
 	struct page page = {0};
 	int err = page_make(gate, &page, PAGE_FIRST);
-	enum status status;
+	int status;
 
 	*ret_count = 0;
 	status = err ? buckets_failed(gate, err)
@@ -171,15 +171,15 @@ static enum status sources_walk(const struct gate *gate, enum gate_map map, buck
 	return status;
 }
 
-enum status buckets_walk(const struct gate *gate, buckets_call *call, void *data)
+int buckets_walk(const struct gate *gate, buckets_call *call, void *data)
 {
 	uint32_t count;
-	enum status status = sources_walk(gate, MAP_BUCKETS4, call, data, &count);
+	int status = sources_walk(gate, MAP_BUCKETS4, call, data, &count);
 
 	return status ?: sources_walk(gate, MAP_BUCKETS6, call, data, &count);
 }
 
-enum status buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
+int buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	return sources_walk(gate, map, NULL, NULL, ret);
 }

@@ -13,29 +13,29 @@
  * Reads the buckets of the source of an address, of each CPU that has used its bucket. The caller
  * frees `ret`; it is NULL if there are none.
  */
-enum status buckets_read(const struct gate *gate, const struct sl_prefix *address,
+int buckets_read(const struct gate *gate, const struct sl_prefix *address,
 			 struct sl_bucket **ret, unsigned int *ret_count);
 
 /*
  * Called with a source and its buckets, valid during the call. A status other than OK ends the walk
  * and is returned.
  */
-typedef enum status buckets_call(void *data, const struct sl_prefix *source,
+typedef int buckets_call(void *data, const struct sl_prefix *source,
 				 const struct sl_bucket *buckets, unsigned int count);
 
 /*
  * Walks all sources that have an entry, in pages: the kernel locks one hash bucket at a time. An
  * entry that is inserted or evicted during the walk may be missed.
  */
-enum status buckets_walk(const struct gate *gate, buckets_call *call, void *data);
+int buckets_walk(const struct gate *gate, buckets_call *call, void *data);
 
 /* Counts the entries of one of the maps, in pages. */
-enum status buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret);
+int buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
  * Empties the slices of a source, with the refusals that they remember. A packet that is charged at
  * that moment may write its slice back, or lose its count.
  */
-enum status buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
+int buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 
 #endif

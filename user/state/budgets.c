@@ -17,12 +17,12 @@ static uint32_t policy_number(const struct gate *gate, const struct sl_policy *p
 }
 
 /* Adds what a policy counted to the budget that it has or inherits. */
-static enum status use_add(const struct gate *gate, const struct sl_policy *policy,
+static int use_add(const struct gate *gate, const struct sl_policy *policy,
 			   struct budget_use *uses, unsigned int count)
 {
 	uint32_t number = policy_number(gate, policy), home = policy->newcomers_home ?: number;
 	struct sl_counters counters;
-	enum status status;
+	int status;
 
 	for (unsigned int i = 0; i < count; i++) {
 		if (policy_number(gate, uses[i].policy) != home)
@@ -37,21 +37,21 @@ static enum status use_add(const struct gate *gate, const struct sl_policy *poli
 	return OK;
 }
 
-static enum status use_begin(const struct gate *gate, const struct sl_policy *policy,
+static int use_begin(const struct gate *gate, const struct sl_policy *policy,
 			     struct budget_use *ret)
 {
 	struct limit_state state;
-	enum status status = budget_state_read(gate, policy, 1, uptime_ticks(), false, &state);
+	int status = budget_state_read(gate, policy, 1, uptime_ticks(), false, &state);
 
 	*ret = (struct budget_use){.policy = policy, .left = state.remaining};
 	return status;
 }
 
-enum status budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count)
+int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count)
 {
 	const struct sl_policy **policies;
 	unsigned int policies_count, count = 0;
-	enum status status = rules_policies(gate, &policies, &policies_count);
+	int status = rules_policies(gate, &policies, &policies_count);
 	struct budget_use *uses;
 
 	if (status)

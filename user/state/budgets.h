@@ -16,6 +16,6 @@ struct budget_use {
 };
 
 /* Reads all budgets of a gate, by prefix. The caller frees `ret`. */
-enum status budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count);
+int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count);
 
 #endif

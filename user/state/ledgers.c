@@ -15,13 +15,13 @@ static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_pr
 	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
 }
 
-enum status ledger_read(const struct gate *gate, const struct table *table,
+int ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
 			struct sl_ledger *ret, bool *ret_found, uint32_t *ret_age)
 {
 	struct ledger_key key = key_of(limit, address);
 	struct found_line found;
-	enum status status = table_read_in(gate, table, &key, &found);
+	int status = table_read_in(gate, table, &key, &found);
 
 	if (status)
 		return status;
@@ -104,7 +104,7 @@ static int newcomer_look(const struct gate *gate, const struct ledger_key *key, 
 	return err;
 }
 
-enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			  const struct sl_prefix *address, uint64_t now, bool flood,
 			  struct newcomer *ret)
 {
@@ -198,13 +198,13 @@ bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 	return !blocked || word_swap(&ledger->blocked, blocked, 0);
 }
 
-enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
+int ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 			const struct sl_prefix *address)
 {
 	struct ledger_key key = key_of(limit, address);
 	struct table table = TABLE_CLOSED;
 	struct found_line found;
-	enum status status = table_read(gate, &key, &found);
+	int status = table_read(gate, &key, &found);
 	bool is_full = false;
 
 	if (!status && found.is_found)

@@ -14,7 +14,7 @@
  * `now` would create. ret_age: the age of its entry if a packet at `now`
  * finds its key established (line_is_due()), otherwise 0.
  */
-enum status ledger_read(const struct gate *gate, const struct table *table,
+int ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
 			struct sl_ledger *ret, bool *ret_found, uint32_t *ret_age);
 
@@ -29,7 +29,7 @@ struct newcomer {
  * flood: whether new sources wait. A reader can find neither the key in the sketch nor its sets, so
  * it gets a newcomer that was not seen before and finds room.
  */
-enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			  const struct sl_prefix *address, uint64_t now, bool flood,
 			  struct newcomer *ret);
 
@@ -37,7 +37,7 @@ enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
  * Fills the ledger of a limit for an address, which is cut to the key's length: what is charged to
  * it is forgiven, and a block ends. Without a ledger there is nothing to forgive.
  */
-enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
+int ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 			const struct sl_prefix *address);
 
 /*

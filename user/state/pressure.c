@@ -44,14 +44,14 @@ static void pressure_add(struct pressure *pressure, struct sl_admission *here,
 		pressure->crowded[budgeted] += pace_is_crowded(here, budgeted, now->jiffy);
 }
 
-static enum status refuse_unread(const struct gate *gate, int err)
+static int refuse_unread(const struct gate *gate, int err)
 {
 	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_ADMISSION],
 		       gate->name, why(err));
 }
 
 /* Reads the counts before the clock, so that no count is of a later moment. */
-static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
+static int cpus_read(const struct gate *gate, struct sl_admission *cpus,
 			     struct moment *ret_now)
 {
 	uint32_t zero = 0;
@@ -63,12 +63,12 @@ static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
 	return jiffies_read(&ret_now->jiffy);
 }
 
-enum status pressure_read(const struct gate *gate, struct pressure *ret)
+int pressure_read(const struct gate *gate, struct pressure *ret)
 {
 	struct sl_admission *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
 	struct pressure pressure = {0};
 	struct moment now;
-	enum status status = cpus ? cpus_read(gate, cpus, &now) : refuse_unread(gate, ENOMEM);
+	int status = cpus ? cpus_read(gate, cpus, &now) : refuse_unread(gate, ENOMEM);
 
 	for (unsigned int cpu = 0; !status && cpu < gate->machine.cpus; cpu++)
 		pressure_add(&pressure, &cpus[cpu], &now);
@@ -93,10 +93,10 @@ double pressure_bursts_lost(const struct pressure *pressure)
 /* --- Policies that newcomers pass without a budget ------------------------------------------ */
 
 /* Counts from before this policy are in its base, and are subtracted. */
-enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
+int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
 {
 	struct sl_counters counters;
-	enum status status;
+	int status;
 
 	*ret = false;
 	if (!policy_lacks_budget(policy))
@@ -109,13 +109,13 @@ enum status policy_passed_by(const struct gate *gate, const struct sl_policy *po
 	return OK;
 }
 
-enum status passing_read(const struct gate *gate, const struct pressure *pressure,
+int passing_read(const struct gate *gate, const struct pressure *pressure,
 			 struct passing *ret)
 {
 	const struct sl_policy **policies;
 	struct passing passing = {0};
 	unsigned int count;
-	enum status status;
+	int status;
 
 	*ret = passing;
 	if (!pressure->crowded[false])

@@ -23,7 +23,7 @@ struct pressure {
 	uint64_t lost;		 /* as in struct sl_admission */
 };
 
-enum status pressure_read(const struct gate *gate, struct pressure *ret);
+int pressure_read(const struct gate *gate, struct pressure *ret);
 
 /* What ledgers lacked that were forgotten, in whole bursts. */
 double pressure_bursts_lost(const struct pressure *pressure);
@@ -33,7 +33,7 @@ double pressure_bursts_lost(const struct pressure *pressure);
  * rules alone do not tell: all its packets may be denied or match none of its limits, and then no
  * budget would stop them.
  */
-enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
+int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
 /* The number of such policies, and the first by prefix. 0 when there is no flood. */
 struct passing {
@@ -41,7 +41,7 @@ struct passing {
 	struct sl_prefix first;
 };
 
-enum status passing_read(const struct gate *gate, const struct pressure *pressure,
+int passing_read(const struct gate *gate, const struct pressure *pressure,
 			 struct passing *ret);
 
 /*

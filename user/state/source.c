@@ -40,11 +40,11 @@ static void source_sum(const struct gate *gate, struct source *source)
 	}
 }
 
-enum status source_read(const struct gate *gate, const struct table *table,
+int source_read(const struct gate *gate, const struct table *table,
 			const struct sl_prefix *address, struct source *ret)
 {
 	struct source source = {.prefix = prefix_source(address), .table = table};
-	enum status status = rules_judge(gate, address, &source.rule);
+	int status = rules_judge(gate, address, &source.rule);
 
 	if (!status)
 		status = buckets_read(gate, &source.prefix, &source.buckets, &source.count);

@@ -167,7 +167,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
 }
 
-enum status limit_state_read(const struct gate *gate, const struct source *source,
+int limit_state_read(const struct gate *gate, const struct source *source,
 			     const struct sl_limit *limit, const struct packet_args *packet,
 			     uint64_t now, struct limit_state *ret)
 {
@@ -176,7 +176,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 	struct limit_state state = {.matches =
 					    match_limit(limit, &source->policy->match[limit->slot],
 							&packet->facts, packet->egress)};
-	enum status status = OK;
+	int status = OK;
 	bool found;
 
 	state.known = key_is_known(limit, address);
@@ -225,7 +225,7 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 	return NULL;
 }
 
-enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
+int budget_state_read(const struct gate *gate, const struct sl_policy *policy,
 			      unsigned int bytes, uint64_t now, bool waits, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));

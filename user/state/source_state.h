@@ -43,7 +43,7 @@ struct packet_args packet_args_of_source(const struct source *source, unsigned i
  * Computes the state of a limit of the source's policy, of its family. A packet passes if it would
  * on any CPU. now: uptime in ticks.
  */
-enum status limit_state_read(const struct gate *gate, const struct source *source,
+int limit_state_read(const struct gate *gate, const struct source *source,
 			     const struct sl_limit *limit, const struct packet_args *packet,
 			     uint64_t now, struct limit_state *ret);
 
@@ -51,7 +51,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
  * Computes the state of the budget of a policy's newcomers, for a packet of `bytes`. It passes with
  * SL_PASS_NEWCOMER. waits: the packet's key gets no ledger with it.
  */
-enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
+int budget_state_read(const struct gate *gate, const struct sl_policy *policy,
 			      unsigned int bytes, uint64_t now, bool waits,
 			      struct limit_state *ret);
 

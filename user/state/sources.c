@@ -28,7 +28,7 @@ struct lister {
 	struct index index;
 };
 
-static enum status list_failed(const struct gate *gate)
+static int list_failed(const struct gate *gate)
 {
 	return failure("cannot list the sources of gate '%s': %s", gate->name, why(ENOMEM));
 }
@@ -85,7 +85,7 @@ static struct listed_source *list_item(struct lister *lister, const struct sl_pr
 
 /* --- Sources with buckets ------------------------------------------------------------------- */
 
-static enum status bucket_list(void *data, const struct sl_prefix *source,
+static int bucket_list(void *data, const struct sl_prefix *source,
 			       const struct sl_bucket *buckets, unsigned int count)
 {
 	struct lister *lister = data;
@@ -115,11 +115,11 @@ static bool prefix_is_source(const struct sl_prefix *prefix)
 					  prefix->bits == SL_FAMILY_BITS + 64);
 }
 
-static enum status buckets_list(struct lister *lister)
+static int buckets_list(struct lister *lister)
 {
 	struct sl_bucket *buckets;
 	unsigned int count;
-	enum status status;
+	int status;
 
 	if (!prefix_is_source(lister->within))
 		return buckets_walk(lister->gate, bucket_list, lister);
@@ -178,12 +178,12 @@ static int limit_order(const void *a, const void *b)
 	return left->limit < right->limit ? -1 : left->limit > right->limit;
 }
 
-static enum status limits_collect(const struct gate *gate, struct source_limits *ret)
+static int limits_collect(const struct gate *gate, struct source_limits *ret)
 {
 	struct source_limits limits = {0};
 	const struct sl_policy **policies;
 	unsigned int count;
-	enum status status = rules_policies(gate, &policies, &count);
+	int status = rules_policies(gate, &policies, &count);
 	bool is_whole = true;
 
 	if (status)
@@ -219,12 +219,12 @@ static bool line_source(const struct sl_line *line, const struct source_limits *
 	return true;
 }
 
-static enum status lines_walk(struct lister *lister)
+static int lines_walk(struct lister *lister)
 {
 	const struct table *table = lister->table;
 	struct source_limits limits = {0};
 	uint64_t now = uptime_ticks();
-	enum status status = limits_collect(lister->gate, &limits);
+	int status = limits_collect(lister->gate, &limits);
 
 	if (status)
 		return status;
@@ -244,11 +244,11 @@ static enum status lines_walk(struct lister *lister)
 
 /* --- Both ----------------------------------------------------------------------------------- */
 
-enum status sources_list(const struct gate *gate, const struct table *table,
+int sources_list(const struct gate *gate, const struct table *table,
 			 const struct sl_prefix *within, struct source_list *ret)
 {
 	struct lister lister = {.gate = gate, .table = table, .within = within};
-	enum status status = buckets_list(&lister);
+	int status = buckets_list(&lister);
 
 	if (!status)
 		status = lines_walk(&lister);

@@ -27,7 +27,7 @@ struct source_list {
  * Lists the sources within a prefix. The caller frees `items`. Sources that come or go meanwhile
  * may be missed.
  */
-enum status sources_list(const struct gate *gate, const struct table *table,
+int sources_list(const struct gate *gate, const struct table *table,
 			 const struct sl_prefix *within, struct source_list *ret);
 
 #endif

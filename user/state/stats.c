@@ -59,10 +59,10 @@ static void line_begin(struct stats *stats, enum stats_kind kind, const char *po
 	line_add_limits(line, record);
 }
 
-static enum status lines_begin(const struct gate *gate, struct stats *stats)
+static int lines_begin(const struct gate *gate, struct stats *stats)
 {
 	const struct sl_policy **policies;
-	enum status status = rules_policies(gate, &policies, &stats->rules);
+	int status = rules_policies(gate, &policies, &stats->rules);
 	char text[PREFIX_TEXT];
 
 	if (status)
@@ -89,13 +89,13 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
  * policies. The counters are read after all lines are begun: they only grow, so no line is
  * negative.
  */
-static enum status lines_end(const struct gate *gate, struct stats *stats)
+static int lines_end(const struct gate *gate, struct stats *stats)
 {
 	unsigned int seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
 	unsigned int count = seen > first ? seen : first, lines = stats->count;
 	struct stats_line *deleted;
 	struct sl_counters *all;
-	enum status status = counters_read_first(gate, count, &all);
+	int status = counters_read_first(gate, count, &all);
 
 	if (status)
 		return status;
@@ -116,10 +116,10 @@ static enum status lines_end(const struct gate *gate, struct stats *stats)
 	return OK;
 }
 
-enum status stats_read(const struct gate *gate, struct stats *ret)
+int stats_read(const struct gate *gate, struct stats *ret)
 {
 	struct stats stats = {0};
-	enum status status = lines_begin(gate, &stats);
+	int status = lines_begin(gate, &stats);
 
 	if (!status)
 		status = lines_end(gate, &stats);
@@ -220,11 +220,11 @@ static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret
 	return 1;
 }
 
-static enum status policies_count(const struct gate *gate, uint32_t *ret)
+static int policies_count(const struct gate *gate, uint32_t *ret)
 {
 	const struct sl_policy **policies;
 	unsigned int count;
-	enum status status = rules_policies(gate, &policies, &count);
+	int status = rules_policies(gate, &policies, &count);
 
 	if (status)
 		return status;
@@ -233,7 +233,7 @@ static enum status policies_count(const struct gate *gate, uint32_t *ret)
 	return OK;
 }
 
-enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
+int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	switch (map) {
 	case MAP_POLICIES:
@@ -253,12 +253,12 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 	}
 }
 
-enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
+int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	struct occupancy occupancy = {0};
 	int counted = 1;
-	enum status status = map_max_entries(gate, map, &occupancy.max_entries);
+	int status = map_max_entries(gate, map, &occupancy.max_entries);
 
 	if (status)
 		return status;

@@ -46,7 +46,7 @@ struct stats {
 };
 
 /* Reads all counters, from per-CPU arrays only. stats_free() frees them. */
-enum status stats_read(const struct gate *gate, struct stats *ret);
+int stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
 /* Whether a reason can occur in a line, or did. */
@@ -67,9 +67,9 @@ struct occupancy {
 };
 
 /* The number of entries that a map can hold. */
-enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
+int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /* The same, and the number of its entries. Walks the map unless the gate has the count. */
-enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
+int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

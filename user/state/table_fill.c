@@ -39,12 +39,12 @@ const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHOR
 	return text;
 }
 
-enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,
+int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 			    struct table_fill *ret)
 {
 	struct table_fill fill = {.sources = gate->state->meeting.sources};
 	struct table table = TABLE_CLOSED;
-	enum status status = table_open(gate, &table);
+	int status = table_open(gate, &table);
 	uint64_t now = uptime_ticks();
 
 	if (status)

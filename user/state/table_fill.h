@@ -20,7 +20,7 @@ struct table_fill {
 };
 
 /* Walks the table. pressure: of the same moment. */
-enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,
+int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 			    struct table_fill *ret);
 
 /*

@@ -8,14 +8,14 @@
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-static enum status limit_states_read(const struct gate *gate, struct verdict *verdict)
+static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 {
 	uint64_t now = uptime_ticks();
 
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
 		struct limit_state *state = &verdict->states[i];
-		enum status status = limit_state_read(gate, &verdict->source, limit,
+		int status = limit_state_read(gate, &verdict->source, limit,
 						      &verdict->packet, now, state);
 
 		if (status)
@@ -28,10 +28,10 @@ static enum status limit_states_read(const struct gate *gate, struct verdict *ve
 }
 
 /* Reads how the packet is met under each limit under which it has no ledger. */
-static enum status meetings_read(const struct gate *gate, struct verdict *verdict)
+static int meetings_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct packet_args *packet = &verdict->packet;
-	enum status status = OK;
+	int status = OK;
 
 	for (unsigned int i = 0; !status && i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
@@ -45,11 +45,11 @@ static enum status meetings_read(const struct gate *gate, struct verdict *verdic
 	return status;
 }
 
-static enum status newcomers_read(const struct gate *gate, struct verdict *verdict)
+static int newcomers_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	struct pressure pressure;
-	enum status status = pressure_read(gate, &pressure);
+	int status = pressure_read(gate, &pressure);
 
 	if (status)
 		return status;
@@ -64,7 +64,7 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 	return OK;
 }
 
-static enum status budget_read(const struct gate *gate, struct verdict *verdict)
+static int budget_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 
@@ -143,9 +143,9 @@ static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
  * only observes. If the source is not established, the budget decides as well, before its ledgers
  * are made.
  */
-static enum status limits_judge(const struct gate *gate, struct verdict *verdict)
+static int limits_judge(const struct gate *gate, struct verdict *verdict)
 {
-	enum status status;
+	int status;
 
 	verdict->reason = SL_PASS_NO_LIMIT;
 	verdict->pays = budget_pays(verdict);
@@ -193,9 +193,9 @@ static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
 	return NULL;
 }
 
-static enum status verdict_judge(const struct gate *gate, struct verdict *verdict)
+static int verdict_judge(const struct gate *gate, struct verdict *verdict)
 {
-	enum status status = OK;
+	int status = OK;
 	const struct judgement *rule = &verdict->source.rule;
 
 	if (verdict->source.policy)
@@ -210,11 +210,11 @@ static enum status verdict_judge(const struct gate *gate, struct verdict *verdic
 
 /* --- The verdict ---------------------------------------------------------------------------- */
 
-enum status verdict_find(const struct gate *gate, const struct packet_args *packet,
+int verdict_find(const struct gate *gate, const struct packet_args *packet,
 			 struct verdict *ret)
 {
 	struct verdict verdict = {.gate = gate, .packet = *packet};
-	enum status status = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
+	int status = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
 
 	if (!status) {
 		verdict.limits = source_limits(&verdict.source, &verdict.count);

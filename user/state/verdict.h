@@ -33,7 +33,7 @@ struct verdict {
 };
 
 /* Finds the verdict of a gate on a packet. verdict_free() frees it. */
-enum status verdict_find(const struct gate *gate, const struct packet_args *packet,
+int verdict_find(const struct gate *gate, const struct packet_args *packet,
 			 struct verdict *ret);
 void verdict_free(struct verdict *verdict);
 

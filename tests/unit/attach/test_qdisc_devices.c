@@ -136,7 +136,7 @@ static void test_a_missing_device_is_told(void **state)
 	const struct device gone = {.name = "dev0", .ifindex = 4711};
 	struct capture capture;
 	struct qdiscs qdiscs;
-	enum status status;
+	int status;
 
 	begin_or_skip(state);
 	capture = capture_begin(stderr);

@@ -240,7 +240,7 @@ static void test_wrong_moments_are_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct capture capture = capture_begin(stderr);
 		time_t when = 42;
-		enum status status = moment_parse(texts[i], &when);
+		int status = moment_parse(texts[i], &when);
 		const char *said = capture_end(&capture);
 
 		if (status != MISUSED || !*said)

@@ -10,9 +10,9 @@
 #include "scratch.h"
 
 /* Reads a file of these bytes. */
-static enum status bytes_read(const char *text, size_t size, struct file *ret)
+static int bytes_read(const char *text, size_t size, struct file *ret)
 {
-	enum status status;
+	int status;
 
 	file_make("file", text, size);
 	status = file_read("file", ret);
@@ -21,11 +21,11 @@ static enum status bytes_read(const char *text, size_t size, struct file *ret)
 }
 
 /* The one line of a file that is refused. */
-static const char *refusal(const char *path, enum status expected)
+static const char *refusal(const char *path, int expected)
 {
 	struct file file = {.size = 42};
 	struct capture capture = capture_begin(stderr);
-	enum status status = file_read(path, &file);
+	int status = file_read(path, &file);
 	const char *said = capture_end(&capture);
 
 	assert_int_equal(file.size, 42);
@@ -56,7 +56,7 @@ static void test_any_bytes_but_nul_are_read(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct capture capture = capture_begin(stderr);
 		struct file file = {0};
-		enum status status = bytes_read(cases[i].text, cases[i].size, &file);
+		int status = bytes_read(cases[i].text, cases[i].size, &file);
 
 		assert_messages(capture_end(&capture), "", cases[i].messages);
 		assert_int_equal(status, *cases[i].messages ? MISUSED : OK);
@@ -215,7 +215,7 @@ static const char *refusal_amid(struct writer *writer)
 		unsigned int before = writer->writes;
 		struct capture capture = capture_begin(stderr);
 		struct file file = {0};
-		enum status status = file_read("file", &file);
+		int status = file_read("file", &file);
 		const char *said = capture_end(&capture);
 
 		file_free(&file);

@@ -24,7 +24,7 @@ static void test_older_kernels_are_refused_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(releases); i++) {
 		struct capture capture = capture_begin(stderr);
-		enum status status = kernel_check(releases[i]);
+		int status = kernel_check(releases[i]);
 		const char *said = capture_end(&capture);
 
 		assert_int_equal(status, FAILED);

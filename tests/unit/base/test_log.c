@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include "test.h"
 #include "base/log.h"
+#include "program/messages.h"
 #include "capture.h"
 
 static void test_the_journal_is_told_by_device_and_inode(void **state)

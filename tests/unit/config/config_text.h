@@ -9,7 +9,7 @@
 #include "ends.h"
 
 /* Reads a text as the file "rules.yaml". */
-static inline enum status text_read(const char *text, struct config *ret)
+static inline int text_read(const char *text, struct config *ret)
 {
 	return config_parse("rules.yaml", text, strlen(text), ret);
 }
@@ -34,7 +34,7 @@ static inline const char *refusal(const char *text)
 {
 	struct config untouched = {.sizes.buckets = 42}, config = untouched;
 	struct capture capture = capture_begin(stderr);
-	enum status status = text_read(text, &config);
+	int status = text_read(text, &config);
 	const char *said = capture_end(&capture);
 
 	if (status != MISUSED)
@@ -60,7 +60,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
-static inline enum status differs(void *data, const struct rule *from, const struct rule *to)
+static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
 	rule_print(from ? from : to, NULL, NULL, "main", "differs: ");

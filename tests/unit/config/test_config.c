@@ -164,7 +164,7 @@ static void test_until_that_has_passed(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct capture capture = capture_begin(stderr);
 		struct config config;
-		enum status status = text_read(cases[i].text, &config);
+		int status = text_read(cases[i].text, &config);
 
 		assert_messages(capture_end(&capture), "rules.yaml", cases[i].messages);
 		assert_int_equal(status, OK);
@@ -458,7 +458,7 @@ static void test_no_such_list(void **state)
 {
 	struct capture capture = capture_begin(stderr);
 	struct config config;
-	enum status status = text_read("deny: [{file: none.txt}]", &config);
+	int status = text_read("deny: [{file: none.txt}]", &config);
 
 	(void)state;
 	assert_messages(capture_end(&capture), "rules.yaml", "1:15 none.txt");

@@ -22,7 +22,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	char path[128], line[512];
 	struct capture capture;
 	struct config config;
-	enum status status;
+	int status;
 
 	(void)state;
 	text_make("good.txt", "192.0.2.1\n192.0.2.1\n192.0.2.2\n");
@@ -141,7 +141,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 				      "gate: {%s}\ndeny: [{file: wide.txt}, {file: long.txt}, "
 				      "{prefix: 192.0.2.9}]\n",
 				      cases[i].gate);
-		enum status status = config_parse_most("rules.yaml", text, length, &config);
+		int status = config_parse_most("rules.yaml", text, length, &config);
 
 		assert_messages(capture_end(&capture), "rules.yaml", cases[i].messages);
 		assert_int_equal(status, OK);
@@ -190,7 +190,7 @@ static void assert_list(const char *list, const char *keys, const char *messages
 	char text[128];
 	struct capture capture;
 	struct config config;
-	enum status status;
+	int status;
 
 	text_make("list.txt", list);
 	snprintf(text, sizeof(text), "allow: []\ndeny: [{file: list.txt%s}]", keys);

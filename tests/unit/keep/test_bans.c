@@ -139,7 +139,7 @@ static void test_what_is_damaged_is_refused_whole(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
 		struct bans bans = {.file_is_known = true}, before = bans;
 		struct capture capture = capture_begin(stderr);
-		enum status status =
+		int status =
 			bans_parse("state", refused[i].text, strlen(refused[i].text), NOON, &bans);
 
 		assert_messages(capture_end(&capture), "state", refused[i].messages);

@@ -27,12 +27,12 @@ static void place_say(void *data, enum spec_field field)
 	log_place(spec_names[field]);
 }
 
-static enum status parse_said(const struct spec *spec, const char *prefix_text, struct limit *ret,
+static int parse_said(const struct spec *spec, const char *prefix_text, struct limit *ret,
 			      const char **ret_said)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
 	struct capture capture = capture_begin(stderr);
-	enum status status;
+	int status;
 
 	status = spec_parse_first(spec, &prefix, place_say, NULL, ret);
 	*ret_said = capture_end(&capture);
@@ -898,7 +898,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit, untouched;
-		enum status status;
+		int status;
 		struct words words;
 		const char *said;
 
@@ -916,7 +916,7 @@ static void test_a_budget_has_one_rate(void **state)
 {
 	struct capture capture = capture_begin(stderr);
 	struct limit limit;
-	enum status status = spec_parse_budget("10kpps 100mbit", NULL, NULL, NULL, &limit);
+	int status = spec_parse_budget("10kpps 100mbit", NULL, NULL, NULL, &limit);
 
 	(void)state;
 	assert_messages(capture_end(&capture), "", " '10kpps 100mbit'");
@@ -933,7 +933,7 @@ static void test_long_values_are_refused_and_not_cut(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		struct spec spec = {.text = {[SPEC_RATE] = "10kpps"}};
-		enum status status;
+		int status;
 		struct limit limit;
 		const char *said;
 

@@ -12,9 +12,9 @@
 #include "rules/prefix.h"
 #include "scratch.h"
 
-static enum status text_list(const char *text, struct ruleset *set)
+static int text_list(const char *text, struct ruleset *set)
 {
-	enum status status;
+	int status;
 
 	file_make("list.txt", text, strlen(text));
 	status = list_read("list.txt", &(struct rule){.access = SL_LIST_DENY, .until = 7}, NULL,
@@ -177,7 +177,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct capture capture = capture_begin(stderr);
 		struct ruleset set = {0};
-		enum status status =
+		int status =
 			list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 		char *said = strdup(capture_end(&capture));
 
@@ -228,7 +228,7 @@ static void test_lines_may_have_an_end(void **state)
 		bool bad = isnan(cases[i].seconds);
 		char *text = strdup(cases[i].line);
 		struct ruleset set = {0};
-		enum status status =
+		int status =
 			list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
 		double left = 0;
 
@@ -298,7 +298,7 @@ static void test_short_prefixes_take_force(void **state)
 	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
 	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
-	enum status status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
+	int status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 
 	(void)state;
 	assert_messages(capture_end(&capture), "list", "2 10.0.0.0/7");
@@ -383,7 +383,7 @@ static void test_bad_lines_are_refused_with_their_numbers(void **state)
 {
 	struct ruleset set = {0};
 	struct capture capture = capture_begin(stderr);
-	enum status status = text_list("192.0.2.1\n"
+	int status = text_list("192.0.2.1\n"
 				       "192.0.2.256\n"
 				       "\n"
 				       "192.0.2.1 192.0.2.2\n"
@@ -404,7 +404,7 @@ static void test_ten_bad_lines_are_reported_at_most(void **state)
 	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
 	struct ruleset set = {0};
 	struct capture capture = capture_begin(stderr);
-	enum status status = text_list(eleven, &set);
+	int status = text_list(eleven, &set);
 	const char *said = capture_end(&capture);
 
 	(void)state;

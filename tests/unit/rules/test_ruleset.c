@@ -270,7 +270,7 @@ static void test_a_set_is_sorted_by_prefix(void **state)
 }
 
 /* "-default *10.0.0.0/8 +::1": what goes, changes and comes. */
-static enum status diff_note(void *data, const struct rule *from, const struct rule *to)
+static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;
 
@@ -282,7 +282,7 @@ static enum status diff_note(void *data, const struct rule *from, const struct r
 	return OK;
 }
 
-static enum status diff_refuse(void *data, const struct rule *from, const struct rule *to)
+static int diff_refuse(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)from;
 	(void)to;

@@ -26,7 +26,7 @@ static uint64_t now;
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-enum status table_open(const struct gate *gate, struct table *ret)
+int table_open(const struct gate *gate, struct table *ret)
 {
 	(void)gate;
 	*ret = (struct table){
@@ -39,7 +39,7 @@ void table_close(struct table *table)
 	(void)table;
 }
 
-enum status table_read_in(const struct gate *gate, const struct table *table,
+int table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret)
 {
 	(void)gate;
@@ -50,7 +50,7 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 	return OK;
 }
 
-enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
+int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
 	*ret = (struct shared_limits){.generation = generation};

@@ -38,7 +38,7 @@ static bool store_is_away;
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-enum status table_open(const struct gate *gate, struct table *ret)
+int table_open(const struct gate *gate, struct table *ret)
 {
 	struct node *of = &node[opened];
 
@@ -52,7 +52,7 @@ void table_close(struct table *table)
 	(void)table;
 }
 
-enum status table_read_in(const struct gate *gate, const struct table *table,
+int table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret)
 {
 	uint32_t index = key->addr[0] * SL_WAYS;
@@ -64,7 +64,7 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 	return OK;
 }
 
-enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
+int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
 	*ret = (struct shared_limits){&limit, 1, limit.limit.burst, limit.meaning, 0};

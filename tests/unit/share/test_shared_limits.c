@@ -8,7 +8,7 @@
 
 static struct sl_policy policy;
 
-enum status rules_policies(const struct gate *gate, const struct sl_policy ***ret,
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
 			   unsigned int *ret_count)
 {
 	(void)gate;

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+
+static _Thread_local struct {
+	struct sl_error *items;
+	unsigned int count, room;
+} list;
+
+static char out_of_memory[] = "out of memory";
+
+/* Returns the length of the part of a formatted text that the first `length` bytes of its format make. */
+static int part_length(const char *format, size_t length, va_list args)
+{
+	char *part = strndup(format, length);
+	int result = part ? vsnprintf(NULL, 0, part, args) : -1;
+
+	free(part);
+	return result;
+}
+
+/* Fills text, hint and object. Returns false if there is no memory. */
+static bool texts_make(struct sl_error *error, const char *object, const char *format, va_list args)
+{
+	const char *end = strstr(format, "; ");
+	int split = -1;
+	va_list again;
+
+	va_copy(again, args);
+	if (end)
+		split = part_length(format, end - format, again);
+	va_end(again);
+	if (vasprintf(&error->text, format, args) < 0) {
+		error->text = NULL;
+		return false;
+	}
+	if (split >= 0)
+		error->text[split] = '\0';
+	error->hint = strdup(split >= 0 ? error->text + split + 2 : "");
+	error->object = strdup(object ?: "");
+	if (!error->hint || !error->object)
+		return false;
+	text_make_printable(error->object);
+	text_make_printable(error->text);
+	text_make_printable(error->hint);
+	return true;
+}
+
+static void error_free(struct sl_error *error)
+{
+	free(error->object);
+	if (error->text != out_of_memory)
+		free(error->text);
+	free(error->hint);
+}
+
+/* Appends an item. Without memory for it, the last item reports that. */
+static void append(struct sl_error error, const char *object, const char *format, va_list args)
+{
+	if (!array_grow(list.items, list.count, list.room))
+		return;
+	if (!texts_make(&error, object, format, args)) {
+		error_free(&error);
+		error = (struct sl_error){.id = "no-memory", .text = out_of_memory};
+	}
+	list.items[list.count++] = error;
+}
+
+#define APPEND(...)                                                                                \
+	do {                                                                                       \
+		va_list args;                                                                      \
+		va_start(args, format);                                                            \
+		append((struct sl_error){__VA_ARGS__}, object, format, args);                      \
+		va_end(args);                                                                      \
+	} while (0)
+
+int error_add(int err, const char *id, const char *object, const char *format, ...)
+{
+	APPEND(.id = id, .severity = SL_ERROR);
+	return err ? -abs(err) : -EIO;
+}
+
+int error_misuse(const char *id, const char *object, const char *format, ...)
+{
+	APPEND(.id = id, .severity = SL_ERROR, .is_misuse = true);
+	return -EINVAL;
+}
+
+void error_warn(const char *id, const char *object, const char *format, ...)
+{
+	APPEND(.id = id, .severity = SL_WARNING);
+}
+
+void error_notice(const char *id, const char *object, const char *format, ...)
+{
+	APPEND(.id = id, .severity = SL_NOTICE);
+}
+
+void error_inform(const char *id, const char *object, const char *format, ...)
+{
+	APPEND(.id = id, .severity = SL_INFO);
+}
+
+unsigned int error_count(void)
+{
+	return list.count;
+}
+
+const struct sl_error *error_get(unsigned int index)
+{
+	return &list.items[index];
+}
+
+const struct sl_error *error_last(unsigned int mark)
+{
+	for (unsigned int i = list.count; i > mark; i--)
+		if (list.items[i - 1].severity == SL_ERROR)
+			return &list.items[i - 1];
+	return NULL;
+}
+
+void error_drop(unsigned int mark)
+{
+	while (list.count > mark)
+		error_free(&list.items[--list.count]);
+	if (!list.count) {
+		free(list.items);
+		list.items = NULL;
+		list.room = 0;
+	}
+}
+
+void error_place(unsigned int mark, const char *place)
+{
+	for (unsigned int i = mark; i < list.count; i++) {
+		struct sl_error *error = &list.items[i];
+		char *object;
+
+		if (!error->object || asprintf(&object, "%s%s%s", place, *error->object ? ": " : "",
+					       error->object) < 0)
+			continue;
+		text_make_printable(object);
+		free(error->object);
+		error->object = object;
+	}
+}
+
+char *error_format(const struct sl_error *error)
+{
+	const char *object = error->object ?: "", *hint = error->hint ?: "";
+	char *text;
+
+	if (asprintf(&text, "%s%s%s%s%s", object, *object ? ": " : "", error->text,
+		     *hint ? "; " : "", hint) < 0)
+		return NULL;
+	return text;
+}
+
+/* --- Printing ------------------------------------------------------------------------------- */
+
+static void (*printer)(const struct sl_error *error);
+
+void error_set_printer(void (*print)(const struct sl_error *error))
+{
+	printer = print;
+}
+
+void error_flush(void)
+{
+	for (unsigned int i = 0; printer && i < list.count; i++)
+		printer(&list.items[i]);
+	error_drop(0);
+}

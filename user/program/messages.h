@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Program: prints errors, warnings and notices on standard error, and the exit status. */
+#ifndef SLUICE_MESSAGES_H
+#define SLUICE_MESSAGES_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+/*
+ * Makes error_flush() print "sluice: OBJECT: text; hint" on standard error. If the journal reads
+ * standard error, each line begins with its priority, as sd-daemon(3) specifies.
+ */
+void messages_begin(void);
+
+/*
+ * Prints the list of errors. Returns the exit status for a result: 0, 2 if the last error is a
+ * misuse, and 1 otherwise.
+ */
+int messages_exit_status(int err);
+
+/*
+ * Returns whether the journal reads this open file: $JOURNAL_STREAM has its device and inode.
+ * stream: the value of that variable, or NULL.
+ */
+bool journal_reads(const char *stream, const struct stat *st);
+
+#endif
