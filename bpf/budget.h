@@ -10,7 +10,7 @@
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
 
-#include "ledger.h"
+#include "state.h"
 
 /* Refuses a packet, which begins a flood. */
 static __always_inline int budget_refuse(const struct packet *packet)
@@ -27,15 +27,15 @@ static __always_inline int budget_refuse(const struct packet *packet)
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 			  struct sl_allowance *allowance, __u32 number, __u32 waits)
 {
-	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
-	struct sl_ledger seen;
+	struct sl_state *state = bpf_map_lookup_elem(&budgets, &number);
+	struct sl_state seen;
 	struct sl_purse *purse;
 	__u64 cost;
 
-	if (!packet || !budget || !allowance || !ledger)
+	if (!packet || !budget || !allowance || !state)
 		return SL_DROP_OVER_BUDGET;
 	purse = &allowance->purse;
-	seen = ledger_read(ledger);
+	seen = state_read(state);
 	if (waits && credit_is_low(budget, &seen, packet_now(packet))) {
 		if (budget->refuse_by_jiffy)
 			allowance->low_at = packet->jiffy;
@@ -46,12 +46,12 @@ BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 		credit_refuse_jiffy(budget, purse, packet->jiffy);
 		return budget_refuse(packet);
 	}
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int reason = bucket_charge(packet, budget, purse, ledger);
+	for (int i = 0; i < STATE_TRIES; i++) {
+		int reason = bucket_charge(packet, budget, purse, state);
 
 		if (reason == SL_PASS_WITHIN)
 			return SL_PASS_NEWCOMER;
-		if (reason != LEDGER_LOST)
+		if (reason != STATE_LOST)
 			return budget_refuse(packet);
 	}
 	return SL_DROP_CONTENDED;

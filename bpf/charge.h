@@ -17,8 +17,8 @@ struct verdict {
 };
 
 /* Results of limit_ask() beside the reasons. The key has no state: */
-#define LEDGER_NONE   0x100
-#define LEDGER_ENTERS 0x101 /* and gets one if the packet passes */
+#define STATE_NONE   0x100
+#define STATE_ENTERS 0x101 /* and gets one if the packet passes */
 
 /*
  * Bits by slot: the limits that a packet was charged to, the limits that drop and have no state for
@@ -83,13 +83,13 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 				struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
-	struct ledger_key key;
+	struct state_key key;
 	__u32 index;
 
 	if (!packet || !limit || !bucket || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	index = table_index(&gate->meeting, ledger_digest(hash_secret, &key), &key);
+	index = table_index(&gate->meeting, state_digest(hash_secret, &key), &key);
 	if (index != LINE_NONE)
 		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
@@ -117,14 +117,14 @@ static __always_inline void line_return(struct packet *packet, const struct sl_l
 
 /*
  * Charges the shared state, if there is no slice or the slice cannot decide. bucket: as in
- * policy_charge(). Returns an enum sl_reason, LEDGER_NONE or LEDGER_ENTERS.
+ * policy_charge(). Returns an enum sl_reason, STATE_NONE or STATE_ENTERS.
  */
 BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_purse *purse;
-	struct ledger_key key;
+	struct state_key key;
 	struct digest digest;
 	struct sl_line *line;
 	__u32 unasked;
@@ -144,7 +144,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		return kind_refusal(limit, cost);
 	}
 	key = packet_key(packet, limit);
-	digest = ledger_digest(hash_secret, &key);
+	digest = state_digest(hash_secret, &key);
 	line = newcomers_crowd(packet, limit) ? NULL : line_first(&gate->meeting, digest);
 	if (line) {
 		line_fetch(gate, line);
@@ -153,8 +153,8 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	if (!line || !line_is(line, &key))
 		line = table_find(&gate->meeting, digest, &key);
 	if (!line) /* a budget does not pay for a limit that observes */
-		return LEDGER_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
-						     &gate->meeting, digest);
+		return STATE_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
+						    &gate->meeting, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
@@ -163,12 +163,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	if (!(read_once(line->made) & LINE_ESTABLISHED))
 		line_return(packet, limit, line);
 	held = purse_holds(purse);
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
+	for (int i = 0; i < STATE_TRIES; i++) {
+		int reason = state_charge(packet, limit, purse, line_state(line));
 
-		if (reason == LEDGER_LOST && !line_is(line, &key))
-			return LEDGER_NONE; /* the entry was evicted just now */
-		if (reason == LEDGER_LOST)
+		if (reason == STATE_LOST && !line_is(line, &key))
+			return STATE_NONE; /* the entry was evicted just now */
+		if (reason == STATE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
 			window_tell(packet, limit, line);
@@ -193,7 +193,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 static __always_inline int newcomer_begin(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_bucket *bucket)
 {
-	int inserted = newcomer_insert(packet, limit), reason = LEDGER_NONE;
+	int inserted = newcomer_insert(packet, limit), reason = STATE_NONE;
 
 	if (inserted < 0) /* its state would be empty */
 		return kind_refusal(limit, 0);
@@ -227,7 +227,7 @@ static __always_inline int limit_charge(struct packet *packet, const struct sl_l
 		}
 	}
 	reason = limit_ask(packet, limit, bucket);
-	if (reason == LEDGER_ENTERS && !limit->budgeted)
+	if (reason == STATE_ENTERS && !limit->budgeted)
 		reason = newcomer_begin(packet, limit, bucket);
 	return reason;
 }
@@ -266,7 +266,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		times = limit_times(limit, purse ? purse->at : packet->now);
 		if (!purse || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
 		    times > 1 || !credit_give_back(limit, purse, cost))
-			ledger_refund(packet, limit, cost, times);
+			state_refund(packet, limit, cost, times);
 	}
 	return 0;
 }
@@ -288,7 +288,7 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
 		if (!(charged & CHARGE_ENTERS(limit)))
 			continue;
 		reason = newcomer_begin(packet, limit, bucket);
-		if (reason >= LEDGER_NONE && !limit->start_empty)
+		if (reason >= STATE_NONE && !limit->start_empty)
 			continue;
 		charged &= ~CHARGE_NEWCOMER(limit);
 		if (reason < SL_FIRST_DROP) {
@@ -298,7 +298,7 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
 		verdict->refused |= limit->mark;
 		if (limit->observe)
 			continue;
-		verdict->reason = reason < LEDGER_NONE ? reason : SL_DROP_OVER_LIMIT;
+		verdict->reason = reason < STATE_NONE ? reason : SL_DROP_OVER_LIMIT;
 		break;
 	}
 	return charged;
@@ -322,14 +322,14 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 		const struct sl_line *line;
-		struct ledger_key key;
+		struct state_key key;
 
 		if (packet->is_new & CHARGE(limit) && due < span_due(limit->span))
 			due = span_due(limit->span);
 		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
 			continue;
 		key = packet_key(packet, limit);
-		line = table_find(&gate->meeting, ledger_digest(hash_secret, &key), &key);
+		line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
 		if (line && age < line_age(line, packet_now(packet)))
 			age = line_age(line, packet_now(packet));
 	}
@@ -401,13 +401,13 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 			continue;
 		charged |= CHARGE_ASKED;
 		reason = limit_charge(packet, limit, bucket);
-		if (reason >= LEDGER_NONE && limit->start_empty &&
-		    !(limit->budgeted && reason == LEDGER_ENTERS))
+		if (reason >= STATE_NONE && limit->start_empty &&
+		    !(limit->budgeted && reason == STATE_ENTERS))
 			reason = SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
-		if (reason >= LEDGER_NONE) {
+		if (reason >= STATE_NONE) {
 			packet->is_new |= charge_if_new(limit);
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
-			charged |= reason == LEDGER_ENTERS ? CHARGE_ENTERS(limit) : 0;
+			charged |= reason == STATE_ENTERS ? CHARGE_ENTERS(limit) : 0;
 			continue;
 		}
 		if (reason < SL_FIRST_DROP) {

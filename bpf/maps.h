@@ -75,7 +75,7 @@ struct {
 	__type(value, struct sl_counters);
 } counters SEC(".maps");
 
-_Static_assert(sizeof(struct sl_ledger_words) == sizeof(struct sl_ledger), "the same words");
+_Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
 
 /* The table of states: include/ways.h. Commands map both, and change states, but do not insert. */
 struct {
@@ -92,7 +92,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct sl_line);
-} ledgers SEC(".maps");
+} states SEC(".maps");
 
 /* Keys: the address, big endian; for an IPv6 source bucket_key6(). */
 struct {
@@ -167,7 +167,7 @@ struct {
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct sl_ledger_words);
+	__type(value, struct sl_state_words);
 } budgets SEC(".maps");
 
 struct {

@@ -90,12 +90,12 @@ static __always_inline __u64 packet_now(struct packet *packet)
 }
 
 /* Returns the key that a limit counts a packet by. */
-static __always_inline struct ledger_key packet_key(const struct packet *packet,
-						    const struct sl_limit *limit)
+static __always_inline struct state_key packet_key(const struct packet *packet,
+						   const struct sl_limit *limit)
 {
 	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
 
-	return ledger_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
+	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
 /* Returns the line of this CPU's sketch that has the slot of a key. */
@@ -171,9 +171,9 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	if (!packet || !limit || !ret || !gate)
 		return 0;
 	ret->key = packet_key(packet, limit);
-	ret->digest = ledger_digest(hash_secret, &ret->key);
-	ret->ledger = kind_birth(limit->kind, limit, gate->nodes, packet->now);
-	ret->left = kind_left(limit, &ret->ledger, packet->now);
+	ret->digest = state_digest(hash_secret, &ret->key);
+	ret->state = kind_birth(limit->kind, limit, gate->nodes, packet->now);
+	ret->left = kind_left(limit, &ret->state, packet->now);
 	seen = newcomer_seen(&gate->meeting, ret->digest);
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->owes)
@@ -181,7 +181,7 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	/* the cost of one packet: this packet may be merged */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_owed(cost / packet->packets, seen - 1);
-	ret->ledger.zero += kind_owed(limit, &ret->ledger, owed, packet->now);
+	ret->state.zero += kind_owed(limit, &ret->state, owed, packet->now);
 	return 0;
 }
 

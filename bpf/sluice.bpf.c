@@ -4,7 +4,7 @@
  *
  *    1. parse    frame -> source address                 xdp.h or skb.h, packet.h
  *    2. look up  source -> its bucket, policy version    bucket.h or shortcut.h, both by lookup.h
- *    3. charge   policy version -> limits -> a reason    charge.h, ledger.h, newcomer.h, budget.h
+ *    3. charge   policy version -> limits -> a reason    charge.h, state.h, newcomer.h, budget.h
  *    4. count    by policy and by source                 count.h
  *    5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
  *

@@ -30,7 +30,7 @@ static __always_inline struct sl_set *set_get(__u32 set)
 
 static __always_inline struct sl_line *line_get(__u32 line)
 {
-	return bpf_map_lookup_elem(&ledgers, &line);
+	return bpf_map_lookup_elem(&states, &line);
 }
 
 /* Index of no entry: larger than every table. */
@@ -42,7 +42,7 @@ static __always_inline struct sl_line *line_get(__u32 line)
  * the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
-				      const struct ledger_key *key)
+				      const struct state_key *key)
 {
 	if (!set_has_tag(set, tag))
 		return LINE_NONE;
@@ -84,7 +84,7 @@ static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_lin
 
 /* Returns the index of a key's entry, or LINE_NONE. */
 static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
-					 const struct ledger_key *key)
+					 const struct state_key *key)
 {
 	struct spot spot = spot_of(meeting, digest);
 	const struct sl_set *home = set_get(spot.home), *set;
@@ -101,8 +101,8 @@ static __always_inline __u32 table_index(const struct sl_meeting *meeting, struc
 }
 
 /* Returns the entry of a key, or NULL. */
-static __always_inline struct sl_line *
-table_find(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
+static __always_inline struct sl_line *table_find(const struct sl_meeting *meeting,
+						  struct digest digest, const struct state_key *key)
 {
 	return line_get(table_index(meeting, digest, key));
 }
@@ -111,10 +111,10 @@ table_find(const struct sl_meeting *meeting, struct digest digest, const struct 
 
 /* A new entry. */
 struct entrant {
-	struct ledger_key key;
+	struct state_key key;
 	struct digest digest; /* of the key */
-	struct sl_ledger ledger;
-	__u64 left; /* kind_left() of `ledger` before earlier packets are charged */
+	struct sl_state state;
+	__u64 left; /* kind_left() of `state` before earlier packets are charged */
 	__u64 now;
 	__s64 loss; /* set by table_insert(): line_loss() of the evicted entry */
 	__u16 span; /* as in struct sl_line, like `made` */
@@ -183,14 +183,14 @@ static __always_inline bool table_wait(const struct sl_meeting *meeting, struct 
 BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
 {
 	struct sl_line *line = line_get(index);
-	struct sl_ledger ledger;
+	struct sl_state state;
 
 	if (!line)
 		return LOSS_ANY;
 	if (!read_once(line->limit))
 		return LOSS_FREE;
-	ledger = *line_ledger(line);
-	return line_loss(line, &ledger, now, flood);
+	state = *line_state(line);
+	return line_loss(line, &state, now, flood);
 }
 
 /* The entry of a set to replace. */
@@ -274,7 +274,7 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
 				       __u16 tag, const struct entrant *entrant)
 {
-	struct sl_ledger *ledger = line_ledger(line);
+	struct sl_state *state = line_state(line);
 
 	write_once(set->tag[way % SL_WAYS], 0);
 	__sync_lock_test_and_set(&line->limit, 0);
@@ -284,11 +284,11 @@ static __always_inline void line_write(struct sl_set *set, struct sl_line *line,
 	line->made = entrant->made;
 	line->taken = 0;
 	line->refused = line_kind_of(entrant->key.limit) == SL_WINDOW ? line_seen(entrant->now) : 0;
-	write_once(ledger->zero, entrant->ledger.zero + loss_inherited(entrant->loss, entrant->left,
-								       entrant->flood));
-	write_once(ledger->born, entrant->ledger.born);
-	write_once(ledger->drawn, entrant->ledger.drawn);
-	write_once(ledger->blocked, entrant->ledger.blocked);
+	write_once(state->zero, entrant->state.zero + loss_inherited(entrant->loss, entrant->left,
+								     entrant->flood));
+	write_once(state->born, entrant->state.born);
+	write_once(state->drawn, entrant->state.drawn);
+	write_once(state->blocked, entrant->state.blocked);
 	/* other CPUs see the next two stores in this order, after all stores above */
 	__sync_lock_test_and_set(&line->limit, entrant->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);

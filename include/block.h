@@ -37,36 +37,36 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 }
 
 /* Returns the end of a block, without its steps. */
-static inline __u64 block_end(const struct sl_limit *limit, const struct sl_ledger *ledger)
+static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
-	return limit->escalate ? ledger->blocked & ~BLOCK_STEPS_MAX : ledger->blocked;
+	return limit->escalate ? state->blocked & ~BLOCK_STEPS_MAX : state->blocked;
 }
 
-static inline bool block_holds(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline bool block_holds(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
-	return limit->block && ledger->blocked && credit_span(now, block_end(limit, ledger)) > 0;
+	return limit->block && state->blocked && credit_span(now, block_end(limit, state)) > 0;
 }
 
 /* Returns the steps of a block that begins now, in a state that is not blocked. */
-static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
-	__u64 steps = ledger->blocked & BLOCK_STEPS_MAX, length, rest, back;
+	__u64 steps = state->blocked & BLOCK_STEPS_MAX, length, rest, back;
 
-	if (!limit->escalate || !ledger->blocked)
+	if (!limit->escalate || !state->blocked)
 		return 0;
 	length = block_length(limit, steps);
-	rest = credit_max(0, credit_span(block_end(limit, ledger), now));
+	rest = credit_max(0, credit_span(block_end(limit, state), now));
 	back = rest ? (rest - 1) / length : 0;
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
 /* Returns the word of a block that begins now. If it would end at 0, it ends a nanosecond later. */
-static inline __u64 block_next(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
-	__u64 steps = block_steps(limit, ledger, now);
+	__u64 steps = block_steps(limit, state, now);
 	__u64 end = now + block_length(limit, steps);
 
 	if (limit->escalate)

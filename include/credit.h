@@ -132,15 +132,15 @@ static inline __u64 credit_purses(const struct sl_limit *limit)
 }
 
 /* Returns the time from which a state is full (rule 3), if nothing is charged until then. */
-static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_ledger *ledger)
+static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_state *state)
 {
-	return credit_latest(ledger->zero + limit->burst, ledger->drawn + 2 * credit_purses(limit));
+	return credit_latest(state->zero + limit->burst, state->drawn + 2 * credit_purses(limit));
 }
 
-static inline bool credit_rested(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline bool credit_rested(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
 {
-	return credit_span(credit_whole_at(limit, ledger), now) >= 0;
+	return credit_span(credit_whole_at(limit, state), now) >= 0;
 }
 
 /*
@@ -152,13 +152,13 @@ static inline bool credit_rested(const struct sl_limit *limit, const struct sl_l
  * fill, so the excess is larger than any charge may use. Then `born` is ignored, and only the
  * refill counts.
  */
-static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
 {
-	__s64 refilled = credit_min(credit_span(ledger->zero, now), limit->refill);
-	__s64 born_with = credit_span(ledger->zero, ledger->born);
+	__s64 refilled = credit_min(credit_span(state->zero, now), limit->refill);
+	__s64 born_with = credit_span(state->zero, state->born);
 
-	if (credit_rested(limit, ledger, now))
+	if (credit_rested(limit, state, now))
 		return limit->burst;
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
@@ -167,52 +167,52 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 #define CREDIT_RESERVE 8
 
 /* Returns whether a budget holds less than its reserve. */
-static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_ledger *ledger,
+static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_state *state,
 				 __u64 now)
 {
-	return credit_level(budget, ledger, now) < (__s64)(budget->refill / CREDIT_RESERVE);
+	return credit_level(budget, state, now) < (__s64)(budget->refill / CREDIT_RESERVE);
 }
 
 /* Returns the time at which a packet of this cost passes, if nothing is charged until then. */
-static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
-	return ledger->zero + credit_needed(limit, cost);
+	return state->zero + credit_needed(limit, cost);
 }
 
 /* Returns a full state, as `forgive` sets it. */
-static inline struct sl_ledger credit_full(const struct sl_limit *limit, __u64 now)
+static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
-	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
+	return (struct sl_state){.zero = now - limit->burst, .born = now, .drawn = now};
 }
 
 /* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
-static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u32 nodes, __u64 now)
+static inline struct sl_state credit_birth(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
-	struct sl_ledger ledger = credit_full(limit, now);
+	struct sl_state state = credit_full(limit, now);
 
 	if (limit->start_empty)
-		ledger.zero = now;
+		state.zero = now;
 	else if (limit->start_share && nodes > 1)
-		ledger.zero = now - limit->burst / nodes;
-	return ledger;
+		state.zero = now - limit->burst / nodes;
+	return state;
 }
 
 /* Sets the level. A level above `refill` is counted from `born` and does not refill (rule 1). */
-static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledger *ledger,
+static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
-	ledger->zero = (level > (__s64)limit->refill ? ledger->born : now) - level;
-	ledger->drawn = now;
+	state->zero = (level > (__s64)limit->refill ? state->born : now) - level;
+	state->drawn = now;
 }
 
 /*
  * Returns how much of the cost of earlier packets is charged: the level falls to
  * -SL_BURST_TICKS_MAX at most. owed: at most SL_BURST_TICKS_MAX.
  */
-static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u64 now)
+static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
-	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, ledger->zero);
+	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->zero);
 
 	return credit_max(0, credit_min(owed, room));
 }
@@ -221,14 +221,14 @@ static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u
  * Empties a slice and returns the level of the state plus the slice's credit. A slice that was
  * borrowed before `born` is void.
  */
-static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_purse *purse, __u64 now)
 {
-	__s64 level = credit_level(limit, ledger, now);
+	__s64 level = credit_level(limit, state, now);
 	__s64 credit = purse->credit;
 
 	purse->credit = 0;
-	if (credit <= 0 || credit_span(ledger->born, purse->at) < 0)
+	if (credit <= 0 || credit_span(state->born, purse->at) < 0)
 		return level;
 	return credit_min(level + credit, limit->burst);
 }
@@ -308,35 +308,35 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purs
 }
 
 /*
- * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `ledger` and
+ * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `state` and
  * `purse` are copies that the caller publishes: the state by compare-and-swap on `zero`. The rest
  * of the old slice is returned first. If the state refuses, the slice stores the level that it
  * needs, and when it will have it if nothing is charged. fill: limit->purse, or 0; now, jiffy: the
  * time of the packet.
  */
-static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
+static inline bool credit_draw(const struct sl_limit *limit, struct sl_state *state,
 			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
 			       __u64 jiffy)
 {
 	__s64 level;
 	bool has_credit = purse->credit > 0;
 
-	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
-	if (credit_rested(limit, ledger, now))
-		ledger->born = now;
-	level = credit_take_back(limit, ledger, purse, now);
+	now = credit_latest(now, credit_latest(state->born, state->drawn));
+	if (credit_rested(limit, state, now))
+		state->born = now;
+	level = credit_take_back(limit, state, purse, now);
 
 	if (level < credit_needed(limit, cost)) {
 		if (has_credit)
-			credit_set_level(limit, ledger, level, now);
+			credit_set_level(limit, state, level, now);
 		purse->credit = -credit_needed(limit, cost);
-		purse->at = credit_ready_at(limit, ledger, cost);
+		purse->at = credit_ready_at(limit, state, cost);
 		credit_refuse_jiffy(limit, purse, jiffy);
 		return false;
 	}
 	level -= cost;
 	fill = credit_max(0, credit_min(level, fill));
-	credit_set_level(limit, ledger, level - fill, now);
+	credit_set_level(limit, state, level - fill, now);
 	purse->credit = fill;
 	purse->at = now;
 	purse->until = jiffy + limit->life - 1;

@@ -34,15 +34,15 @@ struct draw {
 };
 
 /* Returns the time of a packet, or of the last charge if that is later: CPU clocks differ. */
-static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, __u64 now)
+static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
-	now = credit_latest(now, ledger->drawn);
-	return kind == SL_BUCKET ? credit_latest(now, ledger->born) : now;
+	now = credit_latest(now, state->drawn);
+	return kind == SL_BUCKET ? credit_latest(now, state->born) : now;
 }
 
 /* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
-static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_limit *limit,
-					  __u32 nodes, __u64 now)
+static inline struct sl_state kind_birth(enum sl_kind kind, const struct sl_limit *limit,
+					 __u32 nodes, __u64 now)
 {
 	if (kind == SL_WINDOW)
 		return window_birth(limit, now);
@@ -50,18 +50,17 @@ static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_lim
 }
 
 /* Returns how much a new state can be charged, in units of its first word, until it refuses. */
-static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_ledger *ledger,
-			      __u64 now)
+static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
-		return window_left(limit, ledger);
+		return window_left(limit, state);
 	if (limit->kind == SL_SHAPE) /* a packet may begin at the horizon itself */
-		return limit->horizon + 1 - shape_wait(ledger, now);
-	return credit_max(0, credit_span(ledger->zero, now));
+		return limit->horizon + 1 - shape_wait(state, now);
+	return credit_max(0, credit_span(state->zero, now));
 }
 
 /* Returns a state to which nothing is charged. */
-static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now)
+static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_full(limit, now);
@@ -69,10 +68,10 @@ static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now
 }
 
 /* Rolls a state on to a time: a window must know what counts then. */
-static inline void kind_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
+static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
-		window_roll(limit, ledger, now);
+		window_roll(limit, state, now);
 }
 
 /* Returns the reason for which a packet of this cost is refused without a block. */
@@ -101,14 +100,14 @@ static inline void kind_remember(const struct sl_limit *limit, struct sl_purse *
 }
 
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
-					struct sl_ledger *ledger, struct sl_purse *purse,
+					struct sl_state *state, struct sl_purse *purse,
 					const struct draw *draw, __u64 now)
 {
 	if (kind == SL_BUCKET)
-		return credit_draw(limit, ledger, purse, draw->fill, draw->cost, now, draw->jiffy);
-	if (kind == SL_WINDOW ? window_draw(limit, ledger, draw->cost)
-			      : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest,
-					   &purse->at)) {
+		return credit_draw(limit, state, purse, draw->fill, draw->cost, now, draw->jiffy);
+	if (kind == SL_WINDOW
+		    ? window_draw(limit, state, draw->cost)
+		    : shape_draw(limit, state, draw->cost, draw->now, draw->earliest, &purse->at)) {
 		purse->credit = 0; /* clears a refusal */
 		return true;
 	}
@@ -118,22 +117,22 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 
 /*
  * Charges a packet to a state that kind_roll() has brought to its time. Returns false if the state
- * refuses. `ledger` and `purse` are copies that the caller publishes: the state by one
+ * refuses. `state` and `purse` are copies that the caller publishes: the state by one
  * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or for a
  * shape the departure time (`at`). kind: the limit's kind, a constant in a caller with one function
  * for each kind.
  */
 static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
-				      struct sl_ledger *ledger, struct sl_purse *purse,
+				      struct sl_state *state, struct sl_purse *purse,
 				      const struct draw *draw)
 {
-	__u64 now = kind_now(kind, ledger, draw->now);
+	__u64 now = kind_now(kind, state, draw->now);
 
-	if (block_holds(limit, ledger, now)) {
+	if (block_holds(limit, state, now)) {
 		credit_refuse_block(purse, now, draw->jiffy);
 		return false;
 	}
-	return kind_charge(kind, limit, ledger, purse, draw, now);
+	return kind_charge(kind, limit, state, purse, draw, now);
 }
 
 /* Returns whether a refused packet of this cost begins a block; not if it can never pass. */
@@ -148,12 +147,12 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
  * a refund of a shape two packets may depart together: the refunded slot stays unused, so no more
  * than the rate departs until then.
  */
-static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
-				  __u64 cost, __u64 at)
+static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
+				  __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
-		return window_give_back(limit, ledger, cost, at);
-	ledger->zero -= cost; /* or `ready`: the same word */
+		return window_give_back(limit, state, cost, at);
+	state->zero -= cost; /* or `ready`: the same word */
 	return true;
 }
 
@@ -161,12 +160,12 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger
  * Returns how much of the cost of earlier packets is added to the first word of a new key's state:
  * a token bucket has a largest debt, a window a largest count.
  */
-static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_state *state,
 			      __u64 owed, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
-		return credit_min(owed, WINDOW_TOTAL_MASK - window_total(ledger->window));
-	return credit_debit(ledger, owed, now);
+		return credit_min(owed, WINDOW_TOTAL_MASK - window_total(state->window));
+	return credit_debit(state, owed, now);
 }
 
 /* --- Decisions ------------------------------------------------------------------------------ */
@@ -183,12 +182,12 @@ struct decision {
 };
 
 static inline struct decision bucket_decide(const struct sl_limit *limit,
-					    const struct sl_ledger *ledger, __u64 held, __u64 cost,
+					    const struct sl_state *state, __u64 held, __u64 cost,
 					    __u64 now)
 {
-	__s64 level = credit_level(limit, ledger, now), needed = credit_needed(limit, cost);
-	__u64 ready = credit_latest(now, credit_ready_at(limit, ledger, cost));
-	__u64 full = credit_latest(now, credit_whole_at(limit, ledger));
+	__s64 level = credit_level(limit, state, now), needed = credit_needed(limit, cost);
+	__u64 ready = credit_latest(now, credit_ready_at(limit, state, cost));
+	__u64 full = credit_latest(now, credit_whole_at(limit, state));
 	struct decision decision = {
 		.allowed = level >= needed,
 		.remaining =
@@ -199,7 +198,7 @@ static inline struct decision bucket_decide(const struct sl_limit *limit,
 	if (!decision.allowed) {
 		decision.retry_after = ready - now;
 		decision.remaining_then =
-			credit_units(limit, credit_max(0, credit_level(limit, ledger, ready)));
+			credit_units(limit, credit_max(0, credit_level(limit, state, ready)));
 	}
 	if (level < (__s64)limit->burst)
 		decision.full_in = full - now;
@@ -207,27 +206,27 @@ static inline struct decision bucket_decide(const struct sl_limit *limit,
 }
 
 static inline struct decision window_decide(const struct sl_limit *limit,
-					    const struct sl_ledger *ledger, __u64 cost, __u64 now)
+					    const struct sl_state *state, __u64 cost, __u64 now)
 {
-	struct sl_ledger then = *ledger, full;
+	struct sl_state then = *state, full;
 	struct decision decision = {0};
 
 	window_roll(limit, &then, now);
 	decision.remaining = window_left(limit, &then);
 	decision.allowed = decision.remaining >= cost;
-	decision.full_in = window_when(limit, ledger, limit->most, now, &full) - now;
+	decision.full_in = window_when(limit, state, limit->most, now, &full) - now;
 	decision.retry_after = KIND_NEVER;
 	if (cost <= limit->most) {
-		decision.retry_after = window_when(limit, ledger, cost, now, &then) - now;
+		decision.retry_after = window_when(limit, state, cost, now, &then) - now;
 		decision.remaining_then = window_left(limit, &then);
 	}
 	return decision;
 }
 
 static inline struct decision shape_decide(const struct sl_limit *limit,
-					   const struct sl_ledger *ledger, __u64 now)
+					   const struct sl_state *state, __u64 now)
 {
-	__u64 wait = shape_wait(ledger, now), horizon = limit->horizon;
+	__u64 wait = shape_wait(state, now), horizon = limit->horizon;
 	bool allowed = wait <= horizon;
 
 	return (struct decision){
@@ -246,23 +245,23 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
  * are for the end of the block. Spans are from `now`, even if the clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
-					  const struct sl_ledger *ledger, __u64 held, __u64 cost,
+					  const struct sl_state *state, __u64 held, __u64 cost,
 					  __u64 now)
 {
 	struct decision decision;
-	__u64 at = kind_now(limit->kind, ledger, now);
-	bool blocked = block_holds(limit, ledger, at);
+	__u64 at = kind_now(limit->kind, state, now);
+	bool blocked = block_holds(limit, state, at);
 
 	if (blocked)
-		at = block_end(limit, ledger);
+		at = block_end(limit, state);
 	else if (limit->kind == SL_SHAPE) /* a packet waits by its own CPU's clock */
 		at = now;
 	if (limit->kind == SL_WINDOW)
-		decision = window_decide(limit, ledger, cost, at);
+		decision = window_decide(limit, state, cost, at);
 	else if (limit->kind == SL_SHAPE)
-		decision = shape_decide(limit, ledger, at);
+		decision = shape_decide(limit, state, at);
 	else
-		decision = bucket_decide(limit, ledger, held, cost, at);
+		decision = bucket_decide(limit, state, held, cost, at);
 	if (blocked) {
 		decision.allowed = false;
 		decision.remaining = 0;

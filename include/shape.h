@@ -24,9 +24,9 @@
 #include "credit.h"
 
 /* Returns how long a packet has to wait at `now`. */
-static inline __u64 shape_wait(const struct sl_ledger *ledger, __u64 now)
+static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 {
-	return credit_max(0, credit_span(now, ledger->ready));
+	return credit_max(0, credit_span(now, state->ready));
 }
 
 /*
@@ -40,9 +40,9 @@ static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted,
 }
 
 /* Returns a state that lets the next packet depart at once: new, or as `forgive` sets it. */
-static inline struct sl_ledger shape_full(__u64 now)
+static inline struct sl_state shape_full(__u64 now)
 {
-	return (struct sl_ledger){.ready = now, .drawn = now};
+	return (struct sl_state){.ready = now, .drawn = now};
 }
 
 /*
@@ -50,15 +50,15 @@ static inline struct sl_ledger shape_full(__u64 now)
  * the packet departs no earlier; 0: any time. ret: its departure time. Returns false if its slot
  * would begin after the horizon.
  */
-static inline bool shape_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost,
+static inline bool shape_draw(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 			      __u64 now, __u64 earliest, __u64 *ret)
 {
-	__u64 slot = credit_latest(now, ledger->ready);
+	__u64 slot = credit_latest(now, state->ready);
 
 	if (credit_span(now, slot) > (__s64)limit->horizon)
 		return false;
-	ledger->ready = slot + cost;
-	ledger->drawn = credit_latest(ledger->drawn, now);
+	state->ready = slot + cost;
+	state->drawn = credit_latest(state->drawn, now);
 	*ret = earliest ? credit_latest(slot, earliest) : slot; /* 0 may be later: times wrap */
 	return true;
 }

@@ -6,7 +6,7 @@
  * SL_SCHEMA, so that a command of another version refuses the gate instead of misreading it.
  * tests/unit/gate/test_schema.c has the digests of the layouts.
  *
- * Comments use these words for the older identifiers: state (struct sl_ledger), slice (sl_purse),
+ * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_purse),
  * entry of the table (sl_line), full (whole), charge or borrow (draw), evict (forget).
  */
 #ifndef SLUICE_H
@@ -400,7 +400,7 @@ struct sl_gate {
 };
 
 /* The state of one limit for one key, shared by all CPUs. */
-struct sl_ledger {
+struct sl_state {
 	union {		      /* decides; changed only by compare-and-swap */
 		__u64 zero;   /* when the token bucket was empty */
 		__u64 window; /* window: what counts now */
@@ -418,7 +418,7 @@ struct sl_ledger {
  * The same words as the type of maps: bpftool would print a union's members without their names.
  * Any kind has the names of a token bucket there.
  */
-struct sl_ledger_words {
+struct sl_state_words {
 	__u64 zero;
 	__u64 born;
 	__u64 drawn;
@@ -426,8 +426,8 @@ struct sl_ledger_words {
 };
 
 /*
- * The table of states, in maps `sets` and `ledgers`: include/ways.h. A set has eight ways; way w of
- * set s is entry 8s+w of `ledgers`.
+ * The table of states, in maps `sets` and `states`: include/ways.h. A set has eight ways; way w of
+ * set s is entry 8s+w of `states`.
  */
 #define SL_WAYS 8
 
@@ -446,7 +446,7 @@ struct sl_line {
 	__u16 made;    /* when: line_moment(); and LINE_CAME_BACK, LINE_ESTABLISHED */
 	__u32 taken;   /* shared limit: what was taken, including slices; window: LINE_HAS_HALF */
 	__u32 refused; /* shared limit: what was refused: line_tell(); window: line_seen() */
-	struct sl_ledger_words ledger;
+	struct sl_state_words state;
 };
 
 /*
@@ -469,7 +469,7 @@ struct sl_bucket {
 	struct sl_cell dropped;
 	struct sl_cell observed;    /* passed, but without credit of a limit that observes */
 	__u64 seal[2];		    /* complement of the key; if it differs, the bucket is void */
-	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in `ledgers`; 0: not charged */
+	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in `states`; 0: not charged */
 	__u32 policy;		    /* of the slices, also while a list decides */
 	__u32 policy_since;	    /* `since` of its version */
 	__u32 served;		    /* its packets (low bits) at the last charge of a state */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states: a set-associative table in two arrays, `sets` and `ledgers`.
+ * The table of states: a set-associative table in two arrays, `sets` and `states`.
  *
  * A key has two sets: a primary set, and a secondary set that follows from the primary set and its
  * tag. It is in the primary set, at the way that its tag selects if that way is free; `away` of the
@@ -35,16 +35,16 @@
 
 /* --- Keys ----------------------------------------------------------------------------------- */
 
-struct ledger_key {
+struct state_key {
 	__u64 addr[2];
 	__u32 limit; /* as in struct sl_line */
 };
 
 /* Returns the key that a limit charges an address by. */
-static inline struct ledger_key ledger_key_of(const struct sl_limit *limit, const __u64 addr[2],
-					      bool ipv4)
+static inline struct state_key state_key_of(const struct sl_limit *limit, const __u64 addr[2],
+					    bool ipv4)
 {
-	struct ledger_key key = {.limit = limit->id << 3 | limit->kind << 1 | ipv4};
+	struct state_key key = {.limit = limit->id << 3 | limit->kind << 1 | ipv4};
 
 	if (ipv4)
 		key.addr[0] = (__u32)addr[0] & (__u32)limit->mask[0];
@@ -53,8 +53,8 @@ static inline struct ledger_key ledger_key_of(const struct sl_limit *limit, cons
 	return key;
 }
 
-static inline struct digest ledger_digest(const __u64 secret[SL_SECRETS],
-					  const struct ledger_key *key)
+static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
+					 const struct state_key *key)
 {
 	return digest_key(secret, key->addr, key->limit);
 }
@@ -85,15 +85,15 @@ static inline enum sl_kind line_kind(const struct sl_line *line)
  * Returns whether an entry belongs to a key. `limit` is read last, because it is 0 while the entry
  * is given to another key. CPUs that reorder loads may read it first: line_write() in bpf/table.h.
  */
-static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
+static inline bool line_is(const struct sl_line *line, const struct state_key *key)
 {
 	return table_once(line->addr[0]) == key->addr[0] &&
 	       table_once(line->addr[1]) == key->addr[1] && table_once(line->limit) == key->limit;
 }
 
-static inline struct sl_ledger *line_ledger(struct sl_line *line)
+static inline struct sl_state *line_state(struct sl_line *line)
 {
-	return (struct sl_ledger *)&line->ledger;
+	return (struct sl_state *)&line->state;
 }
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
@@ -262,36 +262,36 @@ static inline bool line_is_due(const struct sl_line *line, __u64 now)
  * estimate is too long rather than too short, except for an entry made hours before. The entry does
  * not store whether its limit escalates.
  */
-static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_ledger *ledger)
+static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_state *state)
 {
-	__u64 steps = ledger->blocked & BLOCK_STEPS_MAX, length = ledger->blocked - ledger->drawn;
+	__u64 steps = state->blocked & BLOCK_STEPS_MAX, length = state->blocked - state->drawn;
 
-	if (credit_span(ledger->drawn, ledger->blocked) <= 0)
-		length = (line_age(line, ledger->blocked) + 1ULL) << LINE_MOMENT_SHIFT;
+	if (credit_span(state->drawn, state->blocked) <= 0)
+		length = (line_age(line, state->blocked) + 1ULL) << LINE_MOMENT_SHIFT;
 	if (length > SL_BURST_TICKS_MAX / (BLOCK_STEPS_MAX + 1))
-		return ledger->blocked + SL_BURST_TICKS_MAX;
-	return ledger->blocked + length * (steps + 1) + 1;
+		return state->blocked + SL_BURST_TICKS_MAX;
+	return state->blocked + length * (steps + 1) + 1;
 }
 
 /*
  * Returns the time from which a state is full if nothing is charged until then. Never too early; up
  * to an eighth of its span too late, because the entry does not store whether its limit has slices.
  */
-static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_ledger *ledger)
+static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_state *state)
 {
 	__u64 span = short_value(line->span), at;
 
 	switch (line_kind(line)) {
 	case SL_WINDOW:
-		at = ledger->drawn + span;
+		at = state->drawn + span;
 		break;
 	case SL_SHAPE:
-		at = credit_latest(ledger->ready, ledger->drawn);
+		at = credit_latest(state->ready, state->drawn);
 		break;
 	default:
-		at = credit_latest(ledger->zero + span, ledger->drawn + span_rest(span));
+		at = credit_latest(state->zero + span, state->drawn + span_rest(span));
 	}
-	return ledger->blocked ? credit_latest(at, line_block_counts(line, ledger)) : at;
+	return state->blocked ? credit_latest(at, line_block_counts(line, state)) : at;
 }
 
 /*
@@ -338,29 +338,29 @@ static inline __u32 line_seen(__u64 now)
  * Returns how long a key has been idle, at least: since its last charge; in a window, whose `drawn`
  * only stores the sub-window, since its last packet.
  */
-static inline __s64 line_rest(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
+static inline __s64 line_rest(const struct sl_line *line, const struct sl_state *state, __u64 now)
 {
 	/* from -1, because the clock of another CPU may be a little ahead */
 	__u32 seen = line_seen(now) - table_once(line->refused) + 1;
 
 	if (line_kind(line) == SL_WINDOW)
 		return ((__s64)seen - 2) * (1LL << LINE_SEEN_SHIFT);
-	return credit_span(ledger->drawn, now);
+	return credit_span(state->drawn, now);
 }
 
 static inline __u32 window_half(const struct sl_limit *limit, const struct sl_line *line)
 {
-	return 2 * window_total(table_once(line->ledger.zero)) <= limit->most ? LINE_HAS_HALF : 0;
+	return 2 * window_total(table_once(line->state.zero)) <= limit->most ? LINE_HAS_HALF : 0;
 }
 
 /*
  * Returns the deficit of a state that is not full: 1 or more sixteenths of a burst, above
  * LOSS_PARTS in debt. A window's entry only stores whether more than half is missing.
  */
-static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
+static inline __u64 line_lack(const struct sl_line *line, const struct sl_state *state, __u64 now)
 {
 	__u64 span = short_value(line->span);
-	__u64 filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->zero + span;
+	__u64 filled = line_kind(line) == SL_SHAPE ? state->ready : state->zero + span;
 
 	if (line_kind(line) == SL_WINDOW)
 		return line->taken == LINE_HAS_HALF ? LOSS_PARTS / 2 : LOSS_PARTS;
@@ -368,15 +368,15 @@ static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger
 			  (1 << LOSS_TENURE_SHIFT) - 1);
 }
 
-static inline enum loss_class line_class(const struct sl_line *line, const struct sl_ledger *ledger,
+static inline enum loss_class line_class(const struct sl_line *line, const struct sl_state *state,
 					 __u64 parts, __u64 now, bool flood)
 {
-	if (ledger->blocked && credit_span(now, ledger->blocked) > 0)
+	if (state->blocked && credit_span(now, state->blocked) > 0)
 		return LOSS_BLOCKED;
 	if (parts > LOSS_PARTS / 2 ||
-	    (ledger->blocked && credit_span(now, line_block_counts(line, ledger)) > 0))
+	    (state->blocked && credit_span(now, line_block_counts(line, state)) > 0))
 		return LOSS_DEEP;
-	return flood && line_rest(line, ledger, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
+	return flood && line_rest(line, state, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
 }
 
 static inline __u64 line_tenure(const struct sl_line *line, enum loss_class class, __u64 now)
@@ -389,12 +389,12 @@ static inline __u64 line_tenure(const struct sl_line *line, enum loss_class clas
 }
 
 /* Returns the cost of evicting an entry. */
-static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now,
+static inline __s64 line_loss(const struct sl_line *line, const struct sl_state *state, __u64 now,
 			      bool flood)
 {
-	__s64 whole = credit_span(now, line_whole_at(line, ledger));
-	__u64 parts = whole < 0 ? 0 : line_lack(line, ledger, now);
-	enum loss_class class = line_class(line, ledger, parts, now, flood);
+	__s64 whole = credit_span(now, line_whole_at(line, state));
+	__u64 parts = whole < 0 ? 0 : line_lack(line, state, now);
+	enum loss_class class = line_class(line, state, parts, now, flood);
 	bool established = line->made & LINE_ESTABLISHED;
 	__s64 rank;
 

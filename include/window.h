@@ -16,7 +16,7 @@
  *
  * A charge adds to the total by one compare-and-swap of `window`. When a sub-window has begun, one
  * CPU turns the state: it subtracts the count of the oldest sub-window from the total. A turn has
- * four steps, each a compare-and-swap, and ends if one fails (ledger_turn() in bpf/ledger.h).
+ * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h).
  * Between any two steps the CPU may stall, and other CPUs may act.
  *
  *  1. past     If its tag is not of the index, or is of the next index as well: counts are cleared.
@@ -147,12 +147,12 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
  * Returns how many sub-windows have begun since the index, never more. now: not before `drawn`.
  * After the clock has wrapped, at most as many as have begun since 0.
  */
-static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
 {
-	__u64 old = ledger->window >> WINDOW_TOTAL_BITS, number = window_number(limit, now);
-	__u64 least = (now - ledger->drawn) / limit->period, steps = number - old;
-	__u64 wrapped = now < ledger->drawn;
+	__u64 old = state->window >> WINDOW_TOTAL_BITS, number = window_number(limit, now);
+	__u64 least = (now - state->drawn) / limit->period, steps = number - old;
+	__u64 wrapped = now < state->drawn;
 
 	if (least > limit->groups + wrapped) /* indexes may have wrapped */
 		return least;
@@ -160,7 +160,7 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_l
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
 	/* `drawn` is ahead of the index, which may date from before a wrap */
-	if (window_index(limit, ledger->drawn) != old && now / limit->period <= limit->groups)
+	if (window_index(limit, state->drawn) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
@@ -176,14 +176,14 @@ static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, _
  * the total stays and counts again: otherwise a CPU that stalls in a turn from the old index could
  * find the same first word, although charges were made since.
  */
-static inline void window_advance(const struct sl_limit *limit, struct sl_ledger *ledger,
-				  __u64 steps, __u64 index)
+static inline void window_advance(const struct sl_limit *limit, struct sl_state *state, __u64 steps,
+				  __u64 index)
 {
-	__u64 old = ledger->window >> WINDOW_TOTAL_BITS, total = window_total(ledger->window);
-	__u64 counts = ledger->past & WINDOW_PAST_MASK, most = (1ULL << limit->bits) - 1;
+	__u64 old = state->window >> WINDOW_TOTAL_BITS, total = window_total(state->window);
+	__u64 counts = state->past & WINDOW_PAST_MASK, most = (1ULL << limit->bits) - 1;
 	__u64 before, current, closed;
 
-	if (ledger->past >> WINDOW_PAST_BITS != (old & WINDOW_TAG_MASK))
+	if (state->past >> WINDOW_PAST_BITS != (old & WINDOW_TAG_MASK))
 		counts = 0;
 	if (steps > limit->groups) {
 		total = window_comes_round(limit, old, index) ? total : 0;
@@ -196,36 +196,36 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 		counts &= (1ULL << limit->bits * limit->groups) - 1;
 		total = window_sum(limit, counts) + current - (closed << limit->shift);
 	}
-	ledger->window = window_make(index, total);
-	ledger->past = window_past(index, counts);
+	state->window = window_make(index, total);
+	state->past = window_past(index, counts);
 }
 
 /*
  * Returns whether a sub-window has begun since the index, or a turn ended after step 2. A clock
  * behind another CPU's does not bring back a sub-window that is over.
  */
-static inline bool window_is_over(const struct sl_limit *limit, const struct sl_ledger *ledger,
+static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
-	__u64 index = ledger->window >> WINDOW_TOTAL_BITS;
+	__u64 index = state->window >> WINDOW_TOTAL_BITS;
 
-	now = credit_latest(now, ledger->drawn);
-	return now - ledger->drawn >= limit->period || window_index(limit, now) != index ||
-	       window_index(limit, ledger->drawn) != index;
+	now = credit_latest(now, state->drawn);
+	return now - state->drawn >= limit->period || window_index(limit, now) != index ||
+	       window_index(limit, state->drawn) != index;
 }
 
 /* Moves a state on to the sub-window of `now`, as a turn does, without a charge. */
-static inline void window_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
+static inline void window_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
-	if (!window_is_over(limit, ledger, now))
+	if (!window_is_over(limit, state, now))
 		return;
-	now = credit_latest(now, ledger->drawn);
-	window_advance(limit, ledger, window_steps(limit, ledger, now), window_index(limit, now));
-	ledger->drawn = now;
+	now = credit_latest(now, state->drawn);
+	window_advance(limit, state, window_steps(limit, state, now), window_index(limit, now));
+	state->drawn = now;
 }
 
 /* Returns `past` after step 1 of a turn from `seen` to `next`. */
-static inline __u64 window_settle(const struct sl_ledger *seen, const struct sl_ledger *next)
+static inline __u64 window_settle(const struct sl_state *seen, const struct sl_state *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
 
@@ -235,33 +235,33 @@ static inline __u64 window_settle(const struct sl_ledger *seen, const struct sl_
 }
 
 /* Returns a state in which nothing counts, as `forgive` sets it. */
-static inline struct sl_ledger window_full(const struct sl_limit *limit, __u64 now)
+static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
 
-	return (struct sl_ledger){
+	return (struct sl_state){
 		.window = window_make(index, 0), .past = window_past(index, 0), .drawn = now};
 }
 
 /* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
-static inline struct sl_ledger window_birth(const struct sl_limit *limit, __u64 now)
+static inline struct sl_state window_birth(const struct sl_limit *limit, __u64 now)
 {
-	struct sl_ledger ledger = window_full(limit, now);
+	struct sl_state state = window_full(limit, now);
 
 	if (limit->start_empty)
-		ledger.window += limit->most;
-	return ledger;
+		state.window += limit->most;
+	return state;
 }
 
 /*
  * Charges `cost` to a copy of a state that was rolled to now, or returns false. The caller
  * publishes the copy by compare-and-swap of `window`.
  */
-static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost)
+static inline bool window_draw(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
-	if (window_total(ledger->window) + cost > limit->most)
+	if (window_total(state->window) + cost > limit->most)
 		return false;
-	ledger->window += cost;
+	state->window += cost;
 	return true;
 }
 
@@ -269,20 +269,20 @@ static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *l
  * Undoes a charge while its sub-window is the current one; later it cannot be separated from other
  * charges. now: the time of the charge. Returns false if the charge stays.
  */
-static inline bool window_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
+static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {
-	if (ledger->window >> WINDOW_TOTAL_BITS != window_index(limit, now) ||
-	    window_total(ledger->window) < cost)
+	if (state->window >> WINDOW_TOTAL_BITS != window_index(limit, now) ||
+	    window_total(state->window) < cost)
 		return false;
-	ledger->window -= cost;
+	state->window -= cost;
 	return true;
 }
 
 /* Returns what may still pass in a state that was rolled to now. */
-static inline __u64 window_left(const struct sl_limit *limit, const struct sl_ledger *ledger)
+static inline __u64 window_left(const struct sl_limit *limit, const struct sl_state *state)
 {
-	__u64 total = window_total(ledger->window);
+	__u64 total = window_total(state->window);
 
 	return total < limit->most ? limit->most - total : 0;
 }
@@ -305,15 +305,15 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
  * Returns when at least `needed` may pass if nothing is charged until then: now, or when one of the
  * next sub-windows begins. ret: the state at that time. needed: at most N.
  */
-static inline __u64 window_when(const struct sl_limit *limit, const struct sl_ledger *ledger,
-				__u64 needed, __u64 now, struct sl_ledger *ret)
+static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
+				__u64 needed, __u64 now, struct sl_state *ret)
 {
-	__u64 then = now = credit_latest(now, ledger->drawn);
+	__u64 then = now = credit_latest(now, state->drawn);
 
 	/* one more than G + 1: two sub-windows count as one where the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
-		*ret = *ledger;
+		*ret = *state;
 		window_roll(limit, ret, then);
 		if (window_left(limit, ret) >= needed)
 			break;

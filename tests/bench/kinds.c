@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Decisions a second of the arithmetic of each kind of limit alone (include/kinds.h), on one CPU:
- * charging one ledger, and a ledger of its own of a million each time. The clock is a counter.
+ * charging one state, and a state of its own of a million each time. The clock is a counter.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "kinds.h"
 #include "rules/limit.h"
 
-#define LEDGERS	  (1 << 20)
+#define STATES	  (1 << 20)
 #define DECISIONS 20000000
 
 static const struct limit limits[] = {
@@ -24,39 +24,39 @@ static const struct limit limits[] = {
 	{.spec = {.name = "shape", .kind = SL_SHAPE, .rate = 10000000, .span_ns = 200000000}},
 };
 
-/* One decision, published as bpf/ledger.h does. */
-static bool decide(const struct sl_limit *limit, struct sl_ledger *ledger, uint64_t now)
+/* One decision, published as bpf/state.h does. */
+static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_t now)
 {
 	const struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = now};
-	struct sl_ledger next = *ledger;
+	struct sl_state next = *state;
 	struct sl_purse purse = {0};
 	bool passes;
 
 	kind_roll(limit, &next, now);
 	passes = kind_draw(limit->kind, limit, &next, &purse, &draw);
-	if (next.zero != ledger->zero)
-		__sync_val_compare_and_swap(&ledger->zero, ledger->zero, next.zero);
-	ledger->born = next.born;
-	ledger->drawn = next.drawn;
+	if (next.zero != state->zero)
+		__sync_val_compare_and_swap(&state->zero, state->zero, next.zero);
+	state->born = next.born;
+	state->drawn = next.drawn;
 	return passes;
 }
 
-/* Millions a second. mask: of the ledgers that are charged, in random order. */
-static double measure(const struct sl_limit *limit, struct sl_ledger *ledgers, uint32_t mask,
+/* Millions a second. mask: of the states that are charged, in random order. */
+static double measure(const struct sl_limit *limit, struct sl_state *states, uint32_t mask,
 		      uint64_t *ret_passed)
 {
 	uint64_t now = SL_TICKS_PER_SEC, seed = 88172645463325252ULL;
 	struct timespec begin, end;
 
 	for (uint32_t i = 0; i <= mask; i++)
-		ledgers[i] = kind_birth(limit->kind, limit, 0, now);
+		states[i] = kind_birth(limit->kind, limit, 0, now);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (int i = 0; i < DECISIONS; i++) {
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
 		now += 50 * SL_TICKS_PER_NS;
-		*ret_passed += decide(limit, &ledgers[seed & mask], now);
+		*ret_passed += decide(limit, &states[seed & mask], now);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return DECISIONS / 1e6 / (end.tv_sec - begin.tv_sec + (end.tv_nsec - begin.tv_nsec) / 1e9);
@@ -65,19 +65,19 @@ static double measure(const struct sl_limit *limit, struct sl_ledger *ledgers, u
 int main(void)
 {
 	static const struct machine machine = {.jiffy_ns = 4000000, .cpus = 1};
-	struct sl_ledger *ledgers = calloc(LEDGERS, sizeof(*ledgers));
+	struct sl_state *states = calloc(STATES, sizeof(*states));
 	uint64_t passed = 0;
 
-	if (!ledgers)
+	if (!states)
 		return 1;
 	printf("%-8s %12s %12s  million decisions a second\n", "KIND", "ONE KEY", "1M KEYS");
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
 		struct sl_limit limit = limit_compile(&limits[i], SL_IPV4, &machine);
-		double hot = measure(&limit, ledgers, 0, &passed);
+		double hot = measure(&limit, states, 0, &passed);
 
 		printf("%-8s %12.1f %12.1f\n", limits[i].spec.name, hot,
-		       measure(&limit, ledgers, LEDGERS - 1, &passed));
+		       measure(&limit, states, STATES - 1, &passed));
 	}
-	free(ledgers);
+	free(states);
 	return !passed;
 }

@@ -67,21 +67,21 @@ struct account {
 	struct sources source;
 };
 
-static uint64_t ledger_zero(const struct account *account)
+static uint64_t state_zero(const struct account *account)
 {
-	struct ledger_key key;
+	struct state_key key;
 	struct found_line found;
 	__u64 addr[2];
 
 	memcpy(addr, account->source.prefix.addr, sizeof(addr));
-	key = ledger_key_of(account->limit, addr, true);
-	return table_read(account->gate, &key, &found) ? 0 : found.line.ledger.zero;
+	key = state_key_of(account->limit, addr, true);
+	return table_read(account->gate, &key, &found) ? 0 : found.line.state.zero;
 }
 
 /* Sends one CPU's share. Draws per packet; negative errno. */
 static double draws_count(const struct account *account, int prog, double pps)
 {
-	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = ledger_zero(account), now;
+	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = state_zero(account), now;
 	uint32_t ns, verdict;
 	struct frame frame;
 
@@ -96,7 +96,7 @@ static double draws_count(const struct account *account, int prog, double pps)
 		if (err)
 			return err;
 		packets++;
-		next = ledger_zero(account);
+		next = state_zero(account);
 		draws += next != zero;
 		zero = next;
 	}
@@ -127,7 +127,7 @@ static int model_print(const struct gate *gate, int prog, size_t number)
 }
 
 static const char notes[] =
-	"TRANSFERS/S = PPS x DRAWS/PACKET x %d: a draw reads the ledger's cache line, then owns "
+	"TRANSFERS/S = PPS x DRAWS/PACKET x %d: a draw reads the state's cache line, then owns "
 	"it.\n"
 	"LINE BUSY: the part of each second for which it is under way, if a transfer takes %d ns,\n"
 	"which is assumed. NO PURSES: the same if each packet drew its own cost; above 100%% the\n"

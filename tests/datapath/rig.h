@@ -228,18 +228,18 @@ void rig_admit(struct rig *rig, bool admit);
 uint64_t rig_window(const struct rig *rig);
 /* Of all CPUs. */
 uint64_t rig_events(const struct rig *rig, enum sl_event event);
-/* Ledgers that were refused to newcomers. */
+/* States that were refused to newcomers. */
 uint64_t rig_refusals(const struct rig *rig);
 
-/* The ledger of an address under a limit; false: there is none. */
-bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
-		const struct sl_limit *limit, struct sl_ledger *ret);
+/* The state of an address under a limit; false: there is none. */
+bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
+	       struct sl_state *ret);
 /* Forgets one, as an insertion does that takes its way. */
-void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
-		       const struct sl_limit *limit);
+void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
+		      const struct sl_limit *limit);
 /* How many there are; of buckets, the sources that have one on any CPU. */
-uint32_t rig_ledgers(const struct rig *rig);
-uint32_t rig_ledgers_of(const struct rig *rig, enum sl_family family);
+uint32_t rig_states(const struct rig *rig);
+uint32_t rig_states_of(const struct rig *rig, enum sl_family family);
 uint32_t rig_buckets(const struct rig *rig);
 uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family);
 bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address);

@@ -77,33 +77,33 @@ uint64_t rig_refusals(const struct rig *rig)
 	return rig_events(rig, SL_EVENT_BUSY) + rig_events(rig, SL_EVENT_NO_ROOM);
 }
 
-/* --- Ledgers and buckets -------------------------------------------------------------------- */
+/* --- States and buckets -------------------------------------------------------------------- */
 
-static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
+static struct state_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
 {
 	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
+	return state_key_of(limit, addr, prefix_is_ipv4(address));
 }
 
-bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
-		const struct sl_limit *limit, struct sl_ledger *ret)
+bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
+	       struct sl_state *ret)
 {
-	struct ledger_key key = key_of(limit, address);
+	struct state_key key = key_of(limit, address);
 	struct found_line found;
 
 	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
 	if (found.is_found)
-		memcpy(ret, &found.line.ledger, sizeof(*ret));
+		memcpy(ret, &found.line.state, sizeof(*ret));
 	return found.is_found;
 }
 
-void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
-		       const struct sl_limit *limit)
+void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
+		      const struct sl_limit *limit)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	struct ledger_key key = key_of(limit, address);
+	struct state_key key = key_of(limit, address);
 	struct found_line found;
 	struct table table;
 	struct sl_set *sets;
@@ -121,7 +121,7 @@ void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
 	table_close(&table);
 }
 
-uint32_t rig_ledgers_of(const struct rig *rig, enum sl_family family)
+uint32_t rig_states_of(const struct rig *rig, enum sl_family family)
 {
 	const struct sl_set *sets;
 	struct table table;
@@ -136,9 +136,9 @@ uint32_t rig_ledgers_of(const struct rig *rig, enum sl_family family)
 	return count;
 }
 
-uint32_t rig_ledgers(const struct rig *rig)
+uint32_t rig_states(const struct rig *rig)
 {
-	return rig_ledgers_of(rig, SL_IPV4) + rig_ledgers_of(rig, SL_IPV6);
+	return rig_states_of(rig, SL_IPV4) + rig_states_of(rig, SL_IPV6);
 }
 
 /* Sources that have one, on whatever CPU. */

@@ -325,7 +325,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* No two limits share their ledgers, but those that are the same by inheritance. */
+/* No two limits share their states, but those that are the same by inheritance. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;

@@ -189,7 +189,7 @@ static const struct {
 	{"name all rate 1kpps burst 5 match udp action block 1h", true},
 	{"rate 1kpps burst 5 action drop", false},
 	{"rate 1kpps burst 5 action observe", false},
-	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key: another ledger */
+	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key: another state */
 	{"name other rate 1kpps burst 5 action block 1h", false},
 };
 

@@ -92,7 +92,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	assert_true(passed + slack >= expected - expected / 8);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), passed);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), rig->dropped.packets);
-	assert_int_equal(rig_ledgers(rig) + rig_buckets(rig), 0);
+	assert_int_equal(rig_states(rig) + rig_buckets(rig), 0);
 	rig_check_counted(rig);
 	rig_run_on(rig, 0);
 }
@@ -200,7 +200,7 @@ static void test_charges_go_back(void **state)
 	struct rig *rig = budget_rig(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct sl_prefix source = prefix_of("192.0.2.1");
-	struct sl_ledger before, after;
+	struct sl_state before, after;
 
 	rig_limits(rig, "default", "name one rate 1/h burst 30",
 		   "name net rate 1/h burst 90 per 24", NULL);
@@ -208,15 +208,15 @@ static void test_charges_go_back(void **state)
 	rig_budget(rig, "default", "1/h", "4");
 	rig_admit(rig, false);
 	rig_forget_bucket(rig, &source);
-	rig_forget_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"));
+	rig_forget_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"));
 
 	/* known by the one limit, a newcomer to the other */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 4);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 46);
-	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &before));
+	assert_true(rig_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &before));
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
-	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &after));
+	assert_true(rig_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &after));
 	assert_int_equal(before.zero, after.zero);
 	rig_check_counted(rig);
 }

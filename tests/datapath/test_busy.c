@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sets of the table that another CPU has locked: who is to get a ledger there at that moment is judged
+ * Sets of the table that another CPU has locked: who is to get a state there at that moment is judged
  * as a newcomer, and counted. No known source is harmed.
  */
 #include "rig.h"
@@ -23,13 +23,13 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Each packet was refused a ledger, for this cause and no other. */
+/* Each packet was refused a state, for this cause and no other. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);
 	assert_int_equal(rig_refusals(rig), packets);
 	assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 0);
-	assert_int_equal(rig_ledgers(rig) + rig_buckets(rig), 0);
+	assert_int_equal(rig_states(rig) + rig_buckets(rig), 0);
 	rig_check_counted(rig);
 }
 
@@ -65,7 +65,7 @@ static void test_sources_of_locked_sets_share_the_budget(void **state)
 	}
 }
 
-/* A limit that starts empty needs no ledger to refuse. */
+/* A limit that starts empty needs no state to refuse. */
 static void test_a_limit_that_starts_empty_drops(void **state)
 {
 	struct rig *rig = busy_begin(state, 0);
@@ -75,7 +75,7 @@ static void test_a_limit_that_starts_empty_drops(void **state)
 	rig_admit(rig, false);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, PACKETS), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), PACKETS);
-	assert_int_equal(rig_ledgers(rig), 0);
+	assert_int_equal(rig_states(rig), 0);
 	rig_check_counted(rig);
 }
 

@@ -40,7 +40,7 @@ static void test_limits_keep_their_levels(void **state)
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* another key: other ledgers */
+		{"rate 1/h burst 10 per 24", 10}, /* another key: other states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
@@ -148,7 +148,7 @@ static void test_all_limits_at_once(void **state)
 		   "name g rate 1/h burst 9", "name h rate 1/h burst 9", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 5);
 	rig_limits(rig, "default", "name f rate 1/h burst 9", "name a rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's ledger is empty still */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's state is empty still */
 	rig_limits(rig, "default", "name a rate 1/h burst 9", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 9); /* no more the one of before */
 	rig_check_tidy(rig, 1);
@@ -197,19 +197,19 @@ static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 	return bucket;
 }
 
-static struct sl_ledger ledger_of(const struct rig *rig, const char *address)
+static struct sl_state state_of(const struct rig *rig, const char *address)
 {
 	struct sl_prefix prefix = prefix_of(address);
-	struct sl_ledger ledger;
+	struct sl_state state;
 
-	assert_true(rig_ledger(rig, &prefix, rig_limit(rig, address), &ledger));
-	return ledger;
+	assert_true(rig_state(rig, &prefix, rig_limit(rig, address), &state));
+	return state;
 }
 
 /* A change of other rules, after which the next packet is paid from the same purse. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
-	struct sl_ledger ledger = ledger_of(rig, "192.0.2.1"), after;
+	struct sl_state state = state_of(rig, "192.0.2.1"), after;
 	struct sl_bucket bucket = bucket_of(rig, "192.0.2.1");
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	uint64_t cost = rig_limit(rig, "192.0.2.1")->cost;
@@ -219,8 +219,8 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 	*set = (struct ruleset){0};
 	assert_int_equal(rig->gate.state->generation, generation + 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
-	after = ledger_of(rig, "192.0.2.1");
-	assert_memory_equal(&after, &ledger, sizeof(ledger));
+	after = state_of(rig, "192.0.2.1");
+	assert_memory_equal(&after, &state, sizeof(state));
 	assert_int_equal(bucket_of(rig, "192.0.2.1").slice[0].credit,
 			 bucket.slice[0].credit - cost);
 	assert_int_equal(bucket_of(rig, "192.0.2.1").generation, generation + 1);
@@ -269,7 +269,7 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 
 /*
  * A change of a limit, or of another one of its policy, leaves what a purse holds, for the next
- * packet to take back to the ledger; another key, and so another ledger, does not.
+ * packet to take back to the state; another key, and so another state, does not.
  */
 static void test_limits_keep_their_purses(void **state)
 {
@@ -324,10 +324,10 @@ static void test_limits_keep_their_purses(void **state)
 }
 
 /*
- * What was drawn from one ledger is never put into another, however many changes later a packet
+ * What was drawn from one state is never put into another, however many changes later a packet
  * comes.
  */
-static void test_purses_are_of_their_ledgers(void **state)
+static void test_purses_are_of_their_states(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
@@ -407,7 +407,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_are_used_again),
 		cmocka_unit_test(test_others_keep_their_purses),
 		cmocka_unit_test(test_limits_keep_their_purses),
-		cmocka_unit_test(test_purses_are_of_their_ledgers),
+		cmocka_unit_test(test_purses_are_of_their_states),
 		cmocka_unit_test(test_changes_cost_nothing),
 		cmocka_unit_test(test_others_keep_their_levels),
 	};

@@ -23,8 +23,8 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 
 	for (uint32_t number = 1; count < CHOSEN_MAX && number < 1 << 24; number++) {
 		const __u64 addr[2] = {htonl(10 << 24 | number)};
-		struct ledger_key key = ledger_key_of(limit, addr, true);
-		struct spot spot = spot_of(meeting, ledger_digest(rig->gate.secret, &key));
+		struct state_key key = state_key_of(limit, addr, true);
+		struct spot spot = spot_of(meeting, state_digest(rig->gate.secret, &key));
 		uint32_t other = set_other(meeting, spot.home, spot.tag);
 
 		if (!count) {

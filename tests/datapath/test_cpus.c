@@ -18,7 +18,7 @@
 #define ATTEMPTS      5 /* on a machine that other work keeps busy */
 
 /*
- * Sends the first packet. Returns its moment by the datapath's clock: it is in the ledger, until
+ * Sends the first packet. Returns its moment by the datapath's clock: it is in the state, until
  * a pause lets the source rest, and be born again.
  */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
@@ -26,11 +26,11 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
 		    .repeat = 1);
 	struct sl_prefix source = prefix_of(ADDRESS);
-	struct sl_ledger ledger;
+	struct sl_state state;
 
 	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
-	assert_true(rig_ledger(rig, &source, rig_limit(rig, ADDRESS), &ledger));
-	return ledger.born;
+	assert_true(rig_state(rig, &source, rig_limit(rig, ADDRESS), &state));
+	return state.born;
 }
 
 struct result {

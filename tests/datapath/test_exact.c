@@ -193,7 +193,7 @@ static void test_one_a_minute(void **state)
 
 /*
  * Over any span at all: a plain token bucket beside the packet path must afford whatever passes, as
- * far as it is worth no more than a ledger in use refills to; of what a packet is worth more, it
+ * far as it is worth no more than a state in use refills to; of what a packet is worth more, it
  * may owe the rest (include/credit.h). Merged packets take bites of all sizes.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
@@ -397,7 +397,7 @@ static void test_merged_packets_get_their_rate(void **state)
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
 		/*
-		 * what waits at a full ledger for the next try is lost, and the last one is not
+		 * what waits at a full state for the next try is lost, and the last one is not
 		 * over
 		 */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,

@@ -179,7 +179,7 @@ static void test_what_an_heir_has(void **state)
 /* --- The same limit ------------------------------------------------------------------------- */
 
 /* A bucket of many addresses is one, whichever policy each of them has. */
-static void test_heir_and_parent_share_a_ledger(void **state)
+static void test_heir_and_parent_share_a_state(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -427,7 +427,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_an_heir_has),
-		cmocka_unit_test(test_heir_and_parent_share_a_ledger),
+		cmocka_unit_test(test_heir_and_parent_share_a_state),
 		cmocka_unit_test(test_levels_stay),
 		cmocka_unit_test(test_a_change_reaches_heirs),
 		cmocka_unit_test(test_purses_stay_with_their_limits),

@@ -112,7 +112,7 @@ static void test_destination_on_egress_only(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), ENOUGH);
 	}
-	assert_int_equal(rig_ledgers(rig), 2);
+	assert_int_equal(rig_states(rig), 2);
 	rig_check_counted(rig);
 }
 
@@ -137,7 +137,7 @@ static void test_destination_of_merged_packets(void **state)
 				!i);
 		}
 	}
-	assert_int_equal(rig_ledgers(rig), SL_FAMILIES);
+	assert_int_equal(rig_states(rig), SL_FAMILIES);
 	rig_check_counted(rig);
 }
 

@@ -242,7 +242,7 @@ static void test_oversize_never_passes(void **state)
 
 /*
  * A key goes on with what it has used, whatever the rule says meanwhile, until the limit becomes
- * one whose ledgers it cannot read: then it is new.
+ * one whose states it cannot read: then it is new.
  */
 static void test_first_limit_wins_until_changed(void **state)
 {
@@ -350,7 +350,7 @@ static void test_two_rates_have_two_slots_and_one_name(void **state)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* another burst keeps both ledgers; one rate alone keeps its own */
+	/* another burst keeps both states; one rate alone keeps its own */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

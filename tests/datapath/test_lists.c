@@ -117,7 +117,7 @@ static void test_list_over_limits(void **state)
 	}
 }
 
-/* Whoever is listed is counted under the list, and costs no ledger. */
+/* Whoever is listed is counted under the list, and costs no state. */
 static void test_listed_are_counted(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -137,7 +137,7 @@ static void test_listed_are_counted(void **state)
 	assert_int_equal(counters.reason[SL_DROP_DENIED].packets, 9);
 	assert_int_equal(counters_passed(&counters).packets, 0);
 	assert_int_equal(counters_dropped(&counters).packets, 9);
-	assert_int_equal(rig_ledgers(rig), 0);
+	assert_int_equal(rig_states(rig), 0);
 	assert_int_equal(rig_buckets_of(rig, SL_IPV4), 1);
 	assert_int_equal(rig_buckets_of(rig, SL_IPV6), 1);
 	rig_check_counted(rig);

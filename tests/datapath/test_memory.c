@@ -108,7 +108,7 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 	return passed;
 }
 
-/* Without a bucket there is no purse: each packet is judged by the ledger, as exactly. */
+/* Without a bucket there is no purse: each packet is judged by the state, as exactly. */
 static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -160,7 +160,7 @@ static void send_crowd(struct rig *rig, enum sl_family family)
 	}
 }
 
-/* A bucket that is forgotten takes no truth with it: the ledger still says no. */
+/* A bucket that is forgotten takes no truth with it: the state still says no. */
 static void test_forgotten_buckets(void **state)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
@@ -262,8 +262,8 @@ static void table_check(const struct rig *rig)
 	assert_non_null(away);
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct sl_line *line = &table.lines[i];
-		struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
-		struct spot spot = spot_of(&meeting, ledger_digest(rig->gate.secret, &key));
+		struct state_key key = {{line->addr[0], line->addr[1]}, line->limit};
+		struct spot spot = spot_of(&meeting, state_digest(rig->gate.secret, &key));
 		uint16_t tag = sets[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
@@ -280,7 +280,7 @@ static void table_check(const struct rig *rig)
 	table_close(&table);
 }
 
-/* Returns how many ledgers were refused. */
+/* Returns how many states were refused. */
 static uint64_t hammer_check(const struct hammer_case *it)
 {
 	struct rig *rig = hammer_rig(it);
@@ -320,7 +320,7 @@ static void test_a_table_at_full_speed(void **state)
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
 		{1, 1, true, 20},    {64, 64, true, 0},	  {64, 64, false, 20},
 	};
-	/* room for all: that another CPU made the ledger first is no refusal */
+	/* room for all: that another CPU made the state first is no refusal */
 	static const struct hammer_case roomy = {4096, 4096, true, 0};
 	struct rig *rig = rig_begin(state);
 	uint64_t refused = 0;

@@ -50,7 +50,7 @@ static const struct flood_case flood_cases[] = {
 #define SHOWN_AGAIN 40
 
 /*
- * In a flood only what has shown itself before gets a ledger: besides as many sources as are no
+ * In a flood only what has shown itself before gets a state: besides as many sources as are no
  * crowd, a third of the packets at most.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
@@ -67,7 +67,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 	if (inserted > most)
 		fail_msg("%s: %lu insertions in %lu windows, at most %lu", it->name, inserted,
 			 windows, most);
-	assert_in_range(rig_ledgers(rig), 1, inserted);
+	assert_in_range(rig_states(rig), 1, inserted);
 	assert_int_equal(rig_refusals(rig), 0);
 	rig_check_counted(rig);
 	print_message("figure: %s: %u packets in %lu windows, %lu insertions, at most %lu\n",
@@ -124,7 +124,7 @@ static void test_refused_for_long(void **state)
 /* --- Who comes in, and when ----------------------------------------------------------------- */
 
 /*
- * A key that many sources share has one ledger. It is charged for unknown sources as well, which
+ * A key that many sources share has one state. It is charged for unknown sources as well, which
  * get no memory of their own.
  */
 static void test_shared_key_in_a_crowd(void **state)

@@ -237,7 +237,7 @@ static void test_no_rule(void **state)
 	assert_int_equal(counters_read(&rig->gate, SL_POLICY_NONE, &counters), OK);
 	assert_int_equal(counters.reason[SL_PASS_NO_RULE].packets, sources);
 	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets, 0);
-	assert_int_equal(rig_ledgers(rig), 0);
+	assert_int_equal(rig_states(rig), 0);
 	rig_check_counted(rig);
 }
 

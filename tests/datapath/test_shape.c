@@ -335,7 +335,7 @@ static void test_a_drop_takes_no_slot_and_a_refusal_no_credit(void **state)
 		     tcp = frame_of_proto(SOURCE, IPPROTO_TCP);
 	struct sl_prefix source = prefix_of(SOURCE);
 	uint64_t now = rig_now(rig), ns;
-	struct sl_ledger ledger;
+	struct sl_state held;
 
 	rig_limits(rig, "default", "name out shape 100pps horizon 90ms",
 		   "name udp rate 1/h burst 5 match udp", "name all window 14 per 1h", NULL);
@@ -347,8 +347,8 @@ static void test_a_drop_takes_no_slot_and_a_refusal_no_credit(void **state)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
 	assert_refused(rig, &tcp); /* slot 10 is beyond the horizon */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 5);
-	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, SOURCE, "all"), &ledger));
-	assert_int_equal(window_total(ledger.window), 10);
+	assert_true(rig_state(rig, &source, rig_limit_named(rig, SOURCE, "all"), &held));
+	assert_int_equal(window_total(held.window), 10);
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the line of a shared limit counts (line_tell() in bpf/ledger.h), which `sluice share` tells
+ * What the line of a shared limit counts (line_tell() in bpf/state.h), which `sluice share` tells
  * other machines: `taken` and `refused`, in units of 2^unit_shift ticks. What was asked is the sum.
  *
  * The bounds. A part of a unit is rounded by chance: within 2 % here. `taken` is at most what was
- * admitted and all purses hold, burst / 16. What a purse has refused is told when its ledger is
+ * admitted and all purses hold, burst / 16. What a purse has refused is told when its state is
  * asked next: of what was refused no more is missing than came since.
  */
 #include "rig.h"
@@ -39,12 +39,12 @@ static struct found_line find_line(const struct rig *rig, const struct sl_limit 
 				   const char *source)
 {
 	struct sl_prefix address = prefix_of(source);
-	struct ledger_key key;
+	struct state_key key;
 	struct found_line found;
 	__u64 addr[2];
 
 	memcpy(addr, address.addr, sizeof(addr));
-	key = ledger_key_of(limit, addr, prefix_is_ipv4(&address));
+	key = state_key_of(limit, addr, prefix_is_ipv4(&address));
 	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
 	assert_true(found.is_found);
 	return found;
@@ -64,7 +64,7 @@ static void line_begin(const struct rig *rig, const struct sl_limit *limit, cons
 
 	found.line.taken = taken;
 	found.line.refused = refused;
-	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_LEDGERS], &found.index, &found.line,
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_STATES], &found.index, &found.line,
 					     BPF_EXIST),
 			 0);
 }
@@ -99,7 +99,7 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Lets what a purse holds, or remembers of a refusal, end: then the ledger is asked, and counts all
+ * Lets what a purse holds, or remembers of a refusal, end: then the state is asked, and counts all
  * that came before.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
@@ -453,7 +453,7 @@ static void test_what_is_divided_is_counted_once(void **state)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* What was charged in parts is given back whole, to the ledger or to the purse that it is from. */
+/* What was charged in parts is given back whole, to the state or to the purse that it is from. */
 static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -480,8 +480,8 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 		}
 		assert_int_equal(passed, 50 - known);
 		line = line_of(rig, limit, SOURCE);
-		left = credit_level(limit, line_ledger(&line), *rig->clock_ticks) / cost_of(limit);
-		/* what a purse holds from before is not in the ledger */
+		left = credit_level(limit, line_state(&line), *rig->clock_ticks) / cost_of(limit);
+		/* what a purse holds from before is not in the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->purse / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

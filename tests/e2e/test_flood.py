@@ -177,9 +177,9 @@ def pressure(lab):
     return lab.json("status")["gates"][0]["pressure"]
 
 
-def ledgers(lab):
+def states(lab):
     maps = {m["name"]: m for m in lab.json("status")["gates"][0]["maps"]}
-    return maps["ledgers"]
+    return maps["states"]
 
 
 class Arrivals:
@@ -338,7 +338,7 @@ def run_flood(lab, family, prefix, seconds, crowded, run):
 
 
 def check_established(lab, flood):
-    """No limit drops a packet of theirs, and each has the ledger that it had."""
+    """No limit drops a packet of theirs, and each has the state that it had."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -381,7 +381,7 @@ def check_arrivals(lab, flood):
 
 
 def check_told(lab, flood):
-    told, most = flood.pressure, ledgers(lab)["max_entries"]
+    told, most = flood.pressure, states(lab)["max_entries"]
     assert told and told["newcomers_met"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
     assert flood.inserted < most / 2  # so no source was forgotten

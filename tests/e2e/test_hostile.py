@@ -109,7 +109,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """`share` reads the ledgers once a round, until it is told to end; or refuses the gate. Whatever is
+    """`share` reads the states once a round, until it is told to end; or refuses the gate. Whatever is
     in the maps, it does not crash."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
@@ -311,7 +311,7 @@ def test_values_at_random(hostile, layout):
         hostile.restore()
 
 
-@pytest.mark.parametrize("name", ["sets", "ledgers", "buckets4", "buckets6", "budgets", "allowances",
+@pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "allowances",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
     """Every word of it is a possible moment or count: no command takes it for damaged."""
@@ -505,7 +505,7 @@ def replaced(hostile, layout, name, entries):
 
 @pytest.mark.parametrize("name, entries", [
     ("counters", 1), ("counters", 65), ("policies", 6), ("policies", 200), ("budgets", 1), ("sets", 1),
-    ("sets", 128), ("ledgers", 8)])
+    ("sets", 128), ("states", 8)])
 def test_maps_that_do_not_fit_each_other(hostile, layout, name, entries):
     replaced(hostile, layout, name, entries)
     try:
@@ -525,8 +525,8 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
     assert done.code == 1 and lab.pins("next") in done.err
 
 
-@pytest.mark.parametrize("name", ["ledgers", "sets"])
-def test_ledgers_of_another_shape_in_next(lab, name):
+@pytest.mark.parametrize("name", ["states", "sets"])
+def test_states_of_another_shape_in_next(lab, name):
     """As a resize that was killed would leave the gate's own: the next command removes them."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")

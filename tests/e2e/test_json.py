@@ -138,7 +138,7 @@ def test_status(busy):
     assert sorted(maps) == sorted(MAPS)
     counted = set(LISTED) - {"sets", "in_use"}
     assert all((maps[name]["entries"] is None) == (name not in counted) for name in maps)
-    assert maps["ledgers"]["entries"] == 2 and maps["buckets4"]["entries"] + maps["buckets6"]["entries"] == 2
+    assert maps["states"]["entries"] == 2 and maps["buckets4"]["entries"] + maps["buckets6"]["entries"] == 2
     assert (gate["sources"]["tracked"], gate["sources"]["with_bucket"], gate["sources"]["max_wanted"]) == (2, 2, None)
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())

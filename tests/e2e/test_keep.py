@@ -637,7 +637,7 @@ def test_a_ban_behind_a_resize_is_saved(lab, keeping):
     wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
 
 
-@pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "ledgers", "counters"]])
+@pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "states", "counters"]])
 def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
     """Nothing is lost: levels and counters are those of before."""
     keep = keeping(rules("in0"))

@@ -508,11 +508,11 @@ def test_export_agrees_with_status(small):
         pressure["bucket_insertions"]["total"] > 0
     assert [total(found, "sluice_bucket_insertions_refused_total", cause=cause)
             for cause in pressure["buckets_refused"]] == [0, 0]
-    assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="ledgers", **gate)
-    assert total(found, "sluice_ledgers_forgotten_total", **gate) == \
+    assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="states", **gate)
+    assert total(found, "sluice_states_forgotten_total", **gate) == \
         pressure["forgotten"]["total"]
     for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "protected")):
-        assert total(found, f"sluice_ledgers{name}", **gate) == status["sources"][key]
+        assert total(found, f"sluice_states{name}", **gate) == status["sources"][key]
     assert total(found, "sluice_cpus_flooded", **gate) == 0
     assert total(found, "sluice_packets_total", policy="default", reason="newcomer") == \
         reasons(small)["newcomer"] == 20
@@ -630,7 +630,7 @@ def test_the_memory_is_what_the_kernel_says(lab):
     for name, m in told.items():
         if memlock(lab, name) > 1 << 16:  # of tiny ones the frame is the most
             assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
-    assert {"sets", "ledgers", "buckets4"} <= {
+    assert {"sets", "states", "buckets4"} <= {
         name for name in told if memlock(lab, name) > 1 << 20}
     in_all = sum(memlock(lab, name) for name in os.listdir(lab.pins()) if name != "links")
     assert gate["memory_bytes"] == pytest.approx(in_all, rel=0.1)
@@ -644,7 +644,7 @@ def test_the_help_tells_what_a_source_takes(lab):
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r"sources .*?: (\d+) to (\d+) bytes each", said).groups())
     values, fixed = map(int, re.search(r" buckets .*?: (\d+) bytes for each CPU and (\d+)", said).groups())
-    table = memlock(lab, "sets") + memlock(lab, "ledgers")
+    table = memlock(lab, "sets") + memlock(lab, "states")
     assert least <= table / (200 << 10) <= most
     each = (memlock(lab, "buckets4") + memlock(lab, "buckets6")) / (32 << 10)
     assert each == pytest.approx(CPUS * values + fixed, rel=0.02)

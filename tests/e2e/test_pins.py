@@ -86,10 +86,10 @@ def test_bpftool_shows_named_fields(lab):
     gate = dump("gate")[0]["value"]
     assert gate["schema"] >= 1 and gate["generation"] == 2
     packed = ipaddress.ip_address(SOURCE).packed
-    (index, line), = used("ledgers", lambda line: line["limit"]).items()
+    (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
     assert line["limit"] == 1 << 3 | 1  # the first limit, a bucket, IPv4
-    assert set(line["ledger"]) == {"zero", "born", "drawn", "blocked"}
+    assert set(line["state"]) == {"zero", "born", "drawn", "blocked"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
     state = index

@@ -19,13 +19,13 @@ from lab import LISTED, MAPS, SLUICE, frame, one_line, run, wait_until
 from test_faults import moments
 
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
-SIZES = {"sources": ["sets", "ledgers"], "buckets": ["buckets4", "buckets6"],
+SIZES = {"sources": ["sets", "states"], "buckets": ["buckets4", "buckets6"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
 FOLLOWING = {"policies": ["policies", "budgets", "allowances"], "hosts": ["host_shortcuts"],
              "sources": ["buckets4", "buckets6", "in_use"], "buckets": ["in_use"]}
 
 SIZE = 4096
-TABLES = ["sets", "ledgers", "buckets4", "buckets6"]
+TABLES = ["sets", "states", "buckets4", "buckets6"]
 
 
 def maxima(lab):
@@ -389,10 +389,10 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
     def zero(*path, add=0):
         fd = bpf.opened(attached.pins(*path, "budgets"))
-        ledger = bpf.map_lookup(fd, default, 32)
-        word, = struct.unpack_from("<Q", ledger)
+        state = bpf.map_lookup(fd, default, 32)
+        word, = struct.unpack_from("<Q", state)
         if add:
-            bpf.map_update(fd, default, struct.pack("<Q", word + add) + ledger[8:])
+            bpf.map_update(fd, default, struct.pack("<Q", word + add) + state[8:])
         os.close(fd)
         return word
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
- * ledger, charged as packets charge it and by user/share/debts.h, and a flow (user/share/flow.h).
+ * state, charged as packets charge it and by user/share/debts.h, and a flow (user/share/flow.h).
  * The judge is one bucket
  * that is charged with all that any node admits.
  *
@@ -29,7 +29,7 @@ struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_line line;	/* with its ledger */
+	struct sl_line line;	/* with its state */
 	struct flow_count own;	/* what it admitted and was offered */
 	int64_t alone, lowest;	/* the level of a bucket charged with that and nothing else */
 	struct flow_count seen; /* of that, what the last round saw */
@@ -55,7 +55,7 @@ struct world {
 	bool spread;	    /* rounds begin one behind the other, and not at random */
 	uint64_t seed;	    /* of what is random */
 	bool divides;	    /* limits, where the store or a daemon is away */
-	bool starts_shared; /* a full ledger is born with burst/nodes */
+	bool starts_shared; /* a full state is born with burst/nodes */
 	unsigned int lose;  /* one answer of so many; 0: none */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* for `offered`, in times of the rate */
@@ -74,7 +74,7 @@ struct world {
 	double judge, lowest; /* the level of the bucket of all, in seconds */
 };
 
-static const struct ledger_key world_key = {.limit = 9};
+static const struct state_key world_key = {.limit = 9};
 
 /* Without purses. What is charged is a span of time, so packets have no cost of their own. */
 static inline struct sl_limit world_limit(uint64_t burst)
@@ -108,7 +108,7 @@ static inline void world_begin(struct world *world)
 	world->limit.start_share = world->starts_shared;
 	for (unsigned int i = 0; i < world->nodes; i++) {
 		world->node[i].line.limit = world_key.limit;
-		*line_ledger(&world->node[i].line) =
+		*line_state(&world->node[i].line) =
 			credit_birth(&world->limit, world->nodes, world->now);
 		world->node[i].alone = world->burst;
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
@@ -132,8 +132,7 @@ static inline double world_at(const struct world *world)
 
 static inline int64_t world_level(const struct world *world, const struct world_node *node)
 {
-	return credit_level(&world->limit, (const struct sl_ledger *)&node->line.ledger,
-			    world->now);
+	return credit_level(&world->limit, (const struct sl_state *)&node->line.state, world->now);
 }
 
 /* The store counts whole units only. */
@@ -151,7 +150,7 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	struct sl_purse purse = {0};
 
 	if (got)
-		credit_draw(&world->limit, line_ledger(&node->line), &purse, 0, got * times,
+		credit_draw(&world->limit, line_state(&node->line), &purse, 0, got * times,
 			    world->now, 1);
 	node->own.taken += got;
 	node->own.asked += want;

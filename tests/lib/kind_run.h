@@ -2,7 +2,7 @@
 /*
  * One source under one limit of any kind, on several CPUs, each with a clock of its own: what the
  * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/charge.h
- * (ledger_host.h); the references judge the packets that pass. In some runs CPUs have buckets, with
+ * (state_host.h); the references judge the packets that pass. In some runs CPUs have buckets, with
  * purses and the refusals that purses remember, limits block, and sources start empty.
  *
  *   run_draw     a limit, clocks and an epoch, chosen at random or by a fuzzer
@@ -15,7 +15,7 @@
 #ifndef SLUICE_TEST_KIND_RUN_H
 #define SLUICE_TEST_KIND_RUN_H
 
-#include "ledger_host.h"
+#include "state_host.h"
 #include "kind_specs.h"
 #include "shape_model.h"
 #include "window_model.h"
@@ -151,9 +151,9 @@ static inline uint64_t run_to_edge(void)
 	if (run.limit.kind == SL_WINDOW)
 		edge += run.limit.period - now % run.limit.period;
 	else if (run.limit.kind == SL_SHAPE)
-		edge = credit_latest(now, host_ledger->ready - run_choose(2) * run.limit.horizon);
+		edge = credit_latest(now, host_state->ready - run_choose(2) * run.limit.horizon);
 	else
-		edge = credit_latest(now, host_ledger->zero + run_choose(2) * run.limit.burst);
+		edge = credit_latest(now, host_state->zero + run_choose(2) * run.limit.burst);
 	return edge + run_choose(3) - 1 - now;
 }
 
@@ -256,15 +256,15 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 		run.reference = reference_full(&run.limit, run.now);
 	if (run.limit.start_empty)
 		run.reference.level = 0;
-	host_begun = host_ledger->drawn;
+	host_begun = host_state->drawn;
 }
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* What the ledger of a bucket holds, in packets or bytes. */
+/* What the state of a bucket holds, in packets or bytes. */
 static inline uint64_t run_level(void)
 {
-	int64_t level = credit_level(&run.limit, host_ledger, run_clock(0));
+	int64_t level = credit_level(&run.limit, host_state, run_clock(0));
 
 	return credit_units(&run.limit, credit_max(0, level));
 }
@@ -289,7 +289,7 @@ static inline uint32_t run_amount(void)
 		break;
 	case 3: /* what is left, as this CPU sees it */
 		if (run.limit.kind == SL_WINDOW)
-			amount = window_left(&run.limit, host_ledger) + run_choose(2);
+			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_BUCKET)
 			amount = run_level();
 	}
@@ -340,7 +340,7 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 
 /*
  * The moment of a packet of a window lies between its coming and its verdict: when it came, or when
- * its sub-window began on the ledger, if another CPU began that meanwhile.
+ * its sub-window began on the state, if another CPU began that meanwhile.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -367,11 +367,11 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 }
 
 /* Whether a window is turned at a moment into a sub-window at which its index comes round. */
-static inline bool run_comes_round(const struct sl_ledger *ledger, uint64_t now)
+static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 {
-	return window_is_over(&run.limit, ledger, now) &&
-	       window_steps(&run.limit, ledger, now) > run.limit.groups &&
-	       window_comes_round(&run.limit, ledger->window >> WINDOW_TOTAL_BITS,
+	return window_is_over(&run.limit, state, now) &&
+	       window_steps(&run.limit, state, now) > run.limit.groups &&
+	       window_comes_round(&run.limit, state->window >> WINDOW_TOTAL_BITS,
 				  window_index(&run.limit, now));
 }
 
@@ -384,16 +384,16 @@ static inline void run_refund(const struct packet *packet, struct sl_bucket *buc
 	run.shape_log.given_back += host_cost(&run.limit, packet);
 }
 
-/* What the ledger and all purses that can still be spent hold together: one burst at most. */
+/* What the state and all purses that can still be spent hold together: one burst at most. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
-	bool rested = credit_rested(&run.limit, host_ledger, now);
-	int64_t sum = credit_level(&run.limit, host_ledger, now);
+	bool rested = credit_rested(&run.limit, host_state, now);
+	int64_t sum = credit_level(&run.limit, host_state, now);
 
 	for (int cpu = 0; cpu < run.cpus; cpu++) {
 		const struct sl_purse *purse = run.bucket[cpu].slice;
-		bool is_void = rested || credit_span(host_ledger->born, purse->at) < 0;
+		bool is_void = rested || credit_span(host_state->born, purse->at) < 0;
 
 		if (purse->credit > 0 && (!is_void || jiffy <= purse->until))
 			sum += purse->credit;
@@ -415,8 +415,8 @@ static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);
 
-	return block_holds(&run.limit, host_ledger, now) ? block_end(&run.limit, host_ledger) - now
-							 : 0;
+	return block_holds(&run.limit, host_state, now) ? block_end(&run.limit, host_state) - now
+							: 0;
 }
 
 /* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
@@ -425,7 +425,7 @@ static inline void run_packet(int cpu)
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
 	struct sl_bucket *bucket = run.buckets ? &run.bucket[cpu] : NULL;
 	true_time blocked_until = run.now + run_block_left();
-	struct sl_ledger before = *host_ledger;
+	struct sl_state before = *host_state;
 	uint64_t cost = host_cost(&run.limit, &packet);
 	true_time at = run.now, arrival = run_long_clock(cpu);
 	bool refund = run.refunds && run_one_in(8);
@@ -434,8 +434,8 @@ static inline void run_packet(int cpu)
 
 	/* what counted then counts once more */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
-	    run_comes_round(host_ledger, credit_latest(packet.now, host_ledger->drawn)))
-		window_plain_charge(&run.window_plain, arrival, window_total(host_ledger->window));
+	    run_comes_round(host_state, credit_latest(packet.now, host_state->drawn)))
+		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;
 	packet.jiffy = run_jiffies();
@@ -447,11 +447,11 @@ static inline void run_packet(int cpu)
 	    (reason == SL_PASS_WITHIN || run.now + run_block_left() != blocked_until))
 		run_fail("a block did not hold, or was prolonged");
 	if (run.sequential && run.now < blocked_until &&
-	    memcmp(&before, host_ledger, sizeof(before)))
-		run_fail("a packet changed a ledger that is blocked");
+	    memcmp(&before, host_state, sizeof(before)))
+		run_fail("a packet changed a state that is blocked");
 	if (run_has_purses() && run_is_quiet(cpu) &&
 	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
-		run_fail("the ledger and the purses hold more than one burst");
+		run_fail("the state and the purses hold more than one burst");
 	if (run.sequential && !run.buckets)
 		run_compare(cpu, cost, reason == SL_PASS_WITHIN, packet.departure);
 	if (reason == SL_DROP_CONTENDED)

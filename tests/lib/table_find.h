@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where a key is in a table of ledgers that lies in memory: tests ask it of tables that packets or
+ * Where a key is in a table of states that lies in memory: tests ask it of tables that packets or
  * commands have filled.
  */
 #ifndef SLUICE_TEST_TABLE_FIND_H
@@ -8,9 +8,9 @@
 
 #include "ways.h"
 
-/* Finds a key in one set. lines: all of `ledgers`. NULL: not there. */
+/* Finds a key in one set. lines: all of `states`. NULL: not there. */
 static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line *lines, __u32 set,
-				       __u16 tag, const struct ledger_key *key)
+				       __u16 tag, const struct state_key *key)
 {
 	for (__u32 way = 0; way < SL_WAYS; way++) {
 		struct sl_line *line = &lines[set * SL_WAYS + way];
@@ -25,9 +25,9 @@ static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line
 static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
 						const __u64 secret[SL_SECRETS],
 						const struct sl_set *sets, struct sl_line *lines,
-						const struct ledger_key *key)
+						const struct state_key *key)
 {
-	struct spot spot = spot_of(meeting, ledger_digest(secret, key));
+	struct spot spot = spot_of(meeting, state_digest(secret, key));
 	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
 
 	return line ? line

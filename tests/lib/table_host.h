@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers`, and a small `newcomers`
+ * The table of states on the host: the maps `gate`, `sets` and `states`, and a small `newcomers`
  * of two CPUs, as arrays, and what holds of the table whenever no packet inserts. The includer
  * includes bpf/table.h, or what uses it, before.
  *
@@ -43,7 +43,7 @@ static inline void *host_table_find(const void *map, const void *key)
 		return &host_table.gate;
 	if (map == &sets)
 		return array_entry(host_table.set, sizeof(*host_table.set), host_table.sets, key);
-	if (map == &ledgers)
+	if (map == &states)
 		return array_entry(host_table.line, sizeof(*host_table.line),
 				   host_table.sets * SL_WAYS, key);
 	if (map == &newcomers)
@@ -52,9 +52,9 @@ static inline void *host_table_find(const void *map, const void *key)
 	return NULL;
 }
 
-static inline struct ledger_key host_line_key(const struct sl_line *line)
+static inline struct state_key host_line_key(const struct sl_line *line)
 {
-	return (struct ledger_key){.addr = {line->addr[0], line->addr[1]}, .limit = line->limit};
+	return (struct state_key){.addr = {line->addr[0], line->addr[1]}, .limit = line->limit};
 }
 
 static inline void host_table_check(void)
@@ -65,8 +65,8 @@ static inline void host_table_check(void)
 	memset(away, 0, sizeof(away));
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
 		struct sl_line *line = &host_table.line[i];
-		struct ledger_key key = host_line_key(line);
-		struct spot spot = spot_of(meeting, ledger_digest(hash_secret, &key));
+		struct state_key key = host_line_key(line);
+		struct spot spot = spot_of(meeting, state_digest(hash_secret, &key));
 		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)

@@ -22,7 +22,7 @@
 
 /* A source at a node. */
 struct many_line {
-	uint64_t zero;	  /* of its ledger */
+	uint64_t zero;	  /* of its state */
 	uint64_t excess;  /* at the scan `scanned`, and what was taken since */
 	uint32_t scanned; /* the number of a scan of this node */
 	uint32_t asked;	  /* since the last scan, in packets */
@@ -116,7 +116,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* ledgers of zero 0 are full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* states of zero 0 are full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
@@ -218,7 +218,7 @@ static inline double many_weight(const struct many *many, const struct many_node
 				 uint32_t number)
 {
 	const struct many_line *line = &node->line[number];
-	const struct ledger_key key = {.addr = {number}};
+	const struct state_key key = {.addr = {number}};
 
 	return choice_weight(choice_demand(line->demand, 0, many_since(node, line), many->burst), 0,
 			     &key);
@@ -344,18 +344,18 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Of a ledger without purses `zero` says all. */
+/* Of a state without purses `zero` says all. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_line *line)
 {
 	const struct sl_limit limit = world_limit(many->burst);
 	struct sl_line charged = {
 		.limit = world_key.limit,
-		.ledger = {.zero = line->zero, .born = many->begin, .drawn = many->begin},
+		.state = {.zero = line->zero, .born = many->begin, .drawn = many->begin},
 	};
 
 	debt_step(&limit, &charged, &world_key, &account->flow, &account->debt, many->now);
-	line->zero = charged.ledger.zero;
+	line->zero = charged.state.zero;
 }
 
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)

@@ -240,11 +240,11 @@ static void print_levels(const struct export *export)
 	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_bursts_lost_total{gate=\"%s\"} %.3f\n", export->gates[i].gate,
 		       pressure_bursts_lost(&export->gates[i].pressure));
-	print_gauge(export, "sluice_ledgers", offsetof(struct exported, fill.in_use),
+	print_gauge(export, "sluice_states", offsetof(struct exported, fill.in_use),
 		    "Levels in the table, full levels included.");
-	print_gauge(export, "sluice_ledgers_partial", offsetof(struct exported, fill.partial),
+	print_gauge(export, "sluice_states_partial", offsetof(struct exported, fill.partial),
 		    "Levels in the table that are not full.");
-	print_gauge(export, "sluice_ledgers_protected", offsetof(struct exported, fill.protected),
+	print_gauge(export, "sluice_states_protected", offsetof(struct exported, fill.protected),
 		    "Levels that are evicted last: they lack more than half of a burst, or are "
 		    "blocked.");
 }
@@ -256,7 +256,7 @@ static void print_pressure(const struct export *export)
 		    "source.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
 		    "Levels added, one for each limit and key.");
-	print_event(export, "sluice_ledgers_forgotten_total", SL_EVENT_FORGOTTEN,
+	print_event(export, "sluice_states_forgotten_total", SL_EVENT_FORGOTTEN,
 		    "Levels that were evicted although they were not full.");
 	print_causes(export, "sluice_insertions_refused_total", SL_EVENT_BUSY,
 		     "Packets of new sources that got no level.");
@@ -337,7 +337,7 @@ static void print_maps(const struct export *export)
 {
 	metric("sluice_map_max_entries", "gauge",
 	       "Entries that fit into a map. Of policies and counters: prefixes with limits. Of "
-	       "ledgers: levels.");
+	       "states: levels.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int map = 0; map < MAPS_LISTED; map++)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",

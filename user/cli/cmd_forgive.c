@@ -9,7 +9,7 @@
 #include "gate/gate.h"
 #include "migrate/session.h"
 #include "rules/prefix.h"
-#include "state/ledgers.h"
+#include "state/states.h"
 #include "state/source.h"
 #include "state/source_state.h"
 #include "state/sources.h"
@@ -83,8 +83,7 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
  * policy may be another one that inherits the limit.
  */
 static int source_shares(const struct gate *gate, const struct table *table,
-				 const struct pardon *pardon, const struct sl_prefix *address,
-				 bool *ret)
+			 const struct pardon *pardon, const struct sl_prefix *address, bool *ret)
 {
 	const struct sl_limit *limits;
 	unsigned int count;
@@ -104,7 +103,7 @@ static int source_shares(const struct gate *gate, const struct table *table,
 
 /* Empties the slices of all sources that share a state. */
 static int buckets_forget(const struct gate *gate, const struct table *table,
-				  const struct pardon *pardon)
+			  const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);
 	struct source_list list;
@@ -134,7 +133,7 @@ static int forgive(const struct gate *gate, const struct pardon *pardon)
 	int status = table_open(gate, &table);
 
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
-		status = ledger_fill(gate, &pardon->limits[i], &pardon->address);
+		status = state_fill(gate, &pardon->limits[i], &pardon->address);
 	if (!status)
 		status = buckets_forget(gate, &table, pardon);
 	table_close(&table);

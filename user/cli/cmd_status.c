@@ -145,7 +145,7 @@ struct map_view {
 };
 
 static int maps_read(const struct gate *gate, const struct table_fill *fill,
-			     struct map_view maps[GATE_MAPS])
+		     struct map_view maps[GATE_MAPS])
 {
 	int status = OK;
 
@@ -154,7 +154,7 @@ static int maps_read(const struct gate *gate, const struct table_fill *fill,
 
 		status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
 					   : map_max_entries(gate, map, &o->max_entries);
-		if (map == MAP_LEDGERS)
+		if (map == MAP_STATES)
 			*o = (struct occupancy){o->max_entries, fill->in_use, true};
 		if (!status)
 			status =
@@ -379,7 +379,7 @@ static int gate_report(struct view *view, const struct gate *gate)
 	unsigned int budget_count = 0;
 	struct sharing sharing = sharing_read(gate);
 	int status = all ? attached_read(gate, all)
-				 : failure("cannot read the attachments: out of memory");
+			 : failure("cannot read the attachments: out of memory");
 
 	if (!status)
 		status = rules_count(gate, &rules);
@@ -493,7 +493,7 @@ static const char status_details[] =
 	"sources: the levels that the gate tracks, one for each source and limit. Full ones are\n"
 	"evicted first, then those that lack little; those that lack more than half, or are\n"
 	"blocked, are protected. MEMORY is what the kernel allocates for a map, or, if it\n"
-	"allocates by entry, what its entries take. ledgers: those levels; buckets4, buckets6:\n"
+	"allocates by entry, what its entries take. states: those levels; buckets4, buckets6:\n"
 	"what CPUs hold for single sources; newcomers: all maps for new sources.";
 
 const struct command command_status = {

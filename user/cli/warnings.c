@@ -98,7 +98,7 @@ void warn_afresh(const struct rule *before, const struct rule *after)
 		const struct sl_limit_spec *spec = &after->limit[i].spec;
 		const struct limit *old = rule_find_limit(before, spec->name);
 
-		if (!old || limit_keeps_ledgers(&old->spec, spec))
+		if (!old || limit_keeps_states(&old->spec, spec))
 			continue;
 		if (old->spec.kind != spec->kind)
 			note("%s: limit '%s' was a %s and is a %s: it counts afresh",
@@ -274,8 +274,7 @@ void warn_losses(const struct gate *gate, const struct losses *losses, bool file
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-int warn_attached(const struct gate *gate, const struct attachment *made,
-			  unsigned int count)
+int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count)
 {
 	int status = OK;
 

@@ -8,15 +8,14 @@
 #include "rules/ruleset.h"
 
 /* Warns of packets that attachments which were just made charge twice, or take merged. */
-int warn_attached(const struct gate *gate, const struct attachment *made,
-			  unsigned int count);
+int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /* Warns of rules just set whose budget for newcomers drops nothing: all their limits observe. */
 void warn_newcomers(const struct rule *rules, unsigned int count);
 
 /*
- * Tells which limits of a changed rule count afresh, because what their ledgers hold does not fit
- * any more: limit_keeps_ledgers().
+ * Tells which limits of a changed rule count afresh, because what their states hold does not fit
+ * any more: limit_keeps_states().
  */
 void warn_afresh(const struct rule *before, const struct rule *after);
 

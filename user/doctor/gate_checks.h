@@ -19,7 +19,7 @@ void observes_check(const char *gate, const struct stats *stats, const struct ru
 void room_check(const char *gate, enum gate_map map, const struct occupancy *occupancy,
 		struct findings *findings);
 
-/* Tells that the table of ledgers has no room for all levels. */
+/* Tells that the table of states has no room for all levels. */
 void table_check(const char *gate, const struct table_fill *fill, struct findings *findings);
 
 /*
@@ -40,7 +40,6 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 void lists_check(const char *gate, const struct holder *keeper, struct findings *findings);
 
 /* Reads and judges all of it. */
-int gate_examine(const struct gate *gate, const struct ruleset *set,
-			 struct findings *findings);
+int gate_examine(const struct gate *gate, const struct ruleset *set, struct findings *findings);
 
 #endif

@@ -45,7 +45,7 @@ static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_
 }
 
 /*
- * Whether a newcomer's earlier packets are charged to its ledger when it gets one. They are not if
+ * Whether a newcomer's earlier packets are charged to its state when it gets one. They are not if
  * a budget has paid for them.
  */
 static bool limit_owes(const struct sl_policy *policy, const struct limit *limit)

@@ -23,7 +23,7 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_POLICIES] = "policies",
 	[MAP_COUNTERS] = "counters",
 	[MAP_SETS] = "sets",
-	[MAP_LEDGERS] = "ledgers",
+	[MAP_STATES] = "states",
 	[MAP_BUCKETS4] = "buckets4",
 	[MAP_BUCKETS6] = "buckets6",
 	[MAP_IN_USE] = "in_use",
@@ -115,7 +115,7 @@ static struct bpf_map_info private_map_info(const struct gate *gate, enum gate_m
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
 {
 	bool is_closed = gate_map_is_private(map) && gate->map[map] < 0;
-	int fd = gate->map[is_closed ? MAP_LEDGERS : map];
+	int fd = gate->map[is_closed ? MAP_STATES : map];
 	__u32 size = sizeof(*ret);
 
 	*ret = (struct bpf_map_info){0};

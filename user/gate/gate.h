@@ -26,7 +26,7 @@ enum gate_map {
 	MAP_POLICIES,
 	MAP_COUNTERS,
 	MAP_SETS,
-	MAP_LEDGERS,
+	MAP_STATES,
 	MAP_BUCKETS4,
 	MAP_BUCKETS6,
 	MAP_IN_USE,
@@ -66,7 +66,7 @@ struct gate {
 	struct sl_list_info *lists; /* mapped: the named lists */
 	struct sl_policy *policies; /* mapped: the records */
 	struct sl_policy *checked;  /* what record_read() returns: records.h */
-	struct sl_ledger *budgets;  /* mapped: one for each policy */
+	struct sl_state *budgets;   /* mapped: one for each policy */
 	uint64_t *blocks;	    /* mapped: see include/aggregate.h; else: NULL */
 	unsigned int policies_max;  /* the size of the maps of policies */
 	bool made;		    /* this command made it: a failure removes it */

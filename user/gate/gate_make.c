@@ -128,7 +128,7 @@ static uint32_t power_of_two(uint32_t least)
 
 /*
  * The sets of the table. As many sources as its size says fill three quarters of it at most: of
- * more, ledgers that are not whole are forgotten, as some sets are full before others.
+ * more, states that are not whole are forgotten, as some sets are full before others.
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
@@ -185,7 +185,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_POLICIES] = SL_RECORD(sizes->policies),
 		[MAP_COUNTERS] = sizes->policies,
 		[MAP_SETS] = table_sets(sizes),
-		[MAP_LEDGERS] = table_sets(sizes) * SL_WAYS,
+		[MAP_STATES] = table_sets(sizes) * SL_WAYS,
 		[MAP_BUCKETS4] = sizes->buckets,
 		[MAP_BUCKETS6] = sizes->buckets,
 		[MAP_IN_USE] = 1,
@@ -301,7 +301,7 @@ static int gate_make_secret(struct gate *gate)
 }
 
 static int gate_make_maps(struct gate *gate, struct bpf_object *object,
-				  const struct gate_sizes *sizes)
+			  const struct gate_sizes *sizes)
 {
 	struct sl_gate state = {
 		.schema = SL_SCHEMA,
@@ -329,7 +329,7 @@ static int gate_make_maps(struct gate *gate, struct bpf_object *object,
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {
 	if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
-		return bpf_map__fd(object_map(object, MAP_LEDGERS)) >= 0;
+		return bpf_map__fd(object_map(object, MAP_STATES)) >= 0;
 	if (map == MAP_IN_USE)
 		return bpf_map__fd(object_map(object, MAP_BUCKETS4)) >= 0;
 	return map != MAP_GATE;
@@ -355,8 +355,7 @@ static int maps_share(const struct gate *gate, struct bpf_object *object)
 	return status;
 }
 
-int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   struct gate *ret)
+int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
@@ -427,7 +426,7 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 }
 
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
-			       const struct machine *machine)
+		       const struct machine *machine)
 {
 	int status = gate_begin(gate, "unpinned");
 	struct bpf_object *object;

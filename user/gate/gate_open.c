@@ -31,8 +31,7 @@ static bool map_is_closed(const struct gate *gate, enum gate_map map)
 }
 
 /* Checks that a pin is a map of the shape that the object's has: the pin may have been replaced. */
-static int map_check(const struct gate *gate, const struct bpf_object *object,
-			     enum gate_map map)
+static int map_check(const struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
 	const struct bpf_map *want = object_map(object, map);
 	struct bpf_map_info info = {0};
@@ -206,7 +205,7 @@ static const struct {
 } sized_alike[] = {
 	{MAP_COUNTERS, MAP_POLICIES, SL_RECORD(1)},
 	{MAP_COUNTERS, MAP_BUDGETS, 1},
-	{MAP_SETS, MAP_LEDGERS, SL_WAYS},
+	{MAP_SETS, MAP_STATES, SL_WAYS},
 };
 
 static int maps_refuse(const struct gate *gate, enum gate_map map, enum gate_map other)
@@ -276,7 +275,7 @@ static int gate_open_maps(struct gate *gate, const struct bpf_object *object)
 }
 
 static int next_open_maps(struct gate *next, const struct pins *pins,
-				  const struct bpf_object *object)
+			  const struct bpf_object *object)
 {
 	int fd = pin_open(pins, gate_map_names[MAP_GATE]);
 	int status;

@@ -163,8 +163,8 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
  * Writes a limit into a slot. before: the record in which this limit already has this slot, or
  * NULL. In any other record the slot's refusals belong to another limit.
  *
- * An inherited limit has the id of its home. Another one keeps its id, and so its ledgers, while it
- * can read them: limit_keeps_ledgers(). Its refusals go on while they count as the same: as drops,
+ * An inherited limit has the id of its home. Another one keeps its id, and so its states, while it
+ * can read them: limit_keeps_states(). Its refusals go on while they count as the same: as drops,
  * or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
@@ -176,7 +176,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 
 	if (candidate->home)
 		id = new->id;
-	else if (old && limit_keeps_ledgers(old, new))
+	else if (old && limit_keeps_states(old, new))
 		id = old->id;
 	else
 		id = gate->state->next_limit++;
@@ -228,7 +228,7 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 }
 
 /*
- * Fills the ledger of a new budget, which newcomers of both families share. No packet uses it yet:
+ * Fills the state of a new budget, which newcomers of both families share. No packet uses it yet:
  * no record in force has a budget with this number.
  */
 static void budget_begin(struct gate *gate, uint32_t number, const struct sl_policy *policy,

@@ -10,12 +10,12 @@
 
 static int table_failed(const struct gate *gate, int err)
 {
-	return failure("cannot read the ledgers of gate '%s': %s", gate->name, why(err));
+	return failure("cannot read the states of gate '%s': %s", gate->name, why(err));
 }
 
 /* Looks for a key in one set, whose tag there is `tag`. 0, or a negative errno. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
-		    const struct ledger_key *key, struct found_line *ret)
+		    const struct state_key *key, struct found_line *ret)
 {
 	struct sl_set ways;
 	int err = array_value_read(gate, MAP_SETS, table ? &table->sets : NULL, set, &ways);
@@ -24,8 +24,8 @@ static int set_read(const struct gate *gate, const struct table *table, uint32_t
 		if (ways.tag[way] != tag)
 			continue;
 		ret->index = set * SL_WAYS + way;
-		err = array_value_read(gate, MAP_LEDGERS, table ? &table->ledgers : NULL,
-				       ret->index, &ret->line);
+		err = array_value_read(gate, MAP_STATES, table ? &table->states : NULL, ret->index,
+				       &ret->line);
 		ret->is_found = !err && line_is(&ret->line, key);
 	}
 	return err;
@@ -42,7 +42,7 @@ uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
 }
 
 /* Returns the place of a key, or the free place where it belongs. */
-static uint32_t *index_place(const struct table *table, const struct ledger_key *key)
+static uint32_t *index_place(const struct table *table, const struct state_key *key)
 {
 	uint32_t at = reader_hash(key->addr, key->limit);
 
@@ -65,7 +65,7 @@ static int index_make(struct table *table)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct sl_line *line = &table->lines[i];
-		struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
+		struct state_key key = {{line->addr[0], line->addr[1]}, line->limit};
 
 		if (line->limit)
 			*index_place(table, &key) = i + 1;
@@ -74,7 +74,7 @@ static int index_make(struct table *table)
 }
 
 static int table_search(const struct gate *gate, const struct table *table,
-				const struct ledger_key *key, struct found_line *ret)
+			const struct state_key *key, struct found_line *ret)
 {
 	struct table copy = TABLE_CLOSED;
 	int status = table ? OK : table_open(gate, &copy);
@@ -94,11 +94,11 @@ static int table_search(const struct gate *gate, const struct table *table,
 	return OK;
 }
 
-int table_read_in(const struct gate *gate, const struct table *table,
-			  const struct ledger_key *key, struct found_line *ret)
+int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
+		  struct found_line *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
-	struct spot spot = spot_of(&meeting, ledger_digest(gate->secret, key));
+	struct spot spot = spot_of(&meeting, state_digest(gate->secret, key));
 	struct found_line found = {0};
 	int err;
 
@@ -114,8 +114,7 @@ int table_read_in(const struct gate *gate, const struct table *table,
 	return OK;
 }
 
-int table_read(const struct gate *gate, const struct ledger_key *key,
-		       struct found_line *ret)
+int table_read(const struct gate *gate, const struct state_key *key, struct found_line *ret)
 {
 	return table_read_in(gate, NULL, key, ret);
 }
@@ -125,14 +124,13 @@ int table_read(const struct gate *gate, const struct ledger_key *key,
 int table_open(const struct gate *gate, struct table *ret)
 {
 	struct table table = TABLE_CLOSED;
-	int status =
-		array_view_open(gate, MAP_LEDGERS, sizeof(struct sl_line), &table.ledgers);
+	int status = array_view_open(gate, MAP_STATES, sizeof(struct sl_line), &table.states);
 
 	if (!status && gate->has_secret)
 		status = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
-	table.lines = table.ledgers.values;
-	table.count = table.ledgers.count;
-	table.id = gate_map_id(gate->map[MAP_LEDGERS]);
+	table.lines = table.states.values;
+	table.count = table.states.count;
+	table.id = gate_map_id(gate->map[MAP_STATES]);
 	if (!status && !gate->has_secret && index_make(&table))
 		status = table_failed(gate, ENOMEM);
 	if (status)
@@ -145,7 +143,7 @@ int table_open(const struct gate *gate, struct table *ret)
 void table_close(struct table *table)
 {
 	array_view_close(&table->sets);
-	array_view_close(&table->ledgers);
+	array_view_close(&table->states);
 	free(table->places);
 	*table = TABLE_CLOSED;
 }

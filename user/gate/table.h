@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the table of ledgers in memory (include/ways.h). Packets go on to change it. A command
- * reads it, and may charge or fill a ledger that is there. It never inserts one: only programs take
+ * Gate: the table of states in memory (include/ways.h). Packets go on to change it. A command
+ * reads it, and may charge or fill a state that is there. It never inserts one: only programs take
  * the locks of sets.
  */
 #ifndef SLUICE_GATE_TABLE_H
@@ -11,7 +11,7 @@
 #include "gate/gate.h"
 #include "ways.h"
 
-/* One line that was found in `ledgers`. */
+/* One line that was found in `states`. */
 struct found_line {
 	struct sl_line line; /* a copy */
 	uint32_t index;
@@ -22,10 +22,10 @@ struct found_line {
 struct table {
 	struct sl_line *lines;
 	uint32_t count;
-	uint32_t id;		   /* the kernel's id of the map of lines; a resize changes it */
-	struct array_view sets;	   /* not open for a reader */
-	struct array_view ledgers; /* the lines */
-	/* a reader's index by reader_hash(): index in `ledgers` + 1; 0: free; NULL: no reader */
+	uint32_t id;		  /* the kernel's id of the map of lines; a resize changes it */
+	struct array_view sets;	  /* not open for a reader */
+	struct array_view states; /* the lines */
+	/* a reader's index by reader_hash(): index in `states` + 1; 0: free; NULL: no reader */
 	uint32_t *places;
 	uint32_t places_mask;
 };
@@ -42,16 +42,15 @@ void table_close(struct table *table);
  * Reads the line of a key with a few system calls. A reader, which lacks the hash secret, searches
  * a copy of the table.
  */
-int table_read(const struct gate *gate, const struct ledger_key *key,
-		       struct found_line *ret);
+int table_read(const struct gate *gate, const struct state_key *key, struct found_line *ret);
 
 /* The same in an open table. table NULL: table_read(). */
-int table_read_in(const struct gate *gate, const struct table *table,
-			  const struct ledger_key *key, struct found_line *ret);
+int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
+		  struct found_line *ret);
 
 /*
- * Changes of the words of a ledger that packets charge at the same time, as they make them:
- * ledger_publish() in bpf/ledger.h.
+ * Changes of the words of a state that packets charge at the same time, as they make them:
+ * state_publish() in bpf/state.h.
  */
 
 static inline bool word_swap(__u64 *word, __u64 from, __u64 to)

@@ -56,7 +56,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 /* --- Rules ---------------------------------------------------------------------------------- */
 
 static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
-				const struct room *room)
+			const struct room *room)
 {
 	struct gate_sizes asked = *sizes, needed = room_sizes(room);
 
@@ -69,8 +69,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 }
 
 /* Copies the rules into the maps of rules that are new. */
-static int rules_copy(const struct gate *gate, struct gate *next,
-			      const struct gate_sizes *sizes)
+static int rules_copy(const struct gate *gate, struct gate *next, const struct gate_sizes *sizes)
 {
 	unsigned int count = 0, copied = 0;
 	struct rulemap_entry *rules;
@@ -120,21 +119,21 @@ static uint32_t policies_count(const struct gate *gate, struct room *room)
 }
 
 /*
- * Reads the ledger of a budget. A full one is returned as full since now, so that `zero` advances
+ * Reads the state of a budget. A full one is returned as full since now, so that `zero` advances
  * from there by what is charged.
  */
-static struct sl_ledger budget_read(const struct gate *gate, uint32_t number, uint64_t now)
+static struct sl_state budget_read(const struct gate *gate, uint32_t number, uint64_t now)
 {
-	struct sl_ledger ledger = gate->budgets[number];
+	struct sl_state state = gate->budgets[number];
 
 	for (uint32_t record = SL_RECORD(number); record < SL_RECORD(number + 1); record++) {
 		const struct sl_policy *policy = record_read(gate, record);
-		struct sl_ledger full = kind_full(&policy->newcomers, now);
+		struct sl_state full = kind_full(&policy->newcomers, now);
 
-		if (policy->newcomers.burst && credit_span(ledger.zero, full.zero) > 0)
-			ledger = full;
+		if (policy->newcomers.burst && credit_span(state.zero, full.zero) > 0)
+			state = full;
 	}
-	return ledger;
+	return state;
 }
 
 static void policies_copy(const struct gate *gate, struct gate *next)
@@ -295,7 +294,7 @@ static void gate_become(struct gate *gate, struct gate *next)
 
 static void lost_report(const struct gate *gate, const struct gate *next)
 {
-	if (map_is_new(gate, next, MAP_LEDGERS))
+	if (map_is_new(gate, next, MAP_STATES))
 		note("gate '%s': the state of all sources was reset; counters of policies stay",
 		     gate->name);
 	else if (map_is_new(gate, next, MAP_BUCKETS4))
@@ -330,7 +329,7 @@ static int next_begin(struct gate *gate, struct gate *next, const uint64_t *zero
 
 /* Steps 3 to 5. If not all devices can be switched, none is. */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *zeros,
-			       bool *ret_switched)
+		       bool *ret_switched)
 {
 	struct replacements replacements = {.count = 0};
 	int status = programs_replace(gate, next, &replacements);
@@ -357,8 +356,7 @@ static int rules_clean(struct gate *gate)
 	return OK;
 }
 
-static int next_make(const struct gate *gate, const struct gate_sizes *sizes,
-			     struct gate *next)
+static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
 {
 	struct gate_sizes made = *sizes;
 	struct room room = {0};
@@ -380,9 +378,8 @@ static int next_take(struct gate *gate, struct gate *next)
 {
 	uint64_t *zeros = budgets_note(next);
 	bool switched = false;
-	int status =
-		zeros ? next_pin(gate, next)
-		      : failure("cannot remake gate '%s': %s", gate->name, why(ENOMEM));
+	int status = zeros ? next_pin(gate, next)
+			   : failure("cannot remake gate '%s': %s", gate->name, why(ENOMEM));
 
 	if (!status)
 		status = gate_switch(gate, next, zeros, &switched);

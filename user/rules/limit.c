@@ -11,7 +11,7 @@
 #include "rules/units.h"
 #include "ways.h"
 
-/* All purses of a ledger together hold at most the burst divided by this. */
+/* All purses of a state together hold at most the burst divided by this. */
 #define PURSES_PART 16
 
 /* A purse that holds fewer packets is not worth its cost: each packet then draws its own cost. */
@@ -67,12 +67,12 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 }
 
 /*
- * The longest life of a purse in ticks. A source that sends draws from its ledger at least this
- * often, which keeps its ledger from being forgotten in a flood.
+ * The longest life of a purse in ticks. A source that sends draws from its state at least this
+ * often, which keeps its state from being forgotten in a flood.
  */
 #define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* Splits the burst between ledger and purses: rules 1 and 2 of include/credit.h. */
+/* Splits the burst between state and purses: rules 1 and 2 of include/credit.h. */
 static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_purses)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
@@ -152,7 +152,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* with the length of a source as key, one bucket entry a CPU belongs to each ledger */
+	/* with the length of a source as key, one bucket entry a CPU belongs to each state */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	struct sl_limit out = {
@@ -220,7 +220,7 @@ uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine 
 	return divide_up(amount, out.cost) + 1;
 }
 
-bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
+bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
 {
 	static const struct machine any = {.jiffy_ns = 1, .cpus = 1};
 	struct sl_limit before, after;

@@ -73,9 +73,9 @@ bool limit_is_below_merged(const struct limit *limit);
 uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine *machine);
 
 /*
- * Whether a limit that is changed can go on with its ledgers: it has the same key and kind, and a
+ * Whether a limit that is changed can go on with its states: it has the same key and kind, and a
  * window counts in the same units and sub-windows.
  */
-bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
+bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
 
 #endif

@@ -134,8 +134,8 @@ static int name_parse(const char *text, struct sl_limit_spec *spec)
 }
 
 /* Parses one length: its family is the prefix's; on `default`, lengths above 32 are of IPv6. */
-static int per_parse_one(const char *text, const struct sl_prefix *prefix,
-				 unsigned int length, struct sl_limit_spec *spec)
+static int per_parse_one(const char *text, const struct sl_prefix *prefix, unsigned int length,
+			 struct sl_limit_spec *spec)
 {
 	enum sl_family family = length > 32 ? SL_IPV6 : SL_IPV4;
 	char name[PREFIX_TEXT];
@@ -149,8 +149,8 @@ static int per_parse_one(const char *text, const struct sl_prefix *prefix,
 	return OK;
 }
 
-static int per_parse_both(const char *text, const struct sl_prefix *prefix,
-				  unsigned int ipv4, unsigned int ipv6, struct sl_limit_spec *spec)
+static int per_parse_both(const char *text, const struct sl_prefix *prefix, unsigned int ipv4,
+			  unsigned int ipv6, struct sl_limit_spec *spec)
 {
 	char name[PREFIX_TEXT];
 
@@ -165,8 +165,7 @@ static int per_parse_both(const char *text, const struct sl_prefix *prefix,
 	return OK;
 }
 
-static int per_parse(const char *text, const struct sl_prefix *prefix,
-			     struct sl_limit_spec *spec)
+static int per_parse(const char *text, const struct sl_prefix *prefix, struct sl_limit_spec *spec)
 {
 	unsigned int first, second;
 	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
@@ -232,7 +231,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 	return count;
 }
 
-/* A ledger counts only so many blocks in a row: with more of them the longest was never reached. */
+/* A state counts only so many blocks in a row: with more of them the longest was never reached. */
 static int escalate_check(const struct sl_limit_spec *spec)
 {
 	char most[UNITS_TEXT], reach[UNITS_TEXT];
@@ -453,7 +452,7 @@ static int horizon_parse(const char *text, struct sl_limit_spec *spec)
 }
 
 int field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
-			struct limit *limit)
+		struct limit *limit)
 {
 	switch (field) {
 	case SPEC_NAME:

@@ -16,7 +16,7 @@
  * prefixes}.
  */
 struct gate_sizes {
-	uint32_t sources;  /* ledgers */
+	uint32_t sources;  /* states */
 	uint32_t buckets;  /* entries of `buckets4`, and of `buckets6` */
 	uint32_t policies; /* rules with limits */
 	uint32_t hosts;	   /* rules of whole addresses, of each family */

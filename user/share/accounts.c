@@ -66,7 +66,7 @@ static int maps_open(struct accounts *accounts, const struct gate *gate)
 }
 
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
-			  unsigned int most)
+		  unsigned int most)
 {
 	*accounts = (struct accounts){.name = name, .most = most};
 	accounts->list = calloc(most, sizeof(*accounts->list));
@@ -103,7 +103,7 @@ static uint64_t whole_units(uint64_t ticks)
 }
 
 /*
- * Of other rates or bursts a limit keeps its ledgers, and has other keys in the store: what was
+ * Of other rates or bursts a limit keeps its states, and has other keys in the store: what was
  * learned of the one before says nothing of their totals.
  */
 static void account_begin_anew(struct account *account)
@@ -125,7 +125,7 @@ static void account_begin_anew(struct account *account)
 /* --- Lines ---------------------------------------------------------------------------------- */
 
 /* The key of a line; false: it is free, or handed to another key just now. */
-static bool line_key(const struct sl_line *line, struct ledger_key *ret)
+static bool line_key(const struct sl_line *line, struct state_key *ret)
 {
 	ret->limit = table_once(line->limit);
 	ret->addr[0] = table_once(line->addr[0]);
@@ -133,7 +133,7 @@ static bool line_key(const struct sl_line *line, struct ledger_key *ret)
 	return ret->limit && line_is(line, ret);
 }
 
-static uint32_t key_hash(const struct ledger_key *key, uint16_t made)
+static uint32_t key_hash(const struct state_key *key, uint16_t made)
 {
 	uint64_t hash = (key->addr[0] ^ key->addr[1] * 0x9e3779b97f4a7c15 ^ key->limit ^
 			 (uint64_t)(made & (LINE_MOMENTS - 1)) << 32) *
@@ -175,7 +175,7 @@ static void account_lose_line(struct account *account)
  * from 0; what lines have counted before the first scan is not told.
  */
 static struct watch *line_watch(struct accounts *accounts, uint32_t index,
-				const struct ledger_key *key)
+				const struct state_key *key)
 {
 	const struct sl_line *line = &accounts->table.lines[index];
 	struct watch *watch = &accounts->watch[index];
@@ -195,7 +195,7 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
  * what a new line can have counted since, this key has lost the line, and got it again: `made` does
  * not tell that within some seconds. passed: since then
  */
-static bool line_read(const struct sl_line *line, struct watch *watch, const struct ledger_key *key,
+static bool line_read(const struct sl_line *line, struct watch *watch, const struct state_key *key,
 		      const struct sl_limit *limit, uint64_t passed, struct counted *ret)
 {
 	int64_t fall_most = limit->burst / FALL_PART >> limit->unit_shift;
@@ -270,7 +270,7 @@ static void accounts_place(struct accounts *accounts)
 /* A key that should have an account. */
 struct candidate {
 	uint32_t line;
-	struct ledger_key key;
+	struct state_key key;
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks */
 	uint64_t asked;
@@ -428,7 +428,7 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	candidate.excess = ticks_of(candidate.limit, watch->excess);
 	if (!flow_is_due(candidate.excess,
 			 credit_level(&candidate.limit->limit,
-				      (const struct sl_ledger *)&line->ledger, now),
+				      (const struct sl_state *)&line->state, now),
 			 candidate.limit->limit.burst))
 		return;
 	candidate.asked = ticks_of(candidate.limit, credit_max(counted.asked, 0));
@@ -518,7 +518,7 @@ static void line_follow(struct accounts *accounts, uint32_t index,
 	const struct sl_line *line = &accounts->table.lines[index];
 	const struct shared_limit *limit, *was;
 	struct watch *watch;
-	struct ledger_key key;
+	struct state_key key;
 
 	if (!line_key(line, &key))
 		return;
@@ -593,19 +593,19 @@ static uint64_t block_untold_ms(const struct accounts *accounts, const struct ac
 				uint64_t now)
 {
 	const struct sl_limit *limit = &account->limit->limit;
-	struct sl_ledger ledger = {0};
+	struct sl_state state = {0};
 
 	if (!account->limit->shares_blocks || account->line == NO_LINE)
 		return 0;
 	/* it could replace a longer one */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
-	ledger.blocked = table_once(accounts->table.lines[account->line].ledger.blocked);
-	if (!block_holds(limit, &ledger, now) ||
-	    credit_span(account->block_end, block_end(limit, &ledger)) <= 0)
+	state.blocked = table_once(accounts->table.lines[account->line].state.blocked);
+	if (!block_holds(limit, &state, now) ||
+	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
 	/* not less than it lasts: or it would be told of again */
-	return credit_span(now, block_end(limit, &ledger)) / TICKS_PER_MS + 1;
+	return credit_span(now, block_end(limit, &state)) / TICKS_PER_MS + 1;
 }
 
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now)

@@ -31,7 +31,7 @@ struct watch {
 };
 
 struct account {
-	struct ledger_key key;
+	struct state_key key;
 	const struct shared_limit *limit; /* NULL: this account is free */
 	uint64_t meaning;		  /* of the limit for which its flow began */
 	uint32_t line;			  /* NO_LINE: the key has none now */
@@ -65,13 +65,13 @@ struct accounts {
 	bool is_fresh;	 /* no scan yet: what lines have counted so far is of before */
 	/* totals, for metrics */
 	uint64_t left_out; /* keys that would have got an account at a scan, and found none free */
-	uint64_t charged;  /* steps in which a ledger was charged for others */
+	uint64_t charged;  /* steps in which a state was charged for others */
 	uint64_t blocked;  /* blocks that began for others */
 };
 
 /* The gate stays open, and name is kept, until accounts_close(). most: accounts, at least 1. */
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
-			  unsigned int most);
+		  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
 /*

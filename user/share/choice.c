@@ -34,7 +34,7 @@ static uint64_t mix(uint64_t word)
 	return word ^ word >> 33;
 }
 
-double choice_weight(float demand, uint64_t meaning, const struct ledger_key *key)
+double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
 	/* of what the store's key has, so the same on any machine */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));

@@ -32,7 +32,7 @@
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst);
 
 /* meaning: of the limit, on any node */
-double choice_weight(float demand, uint64_t meaning, const struct ledger_key *key);
+double choice_weight(float demand, uint64_t meaning, const struct state_key *key);
 
 struct choice {
 	double weight;

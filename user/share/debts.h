@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: charges ledgers for what other nodes took, and blocks what they block, while packets do
+ * Share: charges states for what other nodes took, and blocks what they block, while packets do
  * the same.
  */
 #ifndef SLUICE_SHARE_DEBTS_H
@@ -13,12 +13,12 @@
 #include "ways.h"
 
 struct debt {
-	uint64_t lent;	  /* what the ledger lacks for others: debt_charge() */
+	uint64_t lent;	  /* what the state lacks for others: debt_charge() */
 	uint64_t full_at; /* when it may be full if it lacked nothing */
 };
 
 /*
- * Charges the ledger in a line, as a packet of that cost would be, though it is never refused; or,
+ * Charges the state in a line, as a packet of that cost would be, though it is never refused; or,
  * where `cost` is negative, gives back what was charged in vain. limit: a token bucket; cost: in
  * ticks, at most the burst or, if that is more, 20 ms. So far the level falls below 0: that is what
  * a source can owe for others.
@@ -28,22 +28,22 @@ struct debt {
  *
  * Returns what was charged; 0, too, for a line of another key, and if packets win every try.
  */
-int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
-		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now);
+int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
+		    int64_t cost, uint64_t *lent, uint64_t now);
 
 /*
  * Charges what the flow of a key says, or gives back: flow_step(). What could not be charged is
  * owed still. line: NULL if the key has none; what is due passes with time then, as it would for a
- * ledger that is full. Returns what debt_charge() does.
+ * state that is full. Returns what debt_charge() does.
  */
-int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now);
 
 /*
  * Blocks the key in a line until a moment, for the time of the limit at most. False: the limit does
  * not block, the key is blocked already, the line is another key's, or packets were faster.
  */
-bool debt_block(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+bool debt_block(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
 		uint64_t until, uint64_t now);
 
 #endif

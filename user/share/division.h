@@ -4,7 +4,7 @@
  * Pure: no clock and no map; time is an argument.
  *
  * `at` is the word `divide_at` of the gate: from that moment on a packet of a shared limit is
- * charged as often as there are nodes. It is a lease: a process that charges ledgers, and is
+ * charged as often as there are nodes. It is a lease: a process that charges states, and is
  * answered, moves it ahead at each step. It ends by itself where the process is killed or stopped;
  * where the store is away the process ends it. Either way it is renewed only once rounds have been
  * answered for DIVISION_GRACE.
@@ -15,7 +15,7 @@
 #include "share/flow.h"
 
 /*
- * How long the packet path takes it that the process charges ledgers, since it last said so: longer
+ * How long the packet path takes it that the process charges states, since it last said so: longer
  * than a busy machine lets it wait, or than it follows a resize.
  */
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)

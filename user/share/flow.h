@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
- * its ledger is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
+ * its state is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
+ * Units. All is in ticks of time at the rate of the limit: a state refills one tick a tick, so the
  * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
  * any case. No clock is compared between nodes.
  *
@@ -36,7 +36,7 @@
  * totals overflow.
  *
  * The store is not trusted. Whatever it answers, flow_step charges no more than is said there, and
- * gives back no more than it charged. `unsettled` stays within flow_cap() and what a ledger can
+ * gives back no more than it charged. `unsettled` stays within flow_cap() and what a state can
  * have missed, so a lie ends within a bounded time.
  *
  * Bounds and their proofs: docs/cluster.md.
@@ -156,7 +156,7 @@ void flow_forget(struct flow *flow, uint64_t now);
 void flow_unsent(struct flow *flow);
 
 /*
- * What to charge to the ledger now: at most `burst`, and at most the time since the last step, or
+ * What to charge to the state now: at most `burst`, and at most the time since the last step, or
  * what leaves half of a burst of its level; or, negative, what to give back to it. A step that
  * comes later than a burst after the one before charges a burst; burst: not less than the usual
  * time between two steps.

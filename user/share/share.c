@@ -25,7 +25,7 @@
 #include "share/exchange.h"
 #include "share/share_state.h"
 
-/* How often ledgers are charged for others. */
+/* How often states are charged for others. */
 #define STEP_NS (10 * NS_PER_MS)
 
 /* How often the rules and the maps are looked at, and the state is told. */
@@ -103,8 +103,8 @@ static void lease_tell(struct share *share, uint64_t divide_at)
 	__atomic_store_n(&share->gate.state->divide_at, divide_at, __ATOMIC_RELAXED);
 }
 
-/* Charges ledgers for others, unless the packet path divides limits. */
-static void ledgers_charge(struct share *share, uint64_t now)
+/* Charges states for others, unless the packet path divides limits. */
+static void states_charge(struct share *share, uint64_t now)
 {
 	bool divides = share->args->on_loss == FLOW_DIVIDE && division_step(&share->division, now);
 
@@ -240,7 +240,7 @@ static void round_end(struct share *share)
 
 	if (!exchange_end(share->exchange, &round))
 		return;
-	ledgers_charge(share, now);
+	states_charge(share, now);
 	share->in_round = false;
 	same_node_warn(share, &round);
 	counts_take(&share->state, &round);
@@ -296,7 +296,7 @@ static int step(struct share *share)
 	uint64_t now = uptime_ns(), ticks = uptime_ticks();
 	int status = OK;
 
-	ledgers_charge(share, ticks);
+	states_charge(share, ticks);
 	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
 		accounts_count(&share->accounts, share->state.nodes, ticks);
 	if (now >= share->look_at) {

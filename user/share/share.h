@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the process that shares a gate's limits with other nodes. Every 10 ms it charges ledgers
+ * Share: the process that shares a gate's limits with other nodes. Every 10 ms it charges states
  * for what others took; every round it tells the store what this node took, and learns the totals.
  * No packet waits for it, and the filter goes on without it.
  */

@@ -28,7 +28,7 @@ struct share_state {
 	uint64_t rounds_lost;  /* that were not */
 	uint64_t left_out;     /* keys that found no account, at each scan */
 	uint64_t left_out_now; /* at the last scan */
-	uint64_t charged;      /* steps in which a ledger was charged for others */
+	uint64_t charged;      /* steps in which a state was charged for others */
 	uint64_t blocked;      /* blocks that began for others */
 	uint64_t commands;     /* sent to the store */
 	uint64_t lost;	       /* keys of a round: sent, and no answer came */
@@ -60,7 +60,7 @@ struct share_told {
 };
 
 int share_state_publish(const struct gate *gate, const struct share_told *told,
-				const struct share_state *state);
+			const struct share_state *state);
 void share_state_remove(const char *gate);
 
 /* Removes what a process left that was killed, of a gate that is gone. */
@@ -97,7 +97,7 @@ struct sharing sharing_read(const struct gate *gate);
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
-/* The largest --most: to charge so many ledgers takes a quarter of the 10 ms of a step. */
+/* The largest --most: to charge so many states takes a quarter of the 10 ms of a step. */
 #define SHARE_MOST_MAX 20000
 
 /*

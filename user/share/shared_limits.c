@@ -153,7 +153,7 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 /* --- Keys of the store ---------------------------------------------------------------------- */
 
 void shared_key_format(const char *name, const struct shared_limit *limit,
-		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
+		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY])
 {
 	char address[INET6_ADDRSTRLEN];
 

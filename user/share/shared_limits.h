@@ -45,6 +45,6 @@ uint64_t shared_hash(const char *text);
  * none. Nodes whose limits differ in what makes `meaning` have other keys.
  */
 void shared_key_format(const char *name, const struct shared_limit *limit,
-		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY]);
+		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY]);
 
 #endif

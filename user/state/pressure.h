@@ -25,7 +25,7 @@ struct pressure {
 
 int pressure_read(const struct gate *gate, struct pressure *ret);
 
-/* What ledgers lacked that were forgotten, in whole bursts. */
+/* What states lacked that were forgotten, in whole bursts. */
 double pressure_bursts_lost(const struct pressure *pressure);
 
 /*
@@ -41,11 +41,10 @@ struct passing {
 	struct sl_prefix first;
 };
 
-int passing_read(const struct gate *gate, const struct pressure *pressure,
-			 struct passing *ret);
+int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
 
 /*
- * Why newcomers got no ledger, and sources no bucket: the events from SL_EVENT_BUSY on, and from
+ * Why newcomers got no state, and sources no bucket: the events from SL_EVENT_BUSY on, and from
  * SL_EVENT_BUCKET_BUSY on, in their order.
  */
 #define CAUSES 2

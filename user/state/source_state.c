@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "gate/records.h"
 #include "rules/prefix.h"
-#include "state/ledgers.h"
+#include "state/states.h"
 #include "ways.h"
 
 /* --- Sources and units ---------------------------------------------------------------------- */
@@ -66,14 +66,14 @@ uint64_t burst_units(const struct sl_limit *limit)
 
 /* --- State of one limit --------------------------------------------------------------------- */
 
-/* A trial charge of a packet's cost to copies of a ledger and of its purses. */
+/* A trial charge of a packet's cost to copies of a state and of its purses. */
 struct trial {
 	const struct sl_limit *limit;
-	struct sl_ledger ledger;
+	struct sl_state state;
 	uint64_t cost;
 	unsigned int times; /* how often a packet is charged its cost: credit_times() */
 	uint64_t now;
-	const struct sl_bucket *buckets; /* with a purse of this ledger */
+	const struct sl_bucket *buckets; /* with a purse of this state */
 	unsigned int count;
 	unsigned int cpus; /* those without such a bucket have an empty purse */
 };
@@ -98,16 +98,16 @@ static struct sl_purse purse_of(const struct trial *q, unsigned int index)
 static bool purse_passes(const struct trial *q, unsigned int index)
 {
 	struct sl_purse purse = purse_of(q, index);
-	struct sl_ledger ledger = q->ledger;
+	struct sl_state state = q->state;
 
 	if (credit_must_wait(&purse, q->cost, q->now))
 		return false;
-	kind_roll(q->limit, &ledger, q->now);
-	return kind_draw(q->limit->kind, q->limit, &ledger, &purse,
+	kind_roll(q->limit, &state, q->now);
+	return kind_draw(q->limit->kind, q->limit, &state, &purse,
 			 &(struct draw){.cost = q->cost, .now = q->now});
 }
 
-/* What purses hold of a bucket beside its ledger, in ticks. */
+/* What purses hold of a bucket beside its state, in ticks. */
 static uint64_t trial_held(const struct trial *q)
 {
 	uint64_t held = 0;
@@ -115,7 +115,7 @@ static uint64_t trial_held(const struct trial *q)
 	for (unsigned int i = 0; q->limit->kind == SL_BUCKET && i < q->count; i++) {
 		struct sl_purse purse = purse_of(q, i);
 
-		if (purse.credit > 0 && credit_span(q->ledger.born, purse.at) >= 0)
+		if (purse.credit > 0 && credit_span(q->state.born, purse.at) >= 0)
 			held += purse.credit;
 	}
 	return held;
@@ -123,18 +123,18 @@ static uint64_t trial_held(const struct trial *q)
 
 /*
  * A large packet leaves a debt, and so do other nodes with which the limit is shared, and a packet
- * of a limit that is divided by more nodes than its burst has packets. The ledger has their sum.
+ * of a limit that is divided by more nodes than its burst has packets. The state has their sum.
  */
 static uint64_t trial_owed(const struct trial *q)
 {
-	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->ledger.zero) : 0;
+	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->state.zero) : 0;
 
 	return debt > 0 ? credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX)) : 0;
 }
 
 static enum sl_reason trial_reason(const struct trial *q)
 {
-	if (block_holds(q->limit, &q->ledger, q->now))
+	if (block_holds(q->limit, &q->state, q->now))
 		return SL_DROP_BLOCKED;
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++)
 		if (purse_passes(q, i))
@@ -150,8 +150,7 @@ static uint64_t ms_of(uint64_t ticks)
 
 static void trial_run(const struct trial *q, struct limit_state *state)
 {
-	struct decision decision =
-		kind_decide(q->limit, &q->ledger, trial_held(q), q->cost, q->now);
+	struct decision decision = kind_decide(q->limit, &q->state, trial_held(q), q->cost, q->now);
 
 	state->reason = trial_reason(q);
 	state->remaining = decision.remaining / q->times;
@@ -159,8 +158,8 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 	state->remaining_after_waiting = decision.remaining_then / q->times;
 	state->full_in_ms = ms_of(decision.full_in);
 	state->never = decision.retry_after == KIND_NEVER;
-	if (block_holds(q->limit, &q->ledger, q->now))
-		state->blocked_ms = ms_of(credit_span(q->now, block_end(q->limit, &q->ledger)));
+	if (block_holds(q->limit, &q->state, q->now))
+		state->blocked_ms = ms_of(credit_span(q->now, block_end(q->limit, &q->state)));
 	if (state->reason == SL_PASS_WITHIN)
 		state->remaining_after_waiting = state->remaining;
 	else if (!state->never)
@@ -168,8 +167,8 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 }
 
 int limit_state_read(const struct gate *gate, const struct source *source,
-			     const struct sl_limit *limit, const struct packet_args *packet,
-			     uint64_t now, struct limit_state *ret)
+		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
+		     struct limit_state *ret)
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
 	struct trial q = {.limit = limit, .times = 1, .cpus = gate->machine.cpus};
@@ -181,8 +180,8 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 
 	state.known = key_is_known(limit, address);
 	if (state.known)
-		status = ledger_read(gate, source->table, limit, address, now, &q.ledger, &found,
-				     &state.age);
+		status = state_read(gate, source->table, limit, address, now, &q.state, &found,
+				    &state.age);
 	if (status)
 		return status;
 	if (state.known) {
@@ -190,7 +189,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		if (limit->shared)
 			q.times = gate_divided_by(gate, now);
 		q.cost = credit_owed(credit_cost(limit, 1, packet->bytes), q.times);
-		q.now = kind_now(limit->kind, &q.ledger, now);
+		q.now = kind_now(limit->kind, &q.state, now);
 		q.buckets = source->buckets;
 		q.count = limit->apart ? 0 : source->count;
 		trial_run(&q, &state);
@@ -225,14 +224,14 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 	return NULL;
 }
 
-int budget_state_read(const struct gate *gate, const struct sl_policy *policy,
-			      unsigned int bytes, uint64_t now, bool waits, struct limit_state *ret)
+int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
+		      uint64_t now, bool waits, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));
 	struct sl_bucket *cpus = allowances_read(gate, policy, number);
 	struct trial q = {
 		.limit = &policy->newcomers,
-		.ledger = gate->budgets[number],
+		.state = gate->budgets[number],
 		.cost = credit_cost(&policy->newcomers, 1, bytes),
 		.times = 1,
 		.buckets = cpus,
@@ -244,11 +243,11 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy,
 	if (!cpus)
 		return failure("cannot read the newcomers' budget of gate '%s': %s", gate->name,
 			       why(errno));
-	q.now = kind_now(q.limit->kind, &q.ledger, now);
+	q.now = kind_now(q.limit->kind, &q.state, now);
 	trial_run(&q, &state);
 	if (state.reason == SL_PASS_WITHIN)
-		state.reason = waits && credit_is_low(q.limit, &q.ledger, now) ? SL_DROP_OVER_BUDGET
-									       : SL_PASS_NEWCOMER;
+		state.reason = waits && credit_is_low(q.limit, &q.state, now) ? SL_DROP_OVER_BUDGET
+									      : SL_PASS_NEWCOMER;
 	else if (state.reason == SL_DROP_OVER_LIMIT)
 		state.reason = SL_DROP_OVER_BUDGET;
 	free(cpus);

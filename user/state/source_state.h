@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: what a limit would do with a packet of a source now, computed from ledger and purses with
+ * State: what a limit would do with a packet of a source now, computed from state and purses with
  * the arithmetic of the packet path. Reading consumes no credit.
  */
 #ifndef SLUICE_SOURCE_STATE_H
@@ -24,7 +24,7 @@ struct packet_args {
 struct limit_state {
 	bool matches;			  /* the limit matches the packet */
 	bool known;			  /* the packet's key is known; else the rest is not set */
-	bool fresh;			  /* the key has no ledger yet */
+	bool fresh;			  /* the key has no state yet */
 	uint32_t age;			  /* of its entry, in units of `made`; 0: not established */
 	enum sl_reason reason;		  /* SL_PASS_WITHIN, or why such a packet is refused */
 	bool never;			  /* no wait lets it pass: it is oversize */
@@ -44,16 +44,15 @@ struct packet_args packet_args_of_source(const struct source *source, unsigned i
  * on any CPU. now: uptime in ticks.
  */
 int limit_state_read(const struct gate *gate, const struct source *source,
-			     const struct sl_limit *limit, const struct packet_args *packet,
-			     uint64_t now, struct limit_state *ret);
+		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
+		     struct limit_state *ret);
 
 /*
  * Computes the state of the budget of a policy's newcomers, for a packet of `bytes`. It passes with
- * SL_PASS_NEWCOMER. waits: the packet's key gets no ledger with it.
+ * SL_PASS_NEWCOMER. waits: the packet's key gets no state with it.
  */
-int budget_state_read(const struct gate *gate, const struct sl_policy *policy,
-			      unsigned int bytes, uint64_t now, bool waits,
-			      struct limit_state *ret);
+int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
+		      uint64_t now, bool waits, struct limit_state *ret);
 
 /* The limits of the source's policy in the order of charging; NULL and 0: it has none. */
 const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count);

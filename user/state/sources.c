@@ -85,8 +85,8 @@ static struct listed_source *list_item(struct lister *lister, const struct sl_pr
 
 /* --- Sources with buckets ------------------------------------------------------------------- */
 
-static int bucket_list(void *data, const struct sl_prefix *source,
-			       const struct sl_bucket *buckets, unsigned int count)
+static int bucket_list(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
+		       unsigned int count)
 {
 	struct lister *lister = data;
 	struct listed_source *item;
@@ -130,7 +130,7 @@ static int buckets_list(struct lister *lister)
 	return status;
 }
 
-/* --- Sources with ledgers ------------------------------------------------------------------- */
+/* --- Sources with states ------------------------------------------------------------------- */
 
 /* A limit whose keys tell the source: each is one, or some addresses of one. */
 struct source_limit {
@@ -164,7 +164,7 @@ static bool limits_add(struct source_limits *limits, const struct sl_policy *pol
 		if (!array_grow(limits->items, limits->count, limits->room))
 			return false;
 		limits->items[limits->count++] = (struct source_limit){
-			.limit = ledger_key_of(limit, zero, family == SL_IPV4).limit,
+			.limit = state_key_of(limit, zero, family == SL_IPV4).limit,
 			.only_whole = family == SL_IPV6 && ~limit->mask[0],
 		};
 	}
@@ -213,7 +213,7 @@ static bool line_source(const struct sl_line *line, const struct source_limits *
 					sizeof(*limits->items), limit_order)
 			      : NULL;
 	if (!limit || (limit->only_whole && !identity_is_whole(line->addr)) ||
-	    line_loss(line, line_ledger(&copy), now, false) <= 0)
+	    line_loss(line, line_state(&copy), now, false) <= 0)
 		return false;
 	*ret = prefix_of_source(line->addr, line->limit & 1);
 	return true;
@@ -244,8 +244,8 @@ static int lines_walk(struct lister *lister)
 
 /* --- Both ----------------------------------------------------------------------------------- */
 
-int sources_list(const struct gate *gate, const struct table *table,
-			 const struct sl_prefix *within, struct source_list *ret)
+int sources_list(const struct gate *gate, const struct table *table, const struct sl_prefix *within,
+		 struct source_list *ret)
 {
 	struct lister lister = {.gate = gate, .table = table, .within = within};
 	int status = buckets_list(&lister);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: all sources that a gate remembers, found in one walk over its memory: those with a bucket,
- * and those without one that have a ledger. A ledger that is whole says no more of a source than
- * none, so a source with nothing but such ledgers is not listed.
+ * and those without one that have a state. A state that is whole says no more of a source than
+ * none, so a source with nothing but such states is not listed.
  */
 #ifndef SLUICE_SOURCES_H
 #define SLUICE_SOURCES_H
@@ -27,7 +27,7 @@ struct source_list {
  * Lists the sources within a prefix. The caller frees `items`. Sources that come or go meanwhile
  * may be missed.
  */
-int sources_list(const struct gate *gate, const struct table *table,
-			 const struct sl_prefix *within, struct source_list *ret);
+int sources_list(const struct gate *gate, const struct table *table, const struct sl_prefix *within,
+		 struct source_list *ret);
 
 #endif

@@ -242,7 +242,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_ALLOWANCES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
-	case MAP_LEDGERS: /* the other lines keep sets from filling up: gate_make.c */
+	case MAP_STATES: /* the other lines keep sets from filling up: gate_make.c */
 		*ret = gate->state->meeting.sources;
 		return OK;
 	case MAP_LISTS: /* the other places are reserved for changes */
@@ -273,7 +273,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 		occupancy.entries = lists_count(lists);
 	else if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
 		status = buckets_count(gate, map, &occupancy.entries);
-	else if (gate_map_is_private(map) || map == MAP_LEDGERS) /* arrays */
+	else if (gate_map_is_private(map) || map == MAP_STATES) /* arrays */
 		counted = 0;
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;

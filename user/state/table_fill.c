@@ -40,7 +40,7 @@ const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHOR
 }
 
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
-			    struct table_fill *ret)
+		    struct table_fill *ret)
 {
 	struct table_fill fill = {.sources = gate->state->meeting.sources};
 	struct table table = TABLE_CLOSED;
@@ -57,7 +57,7 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		if (!table_once(table.lines[i].limit))
 			continue;
 		line = table.lines[i];
-		loss = line_loss(&line, line_ledger(&line), now, false);
+		loss = line_loss(&line, line_state(&line), now, false);
 		fill.in_use++;
 		fill.partial += loss > 0;
 		fill.protected += loss_is_protected(loss);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: how full the table of ledgers is (include/ways.h), and whether its room is short.
+ * State: how full the table of states is (include/ways.h), and whether its room is short.
  */
 #ifndef SLUICE_TABLE_FILL_H
 #define SLUICE_TABLE_FILL_H
@@ -21,7 +21,7 @@ struct table_fill {
 
 /* Walks the table. pressure: of the same moment. */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
-			    struct table_fill *ret);
+		    struct table_fill *ret);
 
 /*
  * What follows from the counts of lines, and from what was forgotten and refused in the last

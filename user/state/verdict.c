@@ -15,8 +15,8 @@ static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
 		struct limit_state *state = &verdict->states[i];
-		int status = limit_state_read(gate, &verdict->source, limit,
-						      &verdict->packet, now, state);
+		int status = limit_state_read(gate, &verdict->source, limit, &verdict->packet, now,
+					      state);
 
 		if (status)
 			return status;
@@ -27,7 +27,7 @@ static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 	return OK;
 }
 
-/* Reads how the packet is met under each limit under which it has no ledger. */
+/* Reads how the packet is met under each limit under which it has no state. */
 static int meetings_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct packet_args *packet = &verdict->packet;
@@ -83,7 +83,7 @@ static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 }
 
 /*
- * Whether the packet gets no ledger under a limit, as newcomer_show() and newcomer_insert() decide:
+ * Whether the packet gets no state under a limit, as newcomer_show() and newcomer_insert() decide:
  * on a CPU with a crowd if it has not shown itself, on any where none may be forgotten for it.
  */
 static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
@@ -123,14 +123,14 @@ static void limit_refuses(struct verdict *verdict, unsigned int index, enum sl_r
 	verdict->by = &verdict->limits[index];
 }
 
-/* Decides by the ledger that a key gets by the packet under a limit, if it gets one. */
+/* Decides by the state that a key gets by the packet under a limit, if it gets one. */
 static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
 {
 	const struct sl_limit *limit = &verdict->limits[index];
 
 	if (!limit_is_fresh(verdict, index) || limit_lets_wait(verdict, index) || limit->observe)
 		return;
-	if (verdict->newcomers[index].is_refused) { /* any ledger in its sets is spent */
+	if (verdict->newcomers[index].is_refused) { /* any state in its sets is spent */
 		verdict->lacks_room = true;
 		limit_refuses(verdict, index, kind_refusal(limit, 0));
 	} else if (verdict->states[index].reason >= SL_FIRST_DROP) {
@@ -140,7 +140,7 @@ static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
 
 /*
  * Decides as policy_charge() in bpf/charge.h does. The first limit that refuses decides, unless it
- * only observes. If the source is not established, the budget decides as well, before its ledgers
+ * only observes. If the source is not established, the budget decides as well, before its states
  * are made.
  */
 static int limits_judge(const struct gate *gate, struct verdict *verdict)
@@ -160,7 +160,7 @@ static int limits_judge(const struct gate *gate, struct verdict *verdict)
 		if (limit_lets_wait(verdict, i)) {
 			verdict->waits = true;
 			verdict->lacks_room |= !verdict->newcomers[i].has_room;
-			/* an empty bucket refuses before there is a ledger */
+			/* an empty bucket refuses before there is a state */
 			if (verdict->limits[i].start_empty)
 				limit_refuses(verdict, i, SL_DROP_OVER_LIMIT);
 		} else if (state->matches && !state->fresh && state->reason >= SL_FIRST_DROP) {
@@ -210,8 +210,7 @@ static int verdict_judge(const struct gate *gate, struct verdict *verdict)
 
 /* --- The verdict ---------------------------------------------------------------------------- */
 
-int verdict_find(const struct gate *gate, const struct packet_args *packet,
-			 struct verdict *ret)
+int verdict_find(const struct gate *gate, const struct packet_args *packet, struct verdict *ret)
 {
 	struct verdict verdict = {.gate = gate, .packet = *packet};
 	int status = source_read(gate, NULL, &verdict.packet.source, &verdict.source);

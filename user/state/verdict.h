@@ -7,7 +7,7 @@
 #define SLUICE_VERDICT_H
 
 #include "gate/gate.h"
-#include "state/ledgers.h"
+#include "state/states.h"
 #include "state/source.h"
 #include "state/source_state.h"
 
@@ -20,11 +20,11 @@ struct verdict {
 	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* its key has no ledger under a limit that matches, or the budget pays */
+	bool newcomer;	 /* its key has no state under a limit that matches, or the budget pays */
 	bool pays;	 /* it is not established: the packet is charged to the budget as well */
-	bool waits;	 /* it gets no ledger with this packet */
-	bool lacks_room; /* no ledger can be evicted for it, or only an empty ledger */
-	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no ledger */
+	bool waits;	 /* it gets no state with this packet */
+	bool lacks_room; /* no state can be evicted for it, or only an empty state */
+	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no state */
 	unsigned int flooded;			  /* CPUs on which newcomers wait */
 	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */
 	struct limit_state budget;
@@ -33,8 +33,7 @@ struct verdict {
 };
 
 /* Finds the verdict of a gate on a packet. verdict_free() frees it. */
-int verdict_find(const struct gate *gate, const struct packet_args *packet,
-			 struct verdict *ret);
+int verdict_find(const struct gate *gate, const struct packet_args *packet, struct verdict *ret);
 void verdict_free(struct verdict *verdict);
 
 const char *verdict_word(const struct verdict *verdict);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: what becomes of a packet whose key gets no ledger, or loses
+ * bpf/charge.h, compiled for the host: what becomes of a packet whose key gets no state, or loses
  * it at the worst moment.
  */
 #include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
@@ -36,7 +36,7 @@ static struct {
 	enum sl_family family;
 	/* another CPU gives the line to another key, right before a block begins there */
 	bool loses_line;
-	struct sl_ledger stranger; /* whose ledger is this */
+	struct sl_state stranger; /* whose state is this */
 } world;
 
 /* The only line that is used, if there is one. */
@@ -52,11 +52,11 @@ static void swap_comes(const void *word)
 {
 	struct sl_line *line = line_used();
 
-	if (!line || !world.loses_line || word != &line->ledger.blocked)
+	if (!line || !world.loses_line || word != &line->state.blocked)
 		return;
 	world.loses_line = false;
 	line->addr[0] ^= 1;
-	*line_ledger(line) = world.stranger;
+	*line_state(line) = world.stranger;
 }
 
 static void *map_find(const void *map, const void *key)
@@ -140,7 +140,7 @@ static void check_events(uint64_t inserted, uint64_t forgotten, uint64_t busy, u
 	assert_int_equal(world.admission.event[SL_EVENT_NO_ROOM].total, no_room);
 }
 
-/* --- Why a key gets no ledger ----------------------------------------------------------------- */
+/* --- Why a key gets no state ----------------------------------------------------------------- */
 
 /* Sources that have spent all of a burst of an hour, in each way. */
 static void table_fill(void)
@@ -153,14 +153,14 @@ static void table_fill(void)
 		struct packet packet = packet_from(source);
 		struct entrant entrant = {
 			.key = packet_key(&packet, &full),
-			.ledger = credit_full(&full, test_clock_ticks),
+			.state = credit_full(&full, test_clock_ticks),
 			.span = short_make(limit_span(&full)),
 			.now = test_clock_ticks,
 			.made = line_moment(test_clock_ticks),
 		};
 
-		entrant.ledger.zero = test_clock_ticks;
-		entrant.digest = ledger_digest(hash_secret, &entrant.key);
+		entrant.state.zero = test_clock_ticks;
+		entrant.digest = state_digest(hash_secret, &entrant.key);
 		table_insert(&entrant);
 	}
 	for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
@@ -174,8 +174,8 @@ static void sets_unlock(uint32_t round)
 		host_table.set[i].away &= ~1U;
 }
 
-/* Another CPU that unlocks a set soon costs a new source nothing: it gets its ledger at once. */
-static void test_a_set_that_is_unlocked_soon_gives_a_ledger(void **state)
+/* Another CPU that unlocks a set soon costs a new source nothing: it gets its state at once. */
+static void test_a_set_that_is_unlocked_soon_gives_a_state(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -241,9 +241,9 @@ static struct sl_line *line_of(uint32_t source)
 {
 	const struct sl_meeting *meeting = &host_table.gate.meeting;
 	struct packet packet = packet_from(source);
-	struct ledger_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
+	struct state_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
-	return table_find(meeting, ledger_digest(hash_secret, &key), &key);
+	return table_find(meeting, state_digest(hash_secret, &key), &key);
 }
 
 static void window_send(uint32_t source, unsigned int packets)
@@ -295,7 +295,7 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 
 /*
  * A source that came within the last minute is known: in a flood the forged ones go for each other,
- * though its sub-window, and with it its ledger's `drawn`, may have begun long before.
+ * though its sub-window, and with it its state's `drawn`, may have begun long before.
  */
 static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
 {
@@ -338,7 +338,7 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 /* --- A source that is refused for long ------------------------------------------------------ */
 
 /*
- * A purse that knows of the refusal answers most packets. The ledger is asked in one of so many
+ * A purse that knows of the refusal answers most packets. The state is asked in one of so many
  * jiffies all the same, so the line tells that the source came back, and is not forgotten soon.
  */
 static void test_a_source_that_is_refused_for_long_comes_back(void **state)
@@ -362,7 +362,7 @@ static void test_a_source_that_is_refused_for_long_comes_back(void **state)
 
 /* --- No bucket ------------------------------------------------------------------------------ */
 
-/* A source without a bucket is charged at its ledger, and gets its burst exactly. */
+/* A source without a bucket is charged at its state, and gets its burst exactly. */
 static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 {
 	(void)state;
@@ -379,8 +379,8 @@ static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 
 /* --- A line that goes to another key ---------------------------------------------------------- */
 
-/* A block that began in another key's ledger is taken back; a block of that key itself stays. */
-static void test_a_block_in_a_reused_ledger_is_taken_back(void **state)
+/* A block that began in another key's state is taken back; a block of that key itself stays. */
+static void test_a_block_in_a_reused_state_is_taken_back(void **state)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
 
@@ -399,11 +399,11 @@ static void test_a_block_in_a_reused_ledger_is_taken_back(void **state)
 		world.loses_line = true;
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 		assert_false(world.loses_line);
-		assert_int_equal(line_used()->ledger.blocked, own ? test_clock_ticks + own : 0);
+		assert_int_equal(line_used()->state.blocked, own ? test_clock_ticks + own : 0);
 	}
 }
 
-/* A block in the key's own ledger stays for its whole time. */
+/* A block in the key's own state stays for its whole time. */
 static void test_a_block_of_the_key_itself_stays(void **state)
 {
 	(void)state;
@@ -412,7 +412,7 @@ static void test_a_block_of_the_key_itself_stays(void **state)
 		world.policy.limit[family][0].block = 3600 * SL_TICKS_PER_SEC;
 		for (int packet = 0; packet <= BURST; packet++)
 			packet_send(1);
-		assert_int_equal(line_used()->ledger.blocked,
+		assert_int_equal(line_used()->state.blocked,
 				 test_clock_ticks + 3600 * SL_TICKS_PER_SEC);
 		clock_advance(3599 * SL_TICKS_PER_SEC);
 		assert_int_equal(packet_send(1), SL_DROP_BLOCKED);
@@ -477,7 +477,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_set_that_is_unlocked_soon_gives_a_ledger),
+		cmocka_unit_test(test_a_set_that_is_unlocked_soon_gives_a_state),
 		cmocka_unit_test(test_who_comes_again_gets_room),
 		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
@@ -485,7 +485,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_packet_gives_back_is_told_as_it_was),
 		cmocka_unit_test(test_a_source_that_is_refused_for_long_comes_back),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
-		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
+		cmocka_unit_test(test_a_block_in_a_reused_state_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),
 		cmocka_unit_test(test_a_bucket_with_credit_is_kept),
 		cmocka_unit_test(test_a_lukewarm_source_loses_no_credit),

@@ -24,7 +24,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
-	struct sl_ledger budget;
+	struct sl_state budget;
 	struct sl_allowance allowance[CPUS];
 	struct sl_sketch newcomers[CPUS * HOST_SKETCH];
 	struct sl_bucket known; /* the established source's, on each CPU in turn */
@@ -294,7 +294,7 @@ static void test_a_source_is_established_after_its_burst_could_refill(void **sta
 static void test_a_refused_packet_costs_nothing(void **state)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
-	struct sl_ledger before;
+	struct sl_state before;
 
 	(void)state;
 	world_begin(&flood, 1);

@@ -36,7 +36,7 @@ static struct {
 	struct sl_set sets[SETS];
 	struct sl_line lines[LINES];
 	struct sl_sketch newcomers[SKETCHES];
-	struct sl_ledger budget;
+	struct sl_state budget;
 	struct sl_allowance allowance;
 	uint64_t unknown; /* packets of newcomers that passed in the flood */
 } world;
@@ -49,7 +49,7 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission;
 	if (map == &sets)
 		return array_entry(world.sets, sizeof(*world.sets), SETS, key);
-	if (map == &ledgers)
+	if (map == &states)
 		return array_entry(world.lines, sizeof(*world.lines), LINES, key);
 	if (map == &newcomers)
 		return array_entry(world.newcomers, sizeof(*world.newcomers), SKETCHES, key);
@@ -136,7 +136,7 @@ static bool table_passes(uint32_t source)
 
 static struct {
 	uint32_t source[LRU_ROOM];
-	struct sl_ledger ledger[LRU_ROOM];
+	struct sl_state state[LRU_ROOM];
 	int next[LRU_ROOM], head[HEADS]; /* by hash */
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -181,13 +181,13 @@ static int lru_room(void)
 	return i;
 }
 
-static bool ledger_passes(struct sl_ledger *ledger)
+static bool state_passes(struct sl_state *state)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
 	struct draw draw = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
 	struct sl_purse purse = {0};
 
-	return kind_draw(SL_BUCKET, limit, ledger, &purse, &draw);
+	return kind_draw(SL_BUCKET, limit, state, &purse, &draw);
 }
 
 static bool lru_passes(uint32_t source)
@@ -202,12 +202,12 @@ static bool lru_passes(uint32_t source)
 	} else {
 		i = lru_room();
 		lru.source[i] = source;
-		lru.ledger[i] = kind_birth(limit->kind, limit, 0, test_clock_ticks);
+		lru.state[i] = kind_birth(limit->kind, limit, 0, test_clock_ticks);
 		lru.next[i] = lru.head[lru_hash(source)];
 		lru.head[lru_hash(source)] = i;
 	}
 	lru_push(i);
-	return ledger_passes(&lru.ledger[i]);
+	return state_passes(&lru.state[i]);
 }
 
 /* --- A scene ---------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 	double rate, due_abuser = 0, due_honest = 0, due_forged = 0;
 	double sent[3] = {0}, passed[3] = {0}, allowed = 0;
 	uint64_t state = RANDOM_BEGIN, recent[1024];
-	struct sl_ledger own[EACH];
+	struct sl_state own[EACH];
 	uint32_t number = 1U << 24;
 	unsigned int left[1024] = {0};
 
@@ -255,7 +255,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		for (; due_abuser >= 1; due_abuser--, sent[0]++) {
 			unsigned int i = random_next(&state) % EACH;
 
-			allowed += ledger_passes(&own[i]);
+			allowed += state_passes(&own[i]);
 			passed[0] += passes(1 + i);
 		}
 		for (; due_honest >= 1; due_honest--, sent[1]++)

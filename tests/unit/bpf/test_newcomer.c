@@ -34,7 +34,7 @@ static struct {
 	struct sl_policy policy;
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
-	struct sl_ledger budget;
+	struct sl_state budget;
 	struct sl_allowance allowance;
 	enum sl_family family;
 	struct sl_line *handed; /* to another key, right before its first word changes */
@@ -46,7 +46,7 @@ static void *map_find(const void *map, const void *key)
 {
 	void *found = host_table_find(map, key);
 
-	if (found || map == &ledgers)
+	if (found || map == &states)
 		return found;
 	if (map == &admission)
 		return &world.admission;
@@ -70,10 +70,10 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
 	struct sl_line *line = world.handed;
 	uint64_t seen;
 
-	if (line && word == (uint64_t *)&line->ledger.zero) {
+	if (line && word == (uint64_t *)&line->state.zero) {
 		world.handed = NULL;
 		line->addr[0] ^= 1;
-		line->ledger.zero++;
+		line->state.zero++;
 	}
 	seen = *word;
 	if (seen == old)
@@ -170,7 +170,7 @@ static enum sl_reason packet_send(uint32_t source)
 static struct sl_line *line_of(uint32_t source)
 {
 	struct packet packet = packet_from(source);
-	struct ledger_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
+	struct state_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
 	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
 				 host_table.line, &key);
@@ -180,7 +180,7 @@ static struct sl_line *line_of(uint32_t source)
 
 /* --- Crowds ---------------------------------------------------------------------------------- */
 
-/* Up to a crowd each newcomer gets its ledger at once; then the bar is 2, for two windows. */
+/* Up to a crowd each newcomer gets its state at once; then the bar is 2, for two windows. */
 static void test_in_a_crowd_a_newcomer_has_to_come_three_times(void **state)
 {
 	const uint64_t window = JIFFY << WINDOW;
@@ -198,7 +198,7 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times(void **state)
 	assert_null(line_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	/* and it pays for the two that passed */
-	assert_int_equal(line_of(1)->ledger.zero,
+	assert_int_equal(line_of(1)->state.zero,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(window);
 	assert_int_equal(packet_send(2), SL_PASS_NEWCOMER);
@@ -217,14 +217,14 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	host_cpu = 1;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_int_equal(line_of(1)->ledger.zero, test_clock_ticks -
-							  world.policy.limit[SL_IPV4][0].burst +
-							  (CROWD_BAR + 1) * COST);
+	assert_int_equal(line_of(1)->state.zero, test_clock_ticks -
+							 world.policy.limit[SL_IPV4][0].burst +
+							 (CROWD_BAR + 1) * COST);
 	host_cpu = 0;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
 
-/* A packet is one newcomer under all of its limits, and has a ledger of each. */
+/* A packet is one newcomer under all of its limits, and has a state of each. */
 static void test_a_packet_is_met_once(void **state)
 {
 	const struct sl_pace *event = world.admission.event;
@@ -255,8 +255,8 @@ static void test_a_packet_is_met_once(void **state)
 		}
 }
 
-/* Two CPUs that meet a newcomer at once make one ledger, and both charge it. */
-static void test_a_ledger_that_is_there_meanwhile_is_no_failure(void **state)
+/* Two CPUs that meet a newcomer at once make one state, and both charge it. */
+static void test_a_state_that_is_there_meanwhile_is_no_failure(void **state)
 {
 	(void)state;
 	for
@@ -281,8 +281,8 @@ static void test_a_ledger_that_is_there_meanwhile_is_no_failure(void **state)
 		}
 }
 
-/* What it showed is charged once: a key whose ledger was forgotten begins anew. */
-static void test_who_gets_a_ledger_is_no_newcomer_any_more(void **state)
+/* What it showed is charged once: a key whose state was forgotten begins anew. */
+static void test_who_gets_a_state_is_no_newcomer_any_more(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -307,7 +307,7 @@ static void test_what_a_budget_paid_is_not_owed(void **state)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_null(line_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_int_equal(line_of(1)->ledger.zero,
+	assert_int_equal(line_of(1)->state.zero,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + COST);
 }
 
@@ -328,7 +328,7 @@ static void test_a_limit_that_changes_is_told_in_its_lines(void **state)
 
 /* --- A line that goes to another key --------------------------------------------------------- */
 
-/* What another key holds is not charged: the packet is a newcomer's, and the next has a ledger. */
+/* What another key holds is not charged: the packet is a newcomer's, and the next has a state. */
 static void test_a_line_that_is_handed_over_is_not_charged(void **state)
 {
 	(void)state;
@@ -341,16 +341,16 @@ static void test_a_line_that_is_handed_over_is_not_charged(void **state)
 			world_begin(family, MANY_CPUS);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			line = line_of(1);
-			before = line->ledger.zero;
+			before = line->state.zero;
 			world.handed = line;
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			assert_int_equal(line->ledger.zero, before + 1);
+			assert_int_equal(line->state.zero, before + 1);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_ptr_not_equal(line_of(1), line);
 		}
 }
 
-/* What was drawn from a ledger that is another's is in no purse. */
+/* What was drawn from a state that is another's is in no purse. */
 static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
 {
 	(void)state;
@@ -666,7 +666,7 @@ static void test_a_refused_source_keeps_its_bucket(void **state)
 	}
 }
 
-/* The moment of a window's ledger is that of a sub-window: when a packet came its line tells. */
+/* The moment of a window's state is that of a sub-window: when a packet came its line tells. */
 static void test_a_hot_source_under_a_window_has_a_bucket(void **state)
 {
 	const struct machine machine = {.cpus = MANY_CPUS, .jiffy_ns = JIFFY_NS};
@@ -706,8 +706,8 @@ int main(void)
 		cmocka_unit_test(
 			test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu),
 		cmocka_unit_test(test_a_packet_is_met_once),
-		cmocka_unit_test(test_a_ledger_that_is_there_meanwhile_is_no_failure),
-		cmocka_unit_test(test_who_gets_a_ledger_is_no_newcomer_any_more),
+		cmocka_unit_test(test_a_state_that_is_there_meanwhile_is_no_failure),
+		cmocka_unit_test(test_who_gets_a_state_is_no_newcomer_any_more),
 		cmocka_unit_test(test_what_a_budget_paid_is_not_owed),
 		cmocka_unit_test(test_a_limit_that_changes_is_told_in_its_lines),
 		cmocka_unit_test(test_a_line_that_is_handed_over_is_not_charged),

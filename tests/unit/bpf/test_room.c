@@ -5,7 +5,7 @@
  * holds more than its plain bucket, but for what is told as forgotten of it, and for what passes as
  * a newcomer's. That is asserted of each key with each packet, so nothing that is told of one makes
  * up for another, and nothing that was told before it was full again for what comes later. Where no
- * budget pays for newcomers, a ledger is charged for what the sketch of its CPU has seen.
+ * budget pays for newcomers, a state is charged for what the sketch of its CPU has seen.
  */
 #include <errno.h>
 #include "test.h"
@@ -31,11 +31,11 @@ static void line_goes(const __u32 *limit);
 static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
-	struct sl_ledger budget;
+	struct sl_state budget;
 	struct sl_allowance allowance[CPUS];
 	struct sl_bucket bucket[CPUS][SOURCES];
-	struct ledger_key gone; /* the key whose line was taken last, and is not told of yet */
-	uint64_t lost;		/* what this CPU had told before */
+	struct state_key gone; /* the key whose line was taken last, and is not told of yet */
+	uint64_t lost;	       /* what this CPU had told before */
 } world;
 
 static void *map_find(const void *map, const void *key)
@@ -82,7 +82,7 @@ static struct packet packet_from(uint32_t source)
 static struct sl_line *line_of(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
-	struct ledger_key key = packet_key(&packet, limit);
+	struct state_key key = packet_key(&packet, limit);
 
 	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
 				 host_table.line, &key);
@@ -148,25 +148,25 @@ static void line_goes(const __u32 *limit)
 }
 
 /*
- * What a source can spend under a limit: the level of its ledger, a full one where it has none;
+ * What a source can spend under a limit: the level of its state, a full one where it has none;
  * with the purses that go back to that, and those that are older, but can be spent still.
  */
 static int64_t held(int which, uint32_t source)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][which];
 	const struct sl_line *line = line_of(source, limit);
-	struct sl_ledger ledger = credit_full(limit, test_clock_ticks + 1);
+	struct sl_state state = credit_full(limit, test_clock_ticks + 1);
 	int64_t level, beside = 0;
 
 	if (line)
-		memcpy(&ledger, (const void *)&line->ledger, sizeof(ledger));
-	level = credit_level(limit, &ledger, test_clock_ticks);
+		memcpy(&state, (const void *)&line->state, sizeof(state));
+	level = credit_level(limit, &state, test_clock_ticks);
 	for (int cpu = 0; limit->purse && cpu < CPUS; cpu++) {
 		const struct sl_purse *purse = &world.bucket[cpu][source].slice[limit->slot];
 
 		if (purse->credit <= 0)
 			continue;
-		if (credit_span(ledger.born, purse->at) >= 0)
+		if (credit_span(state.born, purse->at) >= 0)
 			level += purse->credit;
 		else if (test_clock_ticks / JIFFY <= purse->until)
 			beside += purse->credit;
@@ -177,9 +177,9 @@ static int64_t held(int which, uint32_t source)
 static struct digest digest_of(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
-	struct ledger_key key = packet_key(&packet, limit);
+	struct state_key key = packet_key(&packet, limit);
 
-	return ledger_digest(hash_secret, &key);
+	return state_digest(hash_secret, &key);
 }
 
 static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
@@ -205,17 +205,17 @@ static uint32_t owed_by(uint32_t source)
 	return credit_min(*slot & SKETCH_COUNT, SKETCH_MOST - 1);
 }
 
-/* Under the first limit, whose ledger was made with this packet, if there is one. */
+/* Under the first limit, whose state was made with this packet, if there is one. */
 static void birth_check(uint32_t source, uint32_t owed)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
 	const struct sl_line *line = line_of(source, limit);
-	struct sl_ledger ledger;
+	struct sl_state state;
 
 	if (!line)
 		return;
-	memcpy(&ledger, (const void *)&line->ledger, sizeof(ledger));
-	assert_true(credit_level(limit, &ledger, test_clock_ticks) <=
+	memcpy(&state, (const void *)&line->state, sizeof(state));
+	assert_true(credit_level(limit, &state, test_clock_ticks) <=
 		    (int64_t)(limit->burst - owed * limit->cost));
 }
 
@@ -278,7 +278,7 @@ static enum sl_reason packet_send(uint32_t source, bool is_hot)
 	return verdict.reason;
 }
 
-/* Gives sources a ledger that is blocked for a day. */
+/* Gives sources a state that is blocked for a day. */
 static void block(uint32_t sources)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
@@ -287,7 +287,7 @@ static void block(uint32_t sources)
 		for (int packet = 0; packet < 100 && !line_of(i, limit); packet++)
 			packet_send(i, false);
 		assert_non_null(line_of(i, limit));
-		line_of(i, limit)->ledger.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
+		line_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
 	}
 }
 
@@ -358,7 +358,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		worst = credit_max(worst, packets);
 	}
 	print_message("%u sources, room for %u, %d limits, burst %llu%s: %lu pass; %ld "
-		      "packets too much, %ld of one source; of %lu ledgers that were forgotten "
+		      "packets too much, %ld of one source; of %lu states that were forgotten "
 		      "%.1f bursts, %lu newcomers, %lu with a purse\n",
 		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
 		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
@@ -370,7 +370,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	assert_true(within + newcomers > 1000);
 	for (uint32_t i = 0; i < schedule->blocked; i++)
 		assert_true(line_of(i, limit) &&
-			    line_of(i, limit)->ledger.blocked == 87400 * SL_TICKS_PER_SEC);
+			    line_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
 	return purses;
 }

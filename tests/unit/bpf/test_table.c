@@ -36,12 +36,12 @@ static uint64_t choose(uint64_t bound)
 #define SPAN SL_TICKS_PER_SEC
 
 /* A key, by number, of one of three limits of either family. */
-static struct ledger_key key_of(uint32_t number)
+static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_BUCKET, SL_WINDOW, SL_SHAPE};
 	unsigned int which = number % 3, ipv4 = number / 3 % 2;
 
-	return (struct ledger_key){
+	return (struct state_key){
 		.addr = {ipv4 ? number : number * 0x9e3779b97f4a7c15ULL, ipv4 ? 0 : number % 5},
 		.limit = (which + 1) << 3 | kinds[which] << 1 | ipv4,
 	};
@@ -51,7 +51,7 @@ static struct entrant entrant_of(uint32_t number)
 {
 	struct entrant entrant = {.key = key_of(number), .span = short_make(SPAN)};
 
-	entrant.digest = ledger_digest(hash_secret, &entrant.key);
+	entrant.digest = state_digest(hash_secret, &entrant.key);
 	return entrant;
 }
 
@@ -74,16 +74,16 @@ static uint32_t other_of(const struct entrant *entrant)
 
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
-/* A ledger that lacks little or much, or is rested; some are blocked, or were. */
-static struct sl_ledger ledger_draw(uint64_t now)
+/* A state that lacks little or much, or is rested; some are blocked, or were. */
+static struct sl_state state_draw(uint64_t now)
 {
 	uint64_t drawn = now - choose(choose(2) ? 100 * SPAN : SPAN);
-	struct sl_ledger ledger = {.zero = drawn - choose(SPAN), .drawn = drawn};
+	struct sl_state state = {.zero = drawn - choose(SPAN), .drawn = drawn};
 
-	ledger.born = ledger.zero;
+	state.born = state.zero;
 	if (!choose(8))
-		ledger.blocked = now - SPAN + choose(4 * SPAN);
-	return ledger;
+		state.blocked = now - SPAN + choose(4 * SPAN);
+	return state;
 }
 
 /* What the insertion of a key has to choose from. */
@@ -105,7 +105,7 @@ static struct choice choice_of(const struct entrant *entrant, uint64_t now)
 	for (int which = 0; which < 2; which++)
 		for (int way = 0; way < SL_WAYS; way++) {
 			struct sl_line *line = &host_table.line[choice.in[which] * SL_WAYS + way];
-			__s64 loss = line_loss(line, line_ledger(line), now, entrant->flood);
+			__s64 loss = line_loss(line, line_state(line), now, entrant->flood);
 
 			if (!host_table.set[choice.in[which]].tag[way]) {
 				choice.free[which]++;
@@ -180,7 +180,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	__s64 loss, want_loss;
 	int which, error, changed;
 
-	entrant.ledger = ledger_draw(now);
+	entrant.state = state_draw(now);
 	entrant.now = now;
 	entrant.made = line_moment(now);
 	entrant.evicts = choose(2);
@@ -199,7 +199,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 		return;
 	}
 	assert_ptr_equal(line, &host_table.line[changed]);
-	assert_memory_equal(line_ledger(line), &entrant.ledger, sizeof(entrant.ledger));
+	assert_memory_equal(line_state(line), &entrant.state, sizeof(entrant.state));
 	assert_true(loss == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
 	/* no line that is protected goes while one is there that is not */
@@ -385,7 +385,7 @@ static struct entrant entrant_at(uint32_t home)
 static void insert(struct entrant entrant, uint64_t blocked)
 {
 
-	entrant.ledger.blocked = blocked;
+	entrant.state.blocked = blocked;
 	assert_int_equal(table_insert(&entrant), 0);
 }
 
@@ -410,7 +410,7 @@ static void rival_comes(void)
 
 static void rival_is_blocked(void)
 {
-	find(&rival)->ledger.blocked = DAY;
+	find(&rival)->state.blocked = DAY;
 }
 
 /*
@@ -439,7 +439,7 @@ static void test_a_choice_in_the_other_set_is_looked_at_again(void **state)
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&entrant), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
-		assert_true(find(&rival) && find(&rival)->ledger.blocked == DAY);
+		assert_true(find(&rival) && find(&rival)->state.blocked == DAY);
 		assert_null(find(&entrant));
 		host_table_check();
 	}
@@ -460,7 +460,7 @@ static struct entrant entrant_staying(uint32_t number)
 {
 	struct entrant entrant = entrant_of((1U << 20) + number);
 
-	entrant.ledger.blocked = 1ULL << 60;
+	entrant.state.blocked = 1ULL << 60;
 	entrant.evicts = 1;
 	return entrant;
 }
@@ -494,7 +494,7 @@ static void *race_read(void *data)
 			struct entrant entrant = entrant_staying(number);
 			struct sl_line *line = find(&entrant);
 
-			assert_true(line && line->ledger.blocked == 1ULL << 60);
+			assert_true(line && line->state.blocked == 1ULL << 60);
 			race.found++;
 		}
 	return NULL;
@@ -538,9 +538,9 @@ static void test_insertions_by_several_cpus(void **state)
 static uint32_t in_set[SETS];
 
 /* Who knocks: an attacker may choose any addresses, but does not have the secret. */
-static struct ledger_key stranger(unsigned int pattern, uint64_t number)
+static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
-	struct ledger_key key = {.limit = 1 << 3 | 1};
+	struct state_key key = {.limit = 1 << 3 | 1};
 
 	switch (pattern) {
 	case 0: /* IPv4 addresses in a row */
@@ -600,8 +600,8 @@ static void test_strangers_fill_no_set_faster_than_chance(void **state)
 		host_table.gate.meeting.set_mask = SETS - 1;
 		memset(in_set, 0, sizeof(in_set));
 		for (uint64_t number = 0; number < STRANGERS; number++) {
-			struct ledger_key key = stranger(pattern, number);
-			struct digest digest = ledger_digest(hash_secret, &key);
+			struct state_key key = stranger(pattern, number);
+			struct digest digest = state_digest(hash_secret, &key);
 
 			in_set[spot_of(&host_table.gate.meeting, digest).home]++;
 		}
@@ -670,7 +670,7 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 			for (; in < count; refused++) {
 				struct entrant entrant = entrant_of(++number);
 
-				entrant.ledger.blocked = DAY;
+				entrant.state.blocked = DAY;
 				if (!table_insert(&entrant)) {
 					in++;
 					refused--;

@@ -25,7 +25,7 @@ static const struct {
 	 "room-short: main"},
 	{"too many to count", MAP_HOSTS6, {.entries = 0, .max_entries = 0}, ""},
 	{"a map of sources, which is full by and by",
-	 MAP_LEDGERS,
+	 MAP_STATES,
 	 {.counted = true, .entries = 100, .max_entries = 100},
 	 ""},
 };

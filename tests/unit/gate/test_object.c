@@ -17,15 +17,15 @@ static struct bpf_map_info info_of(uint32_t type, uint32_t key_size, uint32_t va
 }
 
 /* A source and limit takes 68 bytes of the table: 90.7 where three quarters of it are in use. */
-static void test_memory_of_ledgers_does_not_grow_with_cpus(void **state)
+static void test_memory_of_states_does_not_grow_with_cpus(void **state)
 {
-	struct bpf_map_info ledgers = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_line));
+	struct bpf_map_info states = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_line));
 	struct bpf_map_info sets = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_set));
 
 	(void)state;
 	sets.max_entries /= SL_WAYS;
 	for (unsigned int cpus = 1; cpus <= 128; cpus *= 2)
-		assert_int_equal(map_memory(&ledgers, 0, cpus) + map_memory(&sets, 7, cpus),
+		assert_int_equal(map_memory(&states, 0, cpus) + map_memory(&sets, 7, cpus),
 				 68ULL * ENTRIES);
 }
 
@@ -84,7 +84,7 @@ static void test_memory_is_told_in_kb_mb_or_gb(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory_of_ledgers_does_not_grow_with_cpus),
+		cmocka_unit_test(test_memory_of_states_does_not_grow_with_cpus),
 		cmocka_unit_test(test_memory_of_buckets_grows_with_cpus),
 		cmocka_unit_test(test_rules_take_memory_when_they_are_there),
 		cmocka_unit_test(test_memory_of_arrays_is_set_aside),

@@ -29,12 +29,12 @@ static void test_a_step_back_takes_the_whole_length_of_the_last_block(void **sta
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct sl_ledger ledger = {.blocked = NOW | cases[i].steps};
+		const struct sl_state state = {.blocked = NOW | cases[i].steps};
 		__u64 length = BLOCK << cases[i].steps;
 		__u64 now = NOW + cases[i].lengths * length + cases[i].more;
-		__u64 next = block_next(&limit, &ledger, now);
+		__u64 next = block_next(&limit, &state, now);
 
-		assert_int_equal(block_steps(&limit, &ledger, now), cases[i].next);
+		assert_int_equal(block_steps(&limit, &state, now), cases[i].next);
 		assert_int_equal(next & BLOCK_STEPS_MAX, cases[i].next);
 		assert_in_range((next & ~BLOCK_STEPS_MAX) - now, BLOCK << cases[i].next,
 				(BLOCK << cases[i].next) + BLOCK_STEPS_MAX);

@@ -149,18 +149,17 @@ static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_ledger ledger = {
-			.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
-		int64_t level = credit_level(&small, &ledger, ZERO + cases[i].now);
+		struct sl_state state = {.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		int64_t level = credit_level(&small, &state, ZERO + cases[i].now);
 
 		assert_int_equal(level, cases[i].level);
-		credit_set_level(&small, &ledger, level, ZERO + cases[i].now);
-		assert_int_equal(credit_level(&small, &ledger, ZERO + cases[i].now), level);
+		credit_set_level(&small, &state, level, ZERO + cases[i].now);
+		assert_int_equal(credit_level(&small, &state, ZERO + cases[i].now), level);
 	}
 }
 
 /* Whole after burst since `zero`, and 2 S since the last draw. */
-static void test_a_ledger_is_whole_when_it_had_time_to_fill_and_rested(void **state)
+static void test_a_state_is_whole_when_it_had_time_to_fill_and_rested(void **state)
 {
 	static const struct {
 		int64_t drawn, whole; /* from zero */
@@ -168,12 +167,12 @@ static void test_a_ledger_is_whole_when_it_had_time_to_fill_and_rested(void **st
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_ledger ledger = {
+		struct sl_state state = {
 			.zero = ZERO, .born = ZERO, .drawn = ZERO + cases[i].drawn};
 
-		assert_int_equal(credit_whole_at(&small, &ledger), ZERO + cases[i].whole);
-		assert_int_equal(credit_level(&small, &ledger, ZERO + cases[i].whole - 1), REFILL);
-		assert_int_equal(credit_level(&small, &ledger, ZERO + cases[i].whole), BURST);
+		assert_int_equal(credit_whole_at(&small, &state), ZERO + cases[i].whole);
+		assert_int_equal(credit_level(&small, &state, ZERO + cases[i].whole - 1), REFILL);
+		assert_int_equal(credit_level(&small, &state, ZERO + cases[i].whole), BURST);
 	}
 }
 
@@ -182,17 +181,16 @@ static void test_level_after_a_lost_birth(void **state)
 {
 	(void)state;
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
-		struct sl_ledger ledger = {.zero = ZERO, .born = ZERO + born, .drawn = ZERO + born};
+		struct sl_state state = {.zero = ZERO, .born = ZERO + born, .drawn = ZERO + born};
 
 		for (int64_t later = 0; later < 2 * (BURST - REFILL); later += 50)
-			assert_int_equal(credit_level(&small, &ledger, ledger.born + later),
-					 REFILL);
-		assert_int_equal(credit_level(&small, &ledger, ledger.born + 2 * (BURST - REFILL)),
+			assert_int_equal(credit_level(&small, &state, state.born + later), REFILL);
+		assert_int_equal(credit_level(&small, &state, state.born + 2 * (BURST - REFILL)),
 				 BURST);
 	}
 }
 
-static void test_a_new_ledger_holds_its_burst_or_a_part(void **state)
+static void test_a_new_state_holds_its_burst_or_a_part(void **state)
 {
 	static const struct {
 		bool empty, share;
@@ -208,18 +206,18 @@ static void test_a_new_ledger_holds_its_burst_or_a_part(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			struct sl_limit limit = small;
-			struct sl_ledger ledger;
+			struct sl_state state;
 
 			limit.start_empty = cases[i].empty;
 			limit.start_share = cases[i].share;
-			ledger = credit_birth(&limit, cases[i].nodes, epochs[j]);
-			assert_int_equal(ledger.born, epochs[j]);
-			assert_int_equal(credit_level(&limit, &ledger, epochs[j]), cases[i].level);
-			assert_int_equal(credit_level(&limit, &ledger, epochs[j] + BURST), BURST);
+			state = credit_birth(&limit, cases[i].nodes, epochs[j]);
+			assert_int_equal(state.born, epochs[j]);
+			assert_int_equal(credit_level(&limit, &state, epochs[j]), cases[i].level);
+			assert_int_equal(credit_level(&limit, &state, epochs[j] + BURST), BURST);
 		}
 }
 
-/* However often a ledger is charged debts, its level falls to a bound and no further. */
+/* However often a state is charged debts, its level falls to a bound and no further. */
 static void test_debts_do_not_wrap(void **state)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -227,21 +225,21 @@ static void test_debts_do_not_wrap(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
 		uint64_t now = epochs[i];
-		struct sl_ledger ledger = credit_full(&limit, now);
+		struct sl_state state = credit_full(&limit, now);
 
-		ledger.zero += credit_debit(&ledger, 3 * COST, now);
-		assert_int_equal(credit_level(&limit, &ledger, now), 7 * COST);
+		state.zero += credit_debit(&state, 3 * COST, now);
+		assert_int_equal(credit_level(&limit, &state, now), 7 * COST);
 		for (int k = 0; k < 100; k++)
-			ledger.zero += credit_debit(&ledger, SL_BURST_TICKS_MAX, now);
-		assert_int_equal(credit_level(&limit, &ledger, now), -(int64_t)SL_BURST_TICKS_MAX);
-		ledger.zero += credit_debit(&ledger, SL_BURST_TICKS_MAX, now - COST);
-		assert_int_equal(credit_level(&limit, &ledger, now), -(int64_t)SL_BURST_TICKS_MAX);
+			state.zero += credit_debit(&state, SL_BURST_TICKS_MAX, now);
+		assert_int_equal(credit_level(&limit, &state, now), -(int64_t)SL_BURST_TICKS_MAX);
+		state.zero += credit_debit(&state, SL_BURST_TICKS_MAX, now - COST);
+		assert_int_equal(credit_level(&limit, &state, now), -(int64_t)SL_BURST_TICKS_MAX);
 	}
 }
 
 /* --- Purses ---------------------------------------------------------------------------------- */
 
-static void test_what_is_left_in_a_purse_returns_to_the_ledger(void **state)
+static void test_what_is_left_in_a_purse_returns_to_the_state(void **state)
 {
 	static const struct {
 		int64_t born;  /* from zero */
@@ -268,14 +266,13 @@ static void test_what_is_left_in_a_purse_returns_to_the_ledger(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_ledger ledger = {
-			.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		struct sl_state state = {.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
 		struct sl_purse purse = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
 
-		assert_int_equal(credit_take_back(&small, &ledger, &purse, ZERO + cases[i].now),
+		assert_int_equal(credit_take_back(&small, &state, &purse, ZERO + cases[i].now),
 				 cases[i].level);
 		assert_int_equal(purse.credit, 0);
-		assert_int_equal(ledger.zero, ZERO);
+		assert_int_equal(state.zero, ZERO);
 	}
 }
 
@@ -343,7 +340,7 @@ static void test_a_count_of_refusals_leaves_the_purse_as_it_is(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(jiffies); i++) {
 		uint64_t jiffy = jiffies[i];
 		struct sl_purse purse = {.credit = -100, .at = 7, .until = jiffy};
-		struct sl_ledger ledger = {.zero = ZERO, .born = ZERO, .drawn = ZERO};
+		struct sl_state state = {.zero = ZERO, .born = ZERO, .drawn = ZERO};
 
 		assert_int_equal(credit_unasked(&purse), 0);
 		credit_count_unasked(&purse, 1);
@@ -353,7 +350,7 @@ static void test_a_count_of_refusals_leaves_the_purse_as_it_is(void **state)
 		assert_int_equal(credit_spend(&purse, 99, jiffy), CREDIT_ASK);
 		assert_int_equal(credit_spend(&purse, 100, jiffy + 1), CREDIT_ASK);
 		assert_int_equal(purse.credit, -100);
-		assert_int_equal(credit_draw(&limit, &ledger, &purse, 0, 5, ZERO + i, jiffy),
+		assert_int_equal(credit_draw(&limit, &state, &purse, 0, 5, ZERO + i, jiffy),
 				 i == 4 + 1);
 		assert_int_equal(credit_unasked(&purse), 0);
 	}
@@ -391,20 +388,20 @@ static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			uint64_t zero = epochs[j], now = zero + cases[i].now;
 			uint64_t born = zero + cases[i].born;
-			struct sl_ledger ledger = {.zero = zero, .born = born, .drawn = born};
-			struct sl_ledger before = ledger;
+			struct sl_state state = {.zero = zero, .born = born, .drawn = born};
+			struct sl_state before = state;
 			struct sl_purse purse = {.credit = cases[i].credit, .at = born};
 			struct sl_limit limit = small;
 
 			limit.life = 3;
-			assert_int_equal(credit_draw(&limit, &ledger, &purse, limit.purse,
+			assert_int_equal(credit_draw(&limit, &state, &purse, limit.purse,
 						     cases[i].cost, now, 10),
 					 cases[i].passes);
 			now = credit_latest(now, born);
 			assert_int_equal(purse.credit, cases[i].purse);
-			assert_int_equal(credit_level(&limit, &ledger, now), cases[i].level);
+			assert_int_equal(credit_level(&limit, &state, now), cases[i].level);
 			if (!cases[i].passes && !cases[i].credit)
-				assert_memory_equal(&ledger, &before, sizeof(before));
+				assert_memory_equal(&state, &before, sizeof(before));
 			if (!cases[i].passes)
 				continue;
 			assert_int_equal(purse.at, now);
@@ -412,20 +409,20 @@ static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
 		}
 }
 
-/* One key on one CPU: a purse, and its ledger. */
+/* One key on one CPU: a purse, and its state. */
 struct source {
 	struct sl_limit limit;
-	struct sl_ledger ledger;
+	struct sl_state state;
 	struct sl_purse purse;
 	uint64_t now;
 };
 
-/* An empty ledger. purses: a sixteenth of the burst, for 8 CPUs */
+/* An empty state. purses: a sixteenth of the burst, for 8 CPUs */
 static struct source source_drained(uint64_t burst, bool purses, uint64_t now)
 {
 	struct source source = {
 		.limit = {.cost = COST, .burst = burst, .refill = burst, .life = 1},
-		.ledger = {.zero = now, .born = now, .drawn = now},
+		.state = {.zero = now, .born = now, .drawn = now},
 		.now = now,
 	};
 
@@ -449,7 +446,7 @@ static bool source_send(struct source *source, uint64_t packets)
 		credit_refuse_jiffy(&source->limit, &source->purse, jiffy);
 		return false;
 	}
-	return credit_draw(&source->limit, &source->ledger, &source->purse, source->limit.purse,
+	return credit_draw(&source->limit, &source->state, &source->purse, source->limit.purse,
 			   cost, source->now, jiffy);
 }
 
@@ -490,7 +487,7 @@ static void test_refused_until_the_purse_says(void **state)
 			assert_int_equal(source.purse.at, epochs[j] + needed);
 			source.now = source.purse.at - 1;
 			assert_false(source_send(&source, cases[i].packets));
-			source.purse = (struct sl_purse){0}; /* the ledger says so, too */
+			source.purse = (struct sl_purse){0}; /* the state says so, too */
 			assert_false(source_send(&source, cases[i].packets));
 			source.now++;
 			assert_true(source_send(&source, cases[i].packets));
@@ -520,7 +517,7 @@ static void test_refused_by_jiffy(void **state)
 	assert_int_equal(credit_spend(&source.purse, 1, 5), CREDIT_ASK);
 }
 
-/* A sender of packets that cost more than the ledger holds gets its rate, to the tick. */
+/* A sender of packets that cost more than the state holds gets its rate, to the tick. */
 static void test_large_packets_get_their_rate(void **state)
 {
 	static const struct {
@@ -558,7 +555,7 @@ static void test_the_greatest_cost_and_the_longest_burst(void **state)
 		source.limit.cost = hour;
 		source.now += burst;
 		assert_true(source_send(&source, 65535));
-		assert_int_equal(source.ledger.zero - source.now, SL_BURST_TICKS_MAX - burst);
+		assert_int_equal(source.state.zero - source.now, SL_BURST_TICKS_MAX - burst);
 		for (int k = 0; k < 3; k++)
 			assert_false(source_send(&source, 65535));
 		source.now += SL_BURST_TICKS_MAX - burst + hour - 1;
@@ -615,11 +612,11 @@ int main(void)
 		cmocka_unit_test(test_times_that_a_packet_is_charged),
 		cmocka_unit_test(test_owed_costs_are_bounded),
 		cmocka_unit_test(test_a_level_rises_to_refill_and_at_rest_to_the_burst),
-		cmocka_unit_test(test_a_ledger_is_whole_when_it_had_time_to_fill_and_rested),
+		cmocka_unit_test(test_a_state_is_whole_when_it_had_time_to_fill_and_rested),
 		cmocka_unit_test(test_level_after_a_lost_birth),
-		cmocka_unit_test(test_a_new_ledger_holds_its_burst_or_a_part),
+		cmocka_unit_test(test_a_new_state_holds_its_burst_or_a_part),
 		cmocka_unit_test(test_debts_do_not_wrap),
-		cmocka_unit_test(test_what_is_left_in_a_purse_returns_to_the_ledger),
+		cmocka_unit_test(test_what_is_left_in_a_purse_returns_to_the_state),
 		cmocka_unit_test(test_a_purse_answers_until_its_jiffy),
 		cmocka_unit_test(test_a_purse_takes_a_refund_that_it_has_room_for),
 		cmocka_unit_test(test_a_count_of_refusals_leaves_the_purse_as_it_is),

@@ -70,7 +70,7 @@ static const struct kind_row {
 /* One key under one limit. */
 struct source {
 	struct sl_limit limit;
-	struct sl_ledger ledger;
+	struct sl_state state;
 	uint64_t now;
 	uint64_t departure; /* of the last packet */
 };
@@ -79,7 +79,7 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 {
 	struct source source = {.limit = spec_compile(spec), .now = now};
 
-	source.ledger = kind_birth(source.limit.kind, &source.limit, 0, now);
+	source.state = kind_birth(source.limit.kind, &source.limit, 0, now);
 	return source;
 }
 
@@ -101,7 +101,7 @@ static uint64_t cost_of(const struct source *source, uint64_t amount)
 	return credit_cost(&source->limit, bytes ? 1 : amount, bytes ? amount : 60);
 }
 
-/* As bpf/ledger.h: a packet of so many packets, or bytes. */
+/* As bpf/state.h: a packet of so many packets, or bytes. */
 static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
@@ -110,13 +110,13 @@ static bool source_send(struct source *source, uint64_t amount)
 	uint64_t now;
 	bool passes;
 
-	kind_roll(limit, &source->ledger, draw.now);
-	passes = kind_draw(limit->kind, limit, &source->ledger, &purse, &draw);
-	now = kind_now(limit->kind, &source->ledger, draw.now);
+	kind_roll(limit, &source->state, draw.now);
+	passes = kind_draw(limit->kind, limit, &source->state, &purse, &draw);
+	now = kind_now(limit->kind, &source->state, draw.now);
 	if (passes && limit->kind == SL_SHAPE)
 		source->departure = purse.at;
-	if (!passes && kind_blocks(limit, draw.cost) && !block_holds(limit, &source->ledger, now))
-		source->ledger.blocked = block_next(limit, &source->ledger, now);
+	if (!passes && kind_blocks(limit, draw.cost) && !block_holds(limit, &source->state, now))
+		source->state.blocked = block_next(limit, &source->state, now);
 	return passes;
 }
 
@@ -131,8 +131,7 @@ static uint64_t source_burst(struct source *source, uint64_t count)
 
 static struct decision source_decide(const struct source *source, uint64_t amount)
 {
-	return kind_decide(&source->limit, &source->ledger, 0, cost_of(source, amount),
-			   source->now);
+	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
 /* What a rested source may send at once. */
@@ -436,7 +435,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 		bool same;
 	} lengths[] = {{32, false}, {25, false}, {24, true}, {8, true}, {0, true}};
 	const __u64 near[2] = {htobe32(0xc0000201)}, far[2] = {htobe32(0xc0000281)};
-	struct ledger_key one, other;
+	struct state_key one, other;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		struct limit limit = {.spec = row->spec, .match = {.fact = SL_FACT_ANY}};
@@ -447,8 +446,8 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 
 		limit.spec.per[SL_IPV4] = lengths[i].per;
 		compiled = limit_compile(&limit, SL_IPV4, &machine);
-		one = ledger_key_of(&compiled, near, true);
-		other = ledger_key_of(&compiled, far, true);
+		one = state_key_of(&compiled, near, true);
+		other = state_key_of(&compiled, far, true);
 		assert_int_equal(one.addr[0] == other.addr[0], lengths[i].same);
 		source_drain(&sources[0]);
 		assert_true(passes_exactly(&sources[!lengths[i].same],
@@ -485,14 +484,14 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.ledger.blocked, 0); /* it is no overrun */
+	assert_int_equal(source.state.blocked, 0); /* it is no overrun */
 	assert_true(source_send(&source, capacity));
 }
 
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
 /*
- * A ledger is judged by its limit until that is changed. A change of rate, burst, N or horizon holds
+ * A state is judged by its limit until that is changed. A change of rate, burst, N or horizon holds
  * from the next packet on, and what was taken stays taken.
  */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
@@ -511,9 +510,9 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 		more.span_ns = row->spec.span_ns * 3 / 2;
 		fewer.span_ns = row->spec.span_ns * 5 / 8;
 	}
-	assert_true(limit_keeps_ledgers(&row->spec, &spec));
-	assert_true(limit_keeps_ledgers(&row->spec, &more));
-	assert_true(limit_keeps_ledgers(&row->spec, &fewer));
+	assert_true(limit_keeps_states(&row->spec, &spec));
+	assert_true(limit_keeps_states(&row->spec, &more));
+	assert_true(limit_keeps_states(&row->spec, &fewer));
 	assert_true(source_send(&source, taken));
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - taken);
 	for (int i = 0; i < 2; i++) {
@@ -615,7 +614,7 @@ static void decision_agrees_with_draw(const struct kind_row *row, uint64_t epoch
 
 static bool source_give_back(struct source *source, uint64_t amount, uint64_t at)
 {
-	return kind_give_back(&source->limit, &source->ledger, cost_of(source, amount), at);
+	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
 /* As if the packet had not come: a bucket at any time, a window in its sub-window. */
@@ -631,7 +630,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	assert_true(source_give_back(&source, 5, at));
-	assert_int_equal(source.ledger.zero, before.ledger.zero);
+	assert_int_equal(source.state.zero, before.state.zero);
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->kind != SL_WINDOW)
 		return;
@@ -642,7 +641,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_true(source_give_back(&source, 5, at));
 	assert_true(source_send(&source, 5));
 	source.now++;
-	kind_roll(&source.limit, &source.ledger, source.now);
+	kind_roll(&source.limit, &source.state, source.now);
 	assert_false(source_give_back(&source, 5, at));
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
@@ -659,9 +658,9 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 	second = source.departure;
 	assert_int_equal(second, first + taken);
 	assert_true(source_give_back(&source, 5, source.now));
-	assert_int_equal(source.ledger.ready, first + taken);
+	assert_int_equal(source.state.ready, first + taken);
 	assert_true(source_give_back(&source, 5, source.now));
-	assert_int_equal(source.ledger.ready, first);
+	assert_int_equal(source.state.ready, first);
 	assert_int_equal(source_decide(&source, 1).remaining, capacity_of(&source.limit));
 }
 
@@ -674,20 +673,20 @@ static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
 
-	source->ledger = (struct sl_ledger){.blocked = source->ledger.blocked};
-	source->ledger.zero = kind_full(&source->limit, begin).zero;
-	source->ledger.born = kind_full(&source->limit, begin).born;
-	source->ledger.drawn = kind_full(&source->limit, begin).drawn;
+	source->state = (struct sl_state){.blocked = source->state.blocked};
+	source->state.zero = kind_full(&source->limit, begin).zero;
+	source->state.born = kind_full(&source->limit, begin).born;
+	source->state.drawn = kind_full(&source->limit, begin).drawn;
 	assert_true(passes_exactly(source, capacity_of(&source->limit)));
 	source_drain(source);
-	assert_true(block_holds(&source->limit, &source->ledger, begin));
+	assert_true(block_holds(&source->limit, &source->state, begin));
 	assert_int_equal(source_decide(source, 1).remaining, 0);
 	assert_true(source_decide(source, 1).retry_after >= length);
 	source->now = begin + length - 1;
-	assert_true(block_holds(&source->limit, &source->ledger, source->now));
+	assert_true(block_holds(&source->limit, &source->state, source->now));
 	assert_false(source_send(source, 1));
 	source->now++;
-	assert_false(block_holds(&source->limit, &source->ledger, source->now));
+	assert_false(block_holds(&source->limit, &source->state, source->now));
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
@@ -703,7 +702,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
-	free.ledger.blocked = 0;
+	free.state.blocked = 0;
 	for (int i = 0; i < 9; i++) {
 		source.now += BLOCK / 10;
 		assert_false(source_send(&source, 1));
@@ -726,8 +725,8 @@ static void a_block_that_ends_at_moment_0_is_a_block(const struct kind_row *row,
 		source = source_with(&row->spec, -BLOCK);
 		source_blocks(&source, BLOCK, escalate, BLOCK);
 		source_drain(&source);
-		assert_true(block_holds(&source.limit, &source.ledger, -1ULL));
-		assert_false(block_holds(&source.limit, &source.ledger, SL_TICKS_PER_NS));
+		assert_true(block_holds(&source.limit, &source.state, -1ULL));
+		assert_false(block_holds(&source.limit, &source.state, SL_TICKS_PER_NS));
 	}
 }
 
@@ -820,7 +819,7 @@ static void *crowd_run(void *data)
 	return NULL;
 }
 
-/* 100 threads compare-and-swap one ledger, by the code of bpf/ledger.h. How many passed? */
+/* 100 threads compare-and-swap one state, by the code of bpf/state.h. How many passed? */
 static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
 	pthread_t threads[THREADS];
@@ -961,14 +960,14 @@ static void stall_others(void)
 		uint64_t now = stall.epoch + (uint64_t)stall.now;
 
 		stall.now += window_begin(&stall.source->limit, now, 1) - now;
-		host_ledger->drawn = stall.epoch + (uint64_t)stall.now;
+		host_state->drawn = stall.epoch + (uint64_t)stall.now;
 	}
 }
 
 /*
  * A CPU stalls before any access to a word that it shares, while others send as much as passes;
  * after a rest that brings a tag or an index round, or not; until the next sub-window, or later.
- * What the ledger told it before must not let more pass.
+ * What the state told it before must not let more pass.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -982,8 +981,8 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		uint64_t rest = rests[i / 24 / 8], parts = i / 24 % 8;
 
 		source = source_with(&row->spec, epoch);
-		host_begin(&source.limit, source.ledger);
-		host_ledger->drawn = epoch;
+		host_begin(&source.limit, source.state);
+		host_state->drawn = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
@@ -994,7 +993,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 			stall.now += period;
 		}
 		if (rest > 40000) /* as much as others take at once when the index has come round */
-			stall_send(window_left(&source.limit, host_ledger));
+			stall_send(window_left(&source.limit, host_state));
 		/* one tick before a sub-window, or after its begin */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
@@ -1005,7 +1004,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall_send(1);
 		for (int part = 0; part < 20; part++) {
 			stall_send(1);
-			stall_send(window_left(&source.limit, host_ledger));
+			stall_send(window_left(&source.limit, host_state));
 			stall.now += period / 3;
 		}
 		host_between = NULL;
@@ -1026,12 +1025,12 @@ static void others_come_round(void)
 	}
 	stall.now = stall.later;
 	stall_send(stall.source->limit.most);
-	stall_send(window_left(&stall.source->limit, host_ledger));
+	stall_send(window_left(&stall.source->limit, host_state));
 }
 
 /*
- * A CPU begins the turn of a ledger whose index is about to come round, and stalls before any
- * access. Others come when it has: they turn the ledger, or charge what they take for the current
+ * A CPU begins the turn of a state whose index is about to come round, and stalls before any
+ * access. Others come when it has: they turn the state, or charge what they take for the current
  * sub-window. Others yet may come in the sub-window before. There may be as much to take as makes
  * the first word what that CPU saw.
  */
@@ -1048,8 +1047,8 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 		true_time early;
 
 		source = source_with(&row->spec, epoch);
-		host_begin(&source.limit, source.ledger);
-		host_ledger->drawn = epoch;
+		host_begin(&source.limit, source.state);
+		host_state->drawn = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
@@ -1065,7 +1064,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 		stall_send(1);
 		host_between = NULL;
 		for (int part = 0; part < 3; part++)
-			stall_send(window_left(&source.limit, host_ledger));
+			stall_send(window_left(&source.limit, host_state));
 		stall_send(most);
 		assert_true(window_log_most(&log, (true_time)row->spec.span_ns * SL_TICKS_PER_NS) <=
 			    (__int128)most);

@@ -86,7 +86,7 @@ static void share_check(uint64_t seed)
 	true_time begin = run.now;
 	int cpu = 0;
 
-	*host_ledger = (struct sl_ledger){
+	*host_state = (struct sl_state){
 		.zero = run_clock(0), .born = run_clock(0), .drawn = run_clock(0)};
 	for (int i = 0; i < SHARE_STEPS; i++) {
 		struct packet packet = host_packet(limit, 1, run_clock(cpu));

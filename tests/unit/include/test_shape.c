@@ -20,12 +20,12 @@ static void test_a_charge_writes_its_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_ledger ledger = {.ready = cases[i].ready, .drawn = cases[i].drawn};
+		struct sl_state state = {.ready = cases[i].ready, .drawn = cases[i].drawn};
 		__u64 departure;
 
-		assert_int_equal(shape_draw(&limit, &ledger, 100, cases[i].now, 0, &departure),
+		assert_int_equal(shape_draw(&limit, &state, 100, cases[i].now, 0, &departure),
 				 cases[i].passes);
-		assert_true(ledger.drawn == cases[i].then);
+		assert_true(state.drawn == cases[i].then);
 	}
 }
 

@@ -41,16 +41,16 @@ static uint32_t *slot_of(const struct sl_meeting *meeting, struct digest digest)
  */
 static struct digest digest_ipv4(uint32_t number)
 {
-	struct ledger_key key = {.addr = {number}, .limit = 1 << 3 | 1};
+	struct state_key key = {.addr = {number}, .limit = 1 << 3 | 1};
 
-	return ledger_digest(secret, &key);
+	return state_digest(secret, &key);
 }
 
 static struct digest digest_ipv6(uint64_t number)
 {
-	struct ledger_key key = {.addr = {number}, .limit = 1 << 3};
+	struct state_key key = {.addr = {number}, .limit = 1 << 3};
 
-	return ledger_digest(secret, &key);
+	return state_digest(secret, &key);
 }
 
 static struct digest digest_number(unsigned int kind, uint64_t number)

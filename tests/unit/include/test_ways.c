@@ -84,8 +84,8 @@ static void test_keys_of_two_limits_share_no_digest(void **state)
 	(void)state;
 	for (int i = 0; i < 1000000; i++) {
 		__u64 secret[SL_SECRETS];
-		struct ledger_key one = {.addr = {random_next(&random_state)}, .limit = 1 << 3};
-		struct ledger_key other = one;
+		struct state_key one = {.addr = {random_next(&random_state)}, .limit = 1 << 3};
+		struct state_key other = one;
 		struct digest digests[2];
 
 		for (int word = 0; word < SL_SECRETS; word++)
@@ -93,8 +93,8 @@ static void test_keys_of_two_limits_share_no_digest(void **state)
 		other.limit = (2 + run_choose(8)) << 3;
 		other.addr[run_choose(2)] ^= (uint64_t)(one.limit ^ other.limit)
 					     << 32 * run_choose(2);
-		digests[0] = ledger_digest(secret, &one);
-		digests[1] = ledger_digest(secret, &other);
+		digests[0] = state_digest(secret, &one);
+		digests[1] = state_digest(secret, &other);
 		assert_memory_not_equal(&digests[0], &digests[1], sizeof(*digests));
 	}
 }
@@ -127,8 +127,8 @@ static void limit_draw(enum sl_kind kind)
 	made = host_line.made = line_moment(run_clock(0));
 }
 
-/* Two ledgers answer to the same packets alike, the moments of their blocks included. */
-static void check_alike(struct sl_ledger one, struct sl_ledger other, uint64_t now)
+/* Two states answer to the same packets alike, the moments of their blocks included. */
+static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
 		struct packet packet = host_packet(&run.limit, run_amount(), now);
@@ -141,10 +141,9 @@ static void check_alike(struct sl_ledger one, struct sl_ledger other, uint64_t n
 			host_begin(&run.limit, which ? other : one);
 			reasons[which] = host_ask(&run.limit, &copy, NULL);
 			departures[which] = copy.departure;
-			blocked[which] = block_holds(&run.limit, host_ledger, now)
-						 ? host_ledger->blocked
-						 : 0;
-			*(which ? &other : &one) = *host_ledger;
+			blocked[which] =
+				block_holds(&run.limit, host_state, now) ? host_state->blocked : 0;
+			*(which ? &other : &one) = *host_state;
 		}
 		assert_int_equal(reasons[0], reasons[1]);
 		assert_int_equal(departures[0], departures[1]);
@@ -154,33 +153,33 @@ static void check_alike(struct sl_ledger one, struct sl_ledger other, uint64_t n
 }
 
 /*
- * A line is not whole before its ledger is as a new one: nothing is charged to it, no purse that was
+ * A line is not whole before its state is as a new one: nothing is charged to it, no purse that was
  * drawn from it can be spent, no block holds, and none would escalate. And not much later.
  */
 static void check_whole(void)
 {
 	struct sl_line line = {.limit = host_line.limit, .span = run.limit.span, .made = made};
-	struct sl_ledger ledger = *host_ledger;
-	uint64_t now = kind_now(run.limit.kind, &ledger, run_clock(0));
-	uint64_t at = line_whole_at(&line, &ledger), then = credit_latest(now, at);
-	uint64_t full = kind_decide(&run.limit, &ledger, 0, 1, now).full_in;
+	struct sl_state state = *host_state;
+	uint64_t now = kind_now(run.limit.kind, &state, run_clock(0));
+	uint64_t at = line_whole_at(&line, &state), then = credit_latest(now, at);
+	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
 	/* where the clock wraps, a window is longer; and of a line that is older, `made` comes round */
-	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
+	if (then < state.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
 		return;
 	/* a window whose index comes round just then is as a new one after one more T */
-	if (run.limit.kind == SL_WINDOW && run_comes_round(&ledger, then)) {
-		uint64_t total = window_total(ledger.window);
+	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
+		uint64_t total = window_total(state.window);
 
-		window_roll(&run.limit, &ledger, then);
-		assert_int_equal(window_total(ledger.window), total);
+		window_roll(&run.limit, &state, then);
+		assert_int_equal(window_total(state.window), total);
 		then += (run.limit.groups + 1) * run.limit.period;
 	}
-	assert_int_equal(kind_decide(&run.limit, &ledger, 0, 1, then).full_in, 0);
-	if (full && !ledger.blocked && run.limit.kind != SL_WINDOW)
+	assert_int_equal(kind_decide(&run.limit, &state, 0, 1, then).full_in, 0);
+	if (full && !state.blocked && run.limit.kind != SL_WINDOW)
 		assert_true(credit_span(now + full, at) <= (__s64)(span / 8 + span / 500 + 2));
-	check_alike(ledger, kind_full(&run.limit, then), then);
+	check_alike(state, kind_full(&run.limit, then), then);
 }
 
 static void check_kind(enum sl_kind kind)
@@ -188,14 +187,14 @@ static void check_kind(enum sl_kind kind)
 	for (int i = 0; i < 2000; i++) {
 		limit_draw(kind);
 		for (int step = 0; step < 40; step++) {
-			struct sl_ledger ledger;
+			struct sl_state state;
 
 			if (run_one_in(2))
 				run_rest();
 			run_packet(0);
-			ledger = *host_ledger;
+			state = *host_state;
 			check_whole();
-			host_begin(&run.limit, ledger);
+			host_begin(&run.limit, state);
 		}
 		run_end();
 	}
@@ -232,9 +231,9 @@ static struct sl_line line_lacking(double part, unsigned int age)
 		.limit = 8,
 		.span = short_make(limit_span(&limit)),
 		.made = line_moment(NOW - age * SL_TICKS_PER_SEC) | LINE_ESTABLISHED,
-		.ledger.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
-		.ledger.born = NOW - age * SL_TICKS_PER_SEC,
-		.ledger.drawn = NOW - SL_TICKS_PER_SEC / 2,
+		.state.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
+		.state.born = NOW - age * SL_TICKS_PER_SEC,
+		.state.drawn = NOW - SL_TICKS_PER_SEC / 2,
 	};
 }
 
@@ -246,15 +245,15 @@ static struct sl_line line_back(struct sl_line line)
 
 static __s64 loss_of(struct sl_line line, bool flood)
 {
-	return line_loss(&line, line_ledger(&line), NOW, flood);
+	return line_loss(&line, line_state(&line), NOW, flood);
 }
 
 static struct sl_line line_blocked(double ago, double length, double drawn)
 {
 	struct sl_line line = line_lacking(0, 86400);
 
-	line.ledger.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
-	line.ledger.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
+	line.state.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
+	line.state.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
 	return line;
 }
 
@@ -283,8 +282,8 @@ static void test_what_says_more_is_lost_later(void **state)
 		       };
 
 	(void)state;
-	lines[0].ledger.drawn = rested.ledger.zero;
-	lines[1].ledger.drawn = lines[1].ledger.zero;
+	lines[0].state.drawn = rested.state.zero;
+	lines[1].state.drawn = lines[1].state.zero;
 	for (size_t i = 1; i < ARRAY_SIZE(lines); i++)
 		assert_true(loss_of(lines[i - 1], false) < loss_of(lines[i], false));
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -300,7 +299,7 @@ static struct sl_line line_rested(unsigned int rest, bool established)
 {
 	struct sl_line line = line_lacking(-(double)rest, 8000);
 
-	line.ledger.drawn = line.ledger.zero;
+	line.state.drawn = line.state.zero;
 	line.made &= established ? ~0 : ~LINE_ESTABLISHED;
 	return line;
 }
@@ -355,7 +354,7 @@ static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 		if (part) /* by the span, which is up to 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(loss_parts(loss_of(line, true)),
-				 line_whole_at(&line, line_ledger(&line)) < NOW ? 0 : parts);
+				 line_whole_at(&line, line_state(&line)) < NOW ? 0 : parts);
 	}
 }
 
@@ -372,7 +371,7 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 	assert_int_equal(loss_parts(loss_of(line, false)), 255);
 	line.limit = 8 | SL_WINDOW << 1;
 	for (int part = 1; part < 16; part++) {
-		line.ledger.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
+		line.state.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
 		line.taken = 0;
 		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS);
 		assert_true(loss_is_protected(loss_of(line, false)));
@@ -381,7 +380,7 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 		assert_true(loss_of(line, false) > 0);
 		assert_false(loss_is_protected(loss_of(line, false)));
 	}
-	line.ledger.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
+	line.state.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
 	assert_true(loss_of(line, false) < 0);
 }
 
@@ -398,14 +397,14 @@ static void test_a_line_tells_for_how_long_its_key_rested(void **state)
 			__s64 rest;
 
 			line.refused = line_seen(now);
-			rest = line_rest(&line, line_ledger(&line), now + rests[i] * unit);
+			rest = line_rest(&line, line_state(&line), now + rests[i] * unit);
 			assert_true(rest == ((__s64)rests[i] - 1) * (__s64)unit);
 		}
 	line.refused = line_seen(NOW) + 1;
-	assert_true(line_rest(&line, line_ledger(&line), NOW) < 0);
+	assert_true(line_rest(&line, line_state(&line), NOW) < 0);
 	line.limit = 8 | SL_BUCKET << 1;
-	line.ledger.drawn = NOW - 5;
-	assert_true(line_rest(&line, line_ledger(&line), NOW) == 5);
+	line.state.drawn = NOW - 5;
+	assert_true(line_rest(&line, line_state(&line), NOW) == 5);
 }
 
 /*

@@ -153,7 +153,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
-static void test_purses_and_ledger_are_one_burst(void **state)
+static void test_purses_and_state_are_one_burst(void **state)
 {
 	static const char *const some_bursts[] = {"1ms", "33ms", "250ms", "1s", "7min", "20000h"};
 	static const unsigned int cpus[] = {1, 2, 3, 64, 1024, 8192};
@@ -277,7 +277,7 @@ int main(void)
 		cmocka_unit_test(test_limits_compile_to_these_numbers),
 		cmocka_unit_test(test_bursts_that_hold_nothing_or_too_much_are_refused),
 		cmocka_unit_test(test_bursts_at_the_edge_are_taken),
-		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
+		cmocka_unit_test(test_purses_and_state_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
 		cmocka_unit_test(test_action_key_and_start_are_compiled),
 		cmocka_unit_test(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet),

@@ -57,12 +57,12 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a purse needs a bucket of one ledger, and no block that could begin while it is spent */
+	/* a purse needs a bucket of one state, and no block that could begin while it is spent */
 	assert_int_equal(!!compiled.purse, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.purse);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.purse);
 	/*
-	 * apart: the sources of one bucket have ledgers of their own, or the key is not the source
+	 * apart: the sources of one bucket have states of their own, or the key is not the source
 	 */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);

@@ -255,7 +255,7 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* more steps than a ledger counts */
+	WRONG(block, block_max_ns, 1ULL << 40); /* more steps than a state counts */
 }
 
 static void test_a_name_that_does_not_end_is_none(void **state)
@@ -287,8 +287,8 @@ static void test_matches_that_no_words_make_are_not_sound(void **state)
 		assert_false(match_is_sound(&cases[i]));
 }
 
-/* What a limit may become and go on with its ledgers. */
-static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void **state)
+/* What a limit may become and go on with its states. */
+static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **state)
 {
 	static const struct {
 		const char *from, *to;
@@ -323,8 +323,8 @@ static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void *
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit from = limit_of(cases[i].from), to = limit_of(cases[i].to);
 
-		if (limit_keeps_ledgers(&from.spec, &to.spec) != cases[i].keeps)
-			fail_msg("case %zu: ledgers are %s", i, cases[i].keeps ? "lost" : "kept");
+		if (limit_keeps_states(&from.spec, &to.spec) != cases[i].keeps)
+			fail_msg("case %zu: states are %s", i, cases[i].keeps ? "lost" : "kept");
 	}
 }
 
@@ -340,7 +340,7 @@ int main(void)
 		cmocka_unit_test(test_what_no_words_make_is_not_sound),
 		cmocka_unit_test(test_a_name_that_does_not_end_is_none),
 		cmocka_unit_test(test_matches_that_no_words_make_are_not_sound),
-		cmocka_unit_test(test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them),
+		cmocka_unit_test(test_a_changed_limit_keeps_its_states_where_it_can_read_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

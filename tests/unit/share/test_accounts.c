@@ -39,8 +39,8 @@ void table_close(struct table *table)
 	(void)table;
 }
 
-int table_read_in(const struct gate *gate, const struct table *table,
-			  const struct ledger_key *key, struct found_line *ret)
+int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
+		  struct found_line *ret)
 {
 	(void)gate;
 	ret->is_found = false;
@@ -73,8 +73,8 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 	return limits->count && number == 9 ? limits->list : NULL;
 }
 
-void shared_key_format(const char *name, const struct shared_limit *of,
-		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
+void shared_key_format(const char *name, const struct shared_limit *of, const struct state_key *key,
+		       char text[STORE_KEY], char block[STORE_KEY])
 {
 	snprintf(text, STORE_KEY, "%s:%d:%d", name, (int)of->meaning, (int)key->addr[0]);
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
@@ -101,17 +101,17 @@ static void node_open(uint64_t rate)
 static void line_make(unsigned int index, uint64_t addr)
 {
 	lines[index] = (struct sl_line){.addr = {addr}, .limit = 9};
-	*line_ledger(&lines[index]) = credit_full(&limit.limit, now);
+	*line_state(&lines[index]) = credit_full(&limit.limit, now);
 	sets[index / SL_WAYS].tag[index % SL_WAYS] = 2;
 }
 
-/* Packets that a line took from its ledger; whatever it holds. */
+/* Packets that a line took from its state; whatever it holds. */
 static void line_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
 
 	*(uint64_t *)&lines[index].taken += ticks >> limit.limit.unit_shift;
-	line_ledger(&lines[index])->zero += ticks;
+	line_state(&lines[index])->zero += ticks;
 }
 
 /* A round in which the store answers that its counters stand at so many packets. */
@@ -158,7 +158,7 @@ static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
 	node_open(10);
 	line_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
-		line_ledger(&lines[3])->zero = now - limit.limit.burst;
+		line_state(&lines[3])->zero = now - limit.limit.burst;
 		line_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
 		assert_int_equal(round_run(0), 0);
 	}
@@ -318,9 +318,9 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
 	account->flow.expected = 0;
 	account->flow.back = lent;
-	zero = line_ledger(&lines[3])->zero;
+	zero = line_state(&lines[3])->zero;
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(zero - line_ledger(&lines[3])->zero, lent * 7 / 8, lent);
+	assert_in_range(zero - line_state(&lines[3])->zero, lent * 7 / 8, lent);
 	accounts_close(&accounts);
 }
 
@@ -341,7 +341,7 @@ static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key
 	accounts_close(&accounts);
 }
 
-/* Its ticks are others, or its ledgers lie elsewhere: none of it is of use. */
+/* Its ticks are others, or its states lie elsewhere: none of it is of use. */
 static void test_what_is_forgotten_by_a_change(void **state)
 {
 	enum { ITS_RATE, NOT_SHARED, TABLE, CHANGES };
@@ -356,7 +356,7 @@ static void test_what_is_forgotten_by_a_change(void **state)
 		if (change == NOT_SHARED) {
 			limit_is_shared = false;
 			assert_int_equal(follow_and_take(1000), 0);
-			line_ledger(&lines[3])->zero = now - limit.limit.burst;
+			line_state(&lines[3])->zero = now - limit.limit.burst;
 			limit_is_shared = true;
 		}
 		assert_int_equal(follow_and_take(0), 0);
@@ -406,7 +406,7 @@ static void test_an_account_ends_with_its_limit(void **state)
 	assert_int_equal(follow_and_take(0), 0);
 	assert_int_equal(accounts.count, 0);
 	limit_is_shared = true;
-	line_ledger(&lines[3])->zero = now - limit.limit.burst;
+	line_state(&lines[3])->zero = now - limit.limit.burst;
 	assert_int_equal(follow_and_take(0), 0);
 	line_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
@@ -514,7 +514,7 @@ static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* nothing of it was lent by the ledger that the line has now */
+		/* nothing of it was lent by the state that the line has now */
 		assert_int_equal(!accounts.list[0].debt.lent, cases[i].is_anew);
 		accounts_close(&accounts);
 	}
@@ -583,7 +583,7 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unsettled); i++) {
 		struct account *account;
-		struct sl_ledger *ledger = line_ledger(&lines[3]);
+		struct sl_state *state = line_state(&lines[3]);
 		uint64_t zero;
 
 		node_open(1000);
@@ -601,10 +601,10 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		account->flow.back = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = ledger->zero = ledger->drawn = now; /* packets came all the time */
+		zero = state->zero = state->drawn = now; /* packets came all the time */
 		accounts_forget(&accounts, now);
 		accounts_step(&accounts, now += STEP);
-		assert_int_equal(ledger->zero, zero);
+		assert_int_equal(state->zero, zero);
 		/* its totals are noted, and no difference is taken from them */
 		items[0].answered = items[0].sent = true;
 		items[0].total[STORE_TAKEN] = items[0].total[STORE_ASKED] = 1LL << 40;
@@ -612,7 +612,7 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i]));
 		/* a flood leaves the others nine parts of ten from then on */
 		accounts_step(&accounts, now += STEP);
-		assert_in_range(ledger->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+		assert_in_range(state->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 		accounts_close(&accounts);
 	}
 }
@@ -630,12 +630,12 @@ static void test_a_stop_is_not_charged_behind_the_answer(void **state)
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	now += 20 * SEC;
-	zero = line_ledger(&lines[3])->zero = line_ledger(&lines[3])->drawn = now;
+	zero = line_state(&lines[3])->zero = line_state(&lines[3])->drawn = now;
 	accounts_forget(&accounts, now);
 	items[0].answered = items[0].sent = true;
 	accounts_learn(&accounts, items, NODES, now);
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(line_ledger(&lines[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+	assert_in_range(line_state(&lines[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	accounts_close(&accounts);
 }
 
@@ -669,7 +669,7 @@ static bool packet_send(struct sl_line *line)
 {
 	struct sl_purse purse = {0};
 	bool passes =
-		credit_draw(&limit.limit, line_ledger(line), &purse, 0, limit.limit.cost, now, 1);
+		credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1);
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
 
 	line->taken += passes ? units : 0;
@@ -732,14 +732,14 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 
 	(void)state;
 	assert_true(account->debt.lent > SEC / 4);
-	/* the process is stopped for as long as the ledger takes to be full; then a burst comes */
+	/* the process is stopped for as long as the state takes to be full; then a burst comes */
 	later = now + 5 * SEC;
-	line_ledger(&lines[3])->zero = line_ledger(&lines[3])->drawn = later;
+	line_state(&lines[3])->zero = line_state(&lines[3])->drawn = later;
 	account->flow.expected = 0;
 	account->flow.back = SEC;
 	accounts_step(&accounts, now = later);
 	assert_int_equal(account->debt.lent, 0);
-	assert_int_equal(credit_level(&limit.limit, line_ledger(&lines[3]), now), 0);
+	assert_int_equal(credit_level(&limit.limit, line_state(&lines[3]), now), 0);
 	accounts_close(&accounts);
 }
 
@@ -761,7 +761,7 @@ static void node_open_blocks(bool escalate)
 	accounts_follow(&accounts, NULL);
 	line_make(3, 7);
 	line_take(3, 1000);
-	line_ledger(&lines[3])->blocked = now + 30 * SEC;
+	line_state(&lines[3])->blocked = now + 30 * SEC;
 	for (unsigned int i = 0; i < MOST; i++)
 		items[i].blocked_ms = 0;
 }
@@ -810,17 +810,17 @@ static void test_a_block_that_escalates_waits_for_what_the_store_knows(void **st
 /* What ended while the store told of it is over; what did not is for as long as it has left. */
 static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void **state)
 {
-	const struct sl_ledger *ledger = line_ledger(&lines[3]);
+	const struct sl_state *own = line_state(&lines[3]);
 
 	(void)state;
 	node_open_blocks(false);
-	line_ledger(&lines[3])->blocked = 0;
+	line_state(&lines[3])->blocked = 0;
 	round_blocked(0);
 	round_blocked(ROUND / MS - 1);
-	assert_false(block_holds(&limit.limit, ledger, now));
+	assert_false(block_holds(&limit.limit, own, now));
 	round_blocked(10000);
-	assert_true(block_holds(&limit.limit, ledger, now));
-	assert_int_equal(block_end(&limit.limit, ledger), now - ROUND / 2 + 10 * SEC);
+	assert_true(block_holds(&limit.limit, own, now));
+	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 	accounts_close(&accounts);
 }
 
@@ -828,13 +828,13 @@ static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void *
 static bool is_blocked_behind(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
-	return block_holds(&limit.limit, line_ledger(&lines[3]), now);
+	return block_holds(&limit.limit, line_state(&lines[3]), now);
 }
 
 /* A round later, with some of the store's delay or all of it. */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
-	line_ledger(&lines[3])->blocked = 0;
+	line_state(&lines[3])->blocked = 0;
 	for (unsigned int i = 1; i < 20; i++)
 		assert_false(is_blocked_behind(blocked_ms - i * 3 * ROUND / 2 / MS +
 					       i % 2 * ROUND / 3 / MS));
@@ -864,12 +864,12 @@ static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(vo
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	assert_true(items[0].block_ms);
-	line_ledger(&lines[3])->blocked = 0;
+	line_state(&lines[3])->blocked = 0;
 	items[0].answered = items[0].sent = true;
 	items[0].blocked_ms = items[0].block_ms;
 	now += ROUND / 2;
 	accounts_learn(&accounts, items, NODES, now);
-	assert_false(block_holds(&limit.limit, line_ledger(&lines[3]), now));
+	assert_false(block_holds(&limit.limit, line_state(&lines[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
 	assert_true(is_blocked_behind(29900)); /* of another node */
 	accounts_close(&accounts);

@@ -52,8 +52,8 @@ void table_close(struct table *table)
 	(void)table;
 }
 
-int table_read_in(const struct gate *gate, const struct table *table,
-			  const struct ledger_key *key, struct found_line *ret)
+int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
+		  struct found_line *ret)
 {
 	uint32_t index = key->addr[0] * SL_WAYS;
 
@@ -81,8 +81,8 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 	return limits->count && number == 9 ? &limit : NULL;
 }
 
-void shared_key_format(const char *name, const struct shared_limit *of,
-		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
+void shared_key_format(const char *name, const struct shared_limit *of, const struct state_key *key,
+		       char text[STORE_KEY], char block[STORE_KEY])
 {
 	(void)name;
 	(void)of;
@@ -124,10 +124,10 @@ static void packet_send(struct node *at, unsigned int key)
 
 	if (!line->limit) {
 		*line = (struct sl_line){.addr = {key}, .limit = 9};
-		*line_ledger(line) = credit_full(&limit.limit, now);
+		*line_state(line) = credit_full(&limit.limit, now);
 		at->sets[key].tag[0] = 2;
 	}
-	if (credit_draw(&limit.limit, line_ledger(line), &purse, 0, limit.limit.cost, now, 1)) {
+	if (credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1)) {
 		line->taken += units;
 		passed[key]++;
 	} else {
@@ -315,7 +315,7 @@ static unsigned int foremost(unsigned int from, unsigned int to)
 	double most = 0;
 
 	for (unsigned int key = from; key < to; key++) {
-		const struct ledger_key of = {.addr = {key}, .limit = 9};
+		const struct state_key of = {.addr = {key}, .limit = 9};
 		double weight = choice_weight(1, limit.meaning, &of);
 
 		if (weight > most) {
@@ -532,11 +532,11 @@ static void test_demand_of_any_numbers(void **state)
 
 static void test_the_order_of_keys_goes_by_all_that_the_store_has_of_them(void **state)
 {
-	const struct ledger_key key = {.addr = {1, 2}, .limit = 9};
-	const struct ledger_key others[] = {{.addr = {3, 2}, .limit = 9},
-					    {.addr = {1, 3}, .limit = 9},
-					    {.addr = {2, 1}, .limit = 9}};
-	const struct ledger_key elsewhere = {.addr = {1, 2}, .limit = 17};
+	const struct state_key key = {.addr = {1, 2}, .limit = 9};
+	const struct state_key others[] = {{.addr = {3, 2}, .limit = 9},
+					   {.addr = {1, 3}, .limit = 9},
+					   {.addr = {2, 1}, .limit = 9}};
+	const struct state_key elsewhere = {.addr = {1, 2}, .limit = 17};
 	double weight = choice_weight(1, 5, &key), least = 2, most = 0;
 
 	(void)state;
@@ -548,7 +548,7 @@ static void test_the_order_of_keys_goes_by_all_that_the_store_has_of_them(void *
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);
 	for (uint64_t i = 0; i < 1000; i++) {
-		const struct ledger_key some = {.addr = {i << 24}};
+		const struct state_key some = {.addr = {i << 24}};
 
 		weight = choice_weight(1, 5, &some);
 		assert_true(weight >= 1 && weight < 1.25);

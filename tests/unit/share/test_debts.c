@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debts.h: what is charged to a ledger for other nodes: beside packets on a random
+ * user/share/debts.h: what is charged to a state for other nodes: beside packets on a random
  * schedule, against a bucket that all is charged to, and beside threads that charge packets.
  */
 #include <pthread.h>
@@ -13,10 +13,10 @@
 #define SECOND SL_TICKS_PER_SEC
 #define NOW    (0 - 5 * SECOND) /* moments wrap in the middle */
 
-static const struct ledger_key key = {.addr = {0x010200c0}, .limit = 9};
-static const struct ledger_key other = {.addr = {0x020200c0}, .limit = 9};
+static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
+static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t lent; /* by the ledger of a test */
+static uint64_t lent; /* by the state of a test */
 
 /* 1000 packets a second, a burst of 100 */
 static struct sl_limit limit_of(void)
@@ -32,13 +32,13 @@ static struct sl_line line_full(const struct sl_limit *limit)
 
 	lent = 0;
 
-	*line_ledger(&line) = credit_full(limit, NOW);
+	*line_state(&line) = credit_full(limit, NOW);
 	return line;
 }
 
 static int64_t level(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
 {
-	return credit_level(limit, line_ledger(line), now);
+	return credit_level(limit, line_state(line), now);
 }
 
 /* A packet without a purse; whether it passes. */
@@ -46,11 +46,11 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_line *line, ui
 {
 	struct sl_purse purse = {0};
 
-	return credit_draw(limit, line_ledger(line), &purse, 0, limit->cost, now, 1);
+	return credit_draw(limit, line_state(line), &purse, 0, limit->cost, now, 1);
 }
 
 /* An addition to `zero` alone would be swallowed by the idle time. */
-static void test_an_idle_ledger_is_charged_from_full(void **state)
+static void test_an_idle_state_is_charged_from_full(void **state)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_line line = line_full(&limit);
@@ -77,17 +77,17 @@ static void test_a_source_owes_a_burst_at_most(void **state)
 	assert_true(packet_charge(&limit, &line, NOW + limit.burst + limit.cost));
 }
 
-/* A large packet can leave a ledger deeper than that. */
+/* A large packet can leave a state deeper than that. */
 static void test_a_deeper_debt_stays(void **state)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_line line = line_full(&limit);
 
 	(void)state;
-	line.ledger.zero = NOW + 2 * limit.burst;
-	line.ledger.born = line.ledger.drawn = NOW;
+	line.state.zero = NOW + 2 * limit.burst;
+	line.state.born = line.state.drawn = NOW;
 	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
-	assert_int_equal(line.ledger.zero, NOW + 2 * limit.burst);
+	assert_int_equal(line.state.zero, NOW + 2 * limit.burst);
 }
 
 /* Nor is it given back to, for being deep. */
@@ -97,15 +97,15 @@ static void test_a_deeper_debt_is_given_nothing_back(void **state)
 	struct sl_line line = line_full(&limit);
 
 	(void)state;
-	line.ledger.zero = NOW + 2 * limit.burst;
-	line.ledger.born = line.ledger.drawn = NOW;
+	line.state.zero = NOW + 2 * limit.burst;
+	line.state.born = line.state.drawn = NOW;
 	lent = limit.burst;
 	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
 	assert_int_equal(lent, limit.burst);
 }
 
-/* A ledger that has rested is born again, as by a packet: what it holds above `refill` counts. */
-static void test_a_charge_of_a_rested_ledger_leaves_the_rest(void **state)
+/* A state that has rested is born again, as by a packet: what it holds above `refill` counts. */
+static void test_a_charge_of_a_rested_state_leaves_the_rest(void **state)
 {
 	struct sl_limit limit = limit_of();
 	struct sl_line line = line_full(&limit);
@@ -115,8 +115,8 @@ static void test_a_charge_of_a_rested_ledger_leaves_the_rest(void **state)
 	limit.refill = limit.burst / 2;
 	assert_int_equal(debt_charge(&limit, &line, &key, limit.cost, &lent, later), limit.cost);
 	assert_int_equal(level(&limit, &line, later), limit.burst - limit.cost);
-	assert_int_equal(line.ledger.born, later);
-	assert_int_equal(line.ledger.drawn, later);
+	assert_int_equal(line.state.born, later);
+	assert_int_equal(line.state.drawn, later);
 }
 
 static void test_a_line_of_another_key_is_not_charged(void **state)
@@ -162,7 +162,7 @@ static void test_what_was_charged_is_given_back_once(void **state)
 	int64_t half = limit.burst / 2;
 
 	(void)state;
-	line.ledger.zero = line.ledger.born = NOW; /* empty */
+	line.state.zero = line.state.born = NOW; /* empty */
 	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, NOW), half);
 	assert_int_equal(lent, half);
 	assert_int_equal(debt_charge(&limit, &line, &key, -2 * half, &lent, NOW), -half);
@@ -171,7 +171,7 @@ static void test_what_was_charged_is_given_back_once(void **state)
 }
 
 /* Time has made up for it. */
-static void test_nothing_is_given_back_to_a_full_ledger(void **state)
+static void test_nothing_is_given_back_to_a_full_state(void **state)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_line line = line_full(&limit);
@@ -205,7 +205,7 @@ static void test_what_time_made_up_for_is_not_given_back(void **state)
 	assert_false(packet_charge(&limit, &line, now));
 }
 
-/* A ledger refills as far as purses leave it. */
+/* A state refills as far as purses leave it. */
 static void test_no_more_is_given_back_than_it_refills_to(void **state)
 {
 	struct sl_limit limit = limit_of();
@@ -214,7 +214,7 @@ static void test_no_more_is_given_back_than_it_refills_to(void **state)
 
 	(void)state;
 	limit.refill = limit.burst - purses;
-	line.ledger.zero = line.ledger.born = NOW;
+	line.state.zero = line.state.born = NOW;
 	assert_int_equal(debt_charge(&limit, &line, &key, purses, &lent, NOW), purses);
 	assert_int_equal(
 		debt_charge(&limit, &line, &key, -purses, &lent, NOW + limit.refill + purses / 2),
@@ -228,13 +228,13 @@ static void test_nothing_is_given_back_to_another_key(void **state)
 
 	(void)state;
 	lent = limit.burst;
-	line.ledger.zero = line.ledger.born = NOW;
+	line.state.zero = line.state.born = NOW;
 	before = line;
 	assert_int_equal(debt_charge(&limit, &line, &other, -(int64_t)limit.burst, &lent, NOW), 0);
 	assert_memory_equal(&line, &before, sizeof(line));
 }
 
-/* Whatever is charged and given back: a source gets no more than from a ledger that is its own. */
+/* Whatever is charged and given back: a source gets no more than from a state that is its own. */
 static void test_no_source_gets_more_than_without(void **state)
 {
 	const struct sl_limit limit = limit_of();
@@ -286,9 +286,9 @@ static void test_what_was_not_charged_is_owed_still(void **state)
 		bool is_handed_over, is_deep, has_no_line;
 		bool stays;
 	} cases[] = {
-		{"a ledger that is full", .stays = false},
+		{"a state that is full", .stays = false},
 		{"a line that was handed to another key", .is_handed_over = true, .stays = true},
-		{"a ledger that owes all that it may", .is_deep = true, .stays = true},
+		{"a state that owes all that it may", .is_deep = true, .stays = true},
 		{"a key without a line: time pays", .has_no_line = true, .stays = false},
 	};
 
@@ -300,7 +300,7 @@ static void test_what_was_not_charged_is_owed_still(void **state)
 		int64_t owed = flow.unsettled, charged;
 
 		if (cases[i].is_deep)
-			line.ledger.zero = now + 2 * limit.burst;
+			line.state.zero = now + 2 * limit.burst;
 		charged = debt_step(&limit, cases[i].has_no_line ? NULL : &line,
 				    cases[i].is_handed_over ? &other : &key, &flow, &debt, now);
 		if ((flow.unsettled == owed) != cases[i].stays)
@@ -331,7 +331,7 @@ static struct sl_limit limit_that_blocks(bool escalate)
 
 static bool is_blocked(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
 {
-	return block_holds(limit, line_ledger(line), now);
+	return block_holds(limit, line_state(line), now);
 }
 
 static void test_a_block_ends_when_it_is_told_to(void **state)
@@ -373,7 +373,7 @@ static void test_a_block_of_another_node_counts_as_a_step(void **state)
 
 	(void)state;
 	assert_true(debt_block(&limit, &line, &key, until, NOW));
-	next = block_next(&limit, line_ledger(&line), until + SECOND);
+	next = block_next(&limit, line_state(&line), until + SECOND);
 	assert_true(credit_span(until + SECOND + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
 }
 
@@ -404,20 +404,20 @@ static struct sl_line race_line;
 
 static void *packets_run(void *data)
 {
-	struct sl_ledger *ledger = line_ledger(&race_line);
+	struct sl_state *state = line_state(&race_line);
 
 	(void)data;
 	for (int i = 0; i < DRAWS;) {
-		struct sl_ledger seen = *(volatile struct sl_ledger *)ledger, next = seen;
+		struct sl_state seen = *(volatile struct sl_state *)state, next = seen;
 		struct sl_purse purse = {0};
 
 		credit_draw(&race_limit, &next, &purse, 0, race_limit.cost, NOW, 1);
-		i += __sync_bool_compare_and_swap(&ledger->zero, seen.zero, next.zero);
+		i += __sync_bool_compare_and_swap(&state->zero, seen.zero, next.zero);
 	}
 	return NULL;
 }
 
-/* Time stands still: what packets and nodes are charged is what the ledger lacks. */
+/* Time stands still: what packets and nodes are charged is what the state lacks. */
 static void test_nothing_is_lost_beside_packets(void **state)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -441,11 +441,11 @@ static bool race_has_ended;
 static uint64_t race_credit; /* times that the other key was given something */
 
 /* Writes a key to the line as the packet path does (bpf/table.h, line_write). */
-static void line_write(const struct ledger_key *to, uint64_t zero)
+static void line_write(const struct state_key *to, uint64_t zero)
 {
 	__atomic_exchange_n(&race_line.limit, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&race_line.addr[0], to->addr[0], __ATOMIC_RELAXED);
-	__atomic_store_n(&race_line.ledger.zero, zero, __ATOMIC_RELAXED);
+	__atomic_store_n(&race_line.state.zero, zero, __ATOMIC_RELAXED);
 	__atomic_exchange_n(&race_line.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
@@ -457,7 +457,7 @@ static void *keys_run(void *data)
 		line_write(&key, NOW - race_limit.burst);
 		line_write(&other, NOW);
 		for (int k = 0; k < i % 50; k++)
-			if (credit_span(NOW, __atomic_load_n(&race_line.ledger.zero,
+			if (credit_span(NOW, __atomic_load_n(&race_line.state.zero,
 							     __ATOMIC_RELAXED)) < 0)
 				race_credit++;
 	}
@@ -485,15 +485,15 @@ static void test_a_key_gets_nothing_for_the_one_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_idle_ledger_is_charged_from_full),
+		cmocka_unit_test(test_an_idle_state_is_charged_from_full),
 		cmocka_unit_test(test_a_source_owes_a_burst_at_most),
 		cmocka_unit_test(test_a_deeper_debt_stays),
 		cmocka_unit_test(test_a_deeper_debt_is_given_nothing_back),
-		cmocka_unit_test(test_a_charge_of_a_rested_ledger_leaves_the_rest),
+		cmocka_unit_test(test_a_charge_of_a_rested_state_leaves_the_rest),
 		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
 		cmocka_unit_test(test_packets_get_what_is_left),
 		cmocka_unit_test(test_what_was_charged_is_given_back_once),
-		cmocka_unit_test(test_nothing_is_given_back_to_a_full_ledger),
+		cmocka_unit_test(test_nothing_is_given_back_to_a_full_state),
 		cmocka_unit_test(test_what_time_made_up_for_is_not_given_back),
 		cmocka_unit_test(test_no_more_is_given_back_than_it_refills_to),
 		cmocka_unit_test(test_nothing_is_given_back_to_another_key),

@@ -206,7 +206,7 @@ static void test_a_report_is_told_once(void **state)
 	sent = flow_report(&bench.flow, &own, bench.now + 2 * ROUND);
 	assert_int_equal(sent.taken, ROUND / 10);
 	assert_int_equal(sent.asked, FLOW_ASKED * ROUND);
-	own = nothing; /* a ledger that was reused */
+	own = nothing; /* a state that was reused */
 	own.taken -= 1ULL << 62;
 	sent = flow_report(&bench.flow, &own, bench.now + 3 * ROUND);
 	assert_int_equal(sent.taken, 0);
@@ -968,7 +968,7 @@ static void test_a_source_that_moves(void **state)
 }
 
 /*
- * Whatever is given back: by its own ledger each node lets pass burst + rate x t at most. Of sources
+ * Whatever is given back: by its own state each node lets pass burst + rate x t at most. Of sources
  * that move, as what was charged for others in vain is given back then.
  */
 static void test_no_node_lets_pass_more_than_alone(void **state)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/ledgers.h: a ledger that is filled while packets charge it. */
+/* user/state/states.h: a state that is filled while packets charge it. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
-#include "state/ledgers.h"
+#include "state/states.h"
 
 #define SECOND SL_TICKS_PER_SEC
 #define NOW    (1000 * SECOND)
 
-static const struct ledger_key key = {.addr = {0x010200c0}, .limit = 9};
+static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 
 static struct sl_limit limits[4];
 
@@ -36,20 +36,20 @@ static struct sl_line line_spent(const struct sl_limit *limit)
 {
 	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
 	struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
-	struct sl_ledger *ledger = line_ledger(&line);
+	struct sl_state *state = line_state(&line);
 	struct sl_purse purse = {0};
 
-	*ledger = kind_birth(limit->kind, limit, 0, NOW);
-	while (kind_draw(limit->kind, limit, ledger, &purse, &draw))
+	*state = kind_birth(limit->kind, limit, 0, NOW);
+	while (kind_draw(limit->kind, limit, state, &purse, &draw))
 		purse = (struct sl_purse){0};
 	if (limit->block)
-		ledger->blocked = block_next(limit, ledger, NOW);
+		state->blocked = block_next(limit, state, NOW);
 	return line;
 }
 
 static struct decision decide(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
 {
-	return kind_decide(limit, line_ledger(line), 0, credit_cost(limit, 1, 60), now);
+	return kind_decide(limit, line_state(line), 0, credit_cost(limit, 1, 60), now);
 }
 
 static void check_full(const struct sl_limit *limit, uint64_t at)
@@ -57,19 +57,19 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	struct sl_line line = line_spent(limit), fresh = {0};
 	struct decision got, wanted;
 
-	*line_ledger(&fresh) = kind_full(limit, at);
+	*line_state(&fresh) = kind_full(limit, at);
 	assert_false(decide(limit, &line, NOW).allowed);
-	assert_true(ledger_try_fill(limit, &line, &key, at));
+	assert_true(state_try_fill(limit, &line, &key, at));
 	got = decide(limit, &line, at);
 	wanted = decide(limit, &fresh, at);
 	assert_true(got.allowed);
 	assert_int_equal(got.remaining, wanted.remaining);
 	assert_int_equal(got.full_in, 0);
-	assert_int_equal(line.ledger.blocked, 0);
+	assert_int_equal(line.state.blocked, 0);
 }
 
 /* At once, in the sub-windows that follow, and after all of them. */
-static void test_a_ledger_of_each_kind_is_full_and_not_blocked(void **state)
+static void test_a_state_of_each_kind_is_full_and_not_blocked(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -79,7 +79,7 @@ static void test_a_ledger_of_each_kind_is_full_and_not_blocked(void **state)
 
 static void test_a_line_of_another_key_stays_as_it_is(void **state)
 {
-	const struct ledger_key others[] = {
+	const struct state_key others[] = {
 		{.addr = {key.addr[0] + 1}, .limit = key.limit},
 		{.addr = {key.addr[0], 1}, .limit = key.limit},
 		{.addr = {key.addr[0]}, .limit = key.limit + 8},
@@ -90,12 +90,12 @@ static void test_a_line_of_another_key_stays_as_it_is(void **state)
 		for (size_t j = 0; j < sizeof(others) / sizeof(others[0]); j++) {
 			struct sl_line line = line_spent(&limits[i]), before = line;
 
-			assert_true(ledger_try_fill(&limits[i], &line, &others[j], NOW));
+			assert_true(state_try_fill(&limits[i], &line, &others[j], NOW));
 			assert_memory_equal(&line, &before, sizeof(line));
 		}
 }
 
-/* A step of ledger_turn() in bpf/ledger.h: a swap, which fails once the word is another one. */
+/* A step of state_turn() in bpf/state.h: a swap, which fails once the word is another one. */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	if (*word != from)
@@ -107,7 +107,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 /* Turns a line to the next sub-window, and fills it before step `cut` of that. */
 static void turn_and_fill(struct sl_line *line, int cut, uint64_t now)
 {
-	struct sl_ledger *ledger = line_ledger(line), seen = *ledger, next = seen;
+	struct sl_state *state = line_state(line), seen = *state, next = seen;
 	bool goes_on = true;
 	uint64_t settled;
 
@@ -115,15 +115,15 @@ static void turn_and_fill(struct sl_line *line, int cut, uint64_t now)
 	settled = window_settle(&seen, &next);
 	for (int step = 0; step < 5; step++) {
 		if (step == cut)
-			assert_true(ledger_try_fill(WINDOW, line, &key, now));
+			assert_true(state_try_fill(WINDOW, line, &key, now));
 		if (step == 0 && goes_on)
-			goes_on = swap(&ledger->past, seen.past, settled);
+			goes_on = swap(&state->past, seen.past, settled);
 		if (step == 1 && goes_on)
-			goes_on = swap(&ledger->drawn, seen.drawn, next.drawn);
+			goes_on = swap(&state->drawn, seen.drawn, next.drawn);
 		if (step == 2 && goes_on)
-			goes_on = swap(&ledger->window, seen.window, next.window);
+			goes_on = swap(&state->window, seen.window, next.window);
 		if (step == 3 && goes_on)
-			swap(&ledger->past, settled, next.past);
+			swap(&state->past, settled, next.past);
 	}
 }
 
@@ -164,9 +164,9 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 
 		line.span = short_make(limit_span(&limit));
 		line.made |= LINE_ESTABLISHED;
-		assert_true(line_loss(&line, line_ledger(&line), NOW, false) > 0);
-		assert_true(ledger_try_fill(&limit, &line, &key, NOW));
-		assert_int_equal(line_loss(&line, line_ledger(&line), NOW, false), -1);
+		assert_true(line_loss(&line, line_state(&line), NOW, false) > 0);
+		assert_true(state_try_fill(&limit, &line, &key, NOW));
+		assert_int_equal(line_loss(&line, line_state(&line), NOW, false), -1);
 		assert_int_equal(decide(&limit, &line, NOW).remaining, cases[i].burst);
 	}
 }
@@ -177,19 +177,19 @@ static void test_moments_never_go_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct sl_line line = line_spent(&limits[i]);
-		uint64_t drawn = line.ledger.drawn;
+		uint64_t drawn = line.state.drawn;
 
 		if (limits[i].kind == SL_BUCKET)
 			continue;
-		assert_true(ledger_try_fill(&limits[i], &line, &key, NOW - SECOND));
-		assert_int_equal(line.ledger.drawn, drawn);
+		assert_true(state_try_fill(&limits[i], &line, &key, NOW - SECOND));
+		assert_int_equal(line.state.drawn, drawn);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_ledger_of_each_kind_is_full_and_not_blocked),
+		cmocka_unit_test(test_a_state_of_each_kind_is_full_and_not_blocked),
 		cmocka_unit_test(test_a_line_of_another_key_stays_as_it_is),
 		cmocka_unit_test(test_a_turn_under_way_brings_nothing_back),
 		cmocka_unit_test(test_nothing_is_lost_with_a_full_bucket),

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bpf/charge.h and bpf/ledger.h, compiled for the host, with a table of one line, which exists.
+ * bpf/charge.h and bpf/state.h, compiled for the host, with a table of one line, which exists.
  *
  *   host_begin    gives the line to a limit
- *   host_ledger   the ledger of that line, which every packet is charged to
+ *   host_state   the state of that line, which every packet is charged to
  *   host_between  called before each access to a word that CPUs share: other CPUs may act there;
  *                 NULL: not called
  *   host_ask      charges a packet as a CPU does
  *
- * Compare-and-swap is the real one, so threads may charge the ledger as well.
+ * Compare-and-swap is the real one, so threads may charge the state as well.
  */
-#ifndef SLUICE_TEST_LEDGER_HOST_H
-#define SLUICE_TEST_LEDGER_HOST_H
+#ifndef SLUICE_TEST_STATE_HOST_H
+#define SLUICE_TEST_STATE_HOST_H
 
 #include <stdlib.h>
 #include "bpf_host.h"
@@ -23,22 +23,22 @@ static void (*host_between)(void);
 static struct sl_gate host_gate;
 static struct sl_set host_set;
 static struct sl_line host_line;
-static struct sl_ledger *const host_ledger = (struct sl_ledger *)&host_line.ledger;
+static struct sl_state *const host_state = (struct sl_state *)&host_line.state;
 
 /* What a CPU notes of a window, while host_between is set. */
 struct host_notes {
 	__u64 turned;  /* to where it moved `drawn` last */
-	__u64 charged; /* when the sub-window that it charged last began on the ledger */
+	__u64 charged; /* when the sub-window that it charged last began on the state */
 };
 
 static _Thread_local struct host_notes host_notes;
-static __u64 host_begun; /* when the current sub-window began on the ledger */
+static __u64 host_begun; /* when the current sub-window began on the state */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {
-	if (word == &host_ledger->drawn)
+	if (word == &host_state->drawn)
 		host_notes.turned = next;
-	if (word != &host_ledger->window)
+	if (word != &host_state->window)
 		return;
 	if (old >> WINDOW_TOTAL_BITS != next >> WINDOW_TOTAL_BITS)
 		host_begun = host_notes.turned;
@@ -74,18 +74,18 @@ static void *map_find(const void *map, const void *key)
 		return &host_gate;
 	if (map == &sets)
 		return &host_set;
-	return map == &ledgers ? &host_line : NULL;
+	return map == &states ? &host_line : NULL;
 }
 
 /* From here on the line is that of the limit, for the source 0. */
-static inline void host_begin(const struct sl_limit *limit, struct sl_ledger ledger)
+static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
-	struct ledger_key key = packet_key(&packet, limit);
+	struct state_key key = packet_key(&packet, limit);
 
-	host_set.tag[0] = spot_of(&host_gate.meeting, ledger_digest(hash_secret, &key)).tag;
+	host_set.tag[0] = spot_of(&host_gate.meeting, state_digest(hash_secret, &key)).tag;
 	host_line = (struct sl_line){.limit = key.limit};
-	*host_ledger = ledger;
+	*host_state = state;
 }
 
 /* A packet of so many packets, or bytes, that came at a moment by the clock of its CPU. */
@@ -105,8 +105,8 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its purse in `bucket`, or to the ledger. bucket: NULL: each packet asks the
- * ledger. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
+ * Charges a packet to its purse in `bucket`, or to the state. bucket: NULL: each packet asks the
+ * state. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
  * packets of other CPUs in between restore the clock.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,

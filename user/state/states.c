@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "state/ledgers.h"
+#include "state/states.h"
 
 #include <string.h>
 
@@ -7,25 +7,25 @@
 #include "rules/prefix.h"
 #include "sketch.h"
 
-static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
+static struct state_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
 {
 	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
+	return state_key_of(limit, addr, prefix_is_ipv4(address));
 }
 
-int ledger_read(const struct gate *gate, const struct table *table,
-			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
-			struct sl_ledger *ret, bool *ret_found, uint32_t *ret_age)
+int state_read(const struct gate *gate, const struct table *table, const struct sl_limit *limit,
+	       const struct sl_prefix *address, uint64_t now, struct sl_state *ret, bool *ret_found,
+	       uint32_t *ret_age)
 {
-	struct ledger_key key = key_of(limit, address);
+	struct state_key key = key_of(limit, address);
 	struct found_line found;
 	int status = table_read_in(gate, table, &key, &found);
 
 	if (status)
 		return status;
-	*ret = found.is_found ? *line_ledger(&found.line)
+	*ret = found.is_found ? *line_state(&found.line)
 			      : kind_birth(limit->kind, limit, gate->state->nodes, now);
 	*ret_found = found.is_found;
 	*ret_age = 0;
@@ -46,11 +46,11 @@ static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set 
 		int err = 0;
 
 		if (ways->tag[way])
-			err = array_value_read(gate, MAP_LEDGERS, NULL, set * SL_WAYS + way, &line);
+			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &line);
 		if (err)
 			return err;
 		if (ways->tag[way])
-			loss = line_loss(&line, line_ledger(&line), now, flood);
+			loss = line_loss(&line, line_state(&line), now, flood);
 		if (loss < *least)
 			*least = loss;
 	}
@@ -79,11 +79,11 @@ static int newcomer_shown(const struct gate *gate, struct digest digest, uint32_
 	return err;
 }
 
-static int newcomer_look(const struct gate *gate, const struct ledger_key *key, uint64_t now,
+static int newcomer_look(const struct gate *gate, const struct state_key *key, uint64_t now,
 			 bool flood, struct newcomer *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
-	struct digest digest = ledger_digest(gate->secret, key);
+	struct digest digest = state_digest(gate->secret, key);
 	struct spot spot = spot_of(&meeting, digest);
 	uint32_t other = set_other(&meeting, spot.home, spot.tag);
 	struct sl_set home, away;
@@ -105,10 +105,9 @@ static int newcomer_look(const struct gate *gate, const struct ledger_key *key, 
 }
 
 int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
-			  const struct sl_prefix *address, uint64_t now, bool flood,
-			  struct newcomer *ret)
+		  const struct sl_prefix *address, uint64_t now, bool flood, struct newcomer *ret)
 {
-	struct ledger_key key = key_of(limit, address);
+	struct state_key key = key_of(limit, address);
 	struct newcomer newcomer = {.shown = 1, .has_room = true}; /* what a reader assumes */
 	int err = !gate->has_secret ? 0 : newcomer_look(gate, &key, now, flood, &newcomer);
 
@@ -118,7 +117,7 @@ int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	return OK;
 }
 
-/* --- Filling a ledger ----------------------------------------------------------------------- */
+/* --- Filling a state ----------------------------------------------------------------------- */
 
 /* The number of tries. In each that fails a packet was charged meanwhile. */
 #define FILL_TRIES 4096
@@ -129,79 +128,79 @@ int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
  * fails at its next step, and cannot write counts that would count again at the next turn. A window
  * without counts in `past` forgets later, never sooner. The next turn clears it: window_settle().
  */
-static bool window_empty(struct sl_ledger *ledger)
+static bool window_empty(struct sl_state *state)
 {
-	__u64 past = __atomic_load_n(&ledger->past, __ATOMIC_SEQ_CST);
-	__u64 window = __atomic_load_n(&ledger->window, __ATOMIC_SEQ_CST);
+	__u64 past = __atomic_load_n(&state->past, __ATOMIC_SEQ_CST);
+	__u64 window = __atomic_load_n(&state->window, __ATOMIC_SEQ_CST);
 	__u64 void_past = window_past((window >> WINDOW_TOTAL_BITS) + WINDOW_TAG_MASK / 2, 1);
 
-	return word_swap(&ledger->past, past, void_past) &&
-	       word_swap(&ledger->window, window, window & ~WINDOW_TOTAL_MASK) &&
-	       __atomic_load_n(&ledger->past, __ATOMIC_SEQ_CST) == void_past;
+	return word_swap(&state->past, past, void_past) &&
+	       word_swap(&state->window, window, window & ~WINDOW_TOTAL_MASK) &&
+	       __atomic_load_n(&state->past, __ATOMIC_SEQ_CST) == void_past;
 }
 
 /*
- * The ledger of a bucket that nothing was drawn from since it was full, for so long that its line
+ * The state of a bucket that nothing was drawn from since it was full, for so long that its line
  * counts as whole (line_whole_at()). A line says its span rounded up.
  */
-static struct sl_ledger bucket_rested(const struct sl_limit *limit, const struct sl_line *line,
-				      uint64_t now)
+static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_line *line,
+				     uint64_t now)
 {
 	uint64_t span = credit_max(short_value(table_once(line->span)), limit->burst);
-	struct sl_ledger full = credit_full(limit, now - (span - limit->burst) - 1);
+	struct sl_state full = credit_full(limit, now - (span - limit->burst) - 1);
 
 	full.drawn -= span_rest(span);
 	return full;
 }
 
 /*
- * Writes the words of a full ledger, in one try. The first word decides. `born` follows: until then
- * a packet finds the ledger filled to `refill`. A block ends last: before, a packet that finds the
- * ledger empty would begin the next one.
+ * Writes the words of a full state, in one try. The first word decides. `born` follows: until then
+ * a packet finds the state filled to `refill`. A block ends last: before, a packet that finds the
+ * state empty would begin the next one.
  *
- * The ledger of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
+ * The state of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
  * and the caller empties the purses. So its `drawn` goes back, before the first word: a draw that
  * comes between makes the swap of that fail. Where it was at rest, purses may be out still, and a
- * draw between both finds the full ledger that the caller is to make.
+ * draw between both finds the full state that the caller is to make.
  *
  * Packets may hand the line to another key at any moment. Until that the words are those of this
- * key, as the caller has seen; after it the swaps fail, since the words of two ledgers are equal
+ * key, as the caller has seen; after it the swaps fail, since the words of two states are equal
  * only if both count the same: then the other key loses no more than it. What is stored to `born`,
  * or to `drawn` of a shape, is then a moment before that key came, and changes nothing.
  */
-bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
-		     const struct ledger_key *key, uint64_t now)
+bool state_try_fill(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
+		    uint64_t now)
 {
-	struct sl_ledger *ledger = line_ledger(line);
-	struct sl_ledger full =
+	struct sl_state *state = line_state(line);
+	struct sl_state full =
 		limit->kind == SL_BUCKET ? bucket_rested(limit, line, now) : kind_full(limit, now);
-	__u64 first = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
-	__u64 drawn = __atomic_load_n(&ledger->drawn, __ATOMIC_SEQ_CST);
-	__u64 blocked = __atomic_load_n(&ledger->blocked, __ATOMIC_SEQ_CST);
+	__u64 first = __atomic_load_n(&state->zero, __ATOMIC_SEQ_CST);
+	__u64 drawn = __atomic_load_n(&state->drawn, __ATOMIC_SEQ_CST);
+	__u64 blocked = __atomic_load_n(&state->blocked, __ATOMIC_SEQ_CST);
 	__u64 *told = (__u64 *)&line->taken;
 	__u64 was_told = __atomic_load_n(told, __ATOMIC_SEQ_CST);
 
 	if (!line_is(line, key))
-		return true; /* what has no ledger is full */
+		return true; /* what has no state is full */
 	if (limit->kind == SL_BUCKET && credit_span(full.drawn, drawn) > 0 &&
-	    !word_swap(&ledger->drawn, drawn, full.drawn))
+	    !word_swap(&state->drawn, drawn, full.drawn))
 		return false;
-	if (limit->kind == SL_WINDOW ? !window_empty(ledger)
-				     : !word_swap(&ledger->zero, first, full.zero))
+	if (limit->kind == SL_WINDOW ? !window_empty(state)
+				     : !word_swap(&state->zero, first, full.zero))
 		return false;
 	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
 		word_swap(told, was_told, was_told >> 32 << 32 | LINE_HAS_HALF);
 	if (limit->kind == SL_BUCKET)
-		moment_advance(&ledger->born, full.born);
+		moment_advance(&state->born, full.born);
 	if (limit->kind == SL_SHAPE)
-		moment_advance(&ledger->drawn, full.drawn);
-	return !blocked || word_swap(&ledger->blocked, blocked, 0);
+		moment_advance(&state->drawn, full.drawn);
+	return !blocked || word_swap(&state->blocked, blocked, 0);
 }
 
-int ledger_fill(const struct gate *gate, const struct sl_limit *limit,
-			const struct sl_prefix *address)
+int state_fill(const struct gate *gate, const struct sl_limit *limit,
+	       const struct sl_prefix *address)
 {
-	struct ledger_key key = key_of(limit, address);
+	struct state_key key = key_of(limit, address);
 	struct table table = TABLE_CLOSED;
 	struct found_line found;
 	int status = table_read(gate, &key, &found);
@@ -212,7 +211,7 @@ int ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 	if (status || !found.is_found)
 		return status;
 	for (int i = 0; !is_full && i < FILL_TRIES; i++)
-		is_full = ledger_try_fill(limit, &table.lines[found.index], &key, uptime_ticks());
+		is_full = state_try_fill(limit, &table.lines[found.index], &key, uptime_ticks());
 	table_close(&table);
 	return is_full ? OK
 		       : failure("cannot fill a bucket of gate '%s': its source sends too fast: "

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* bpf/ledger.h: charges and refunds while other CPUs charge the same state. */
+/* bpf/state.h: charges and refunds while other CPUs charge the same state. */
 #include "test.h"
 
-#include "ledger_host.h"
+#include "state_host.h"
 #include "rules/limit.h"
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
@@ -13,7 +13,7 @@ static __u64 others;	    /* what it charges */
 static void other_charge(void)
 {
 	if (pauses && !--pauses)
-		host_ledger->zero += others;
+		host_state->zero += others;
 }
 
 /* A charge by another CPU at any moment of a refund makes the refund try again. */
@@ -32,13 +32,13 @@ static void test_a_refund_is_repeated_until_it_counts(void **state)
 	for (unsigned int at = 1; at < 40; at++) {
 		struct packet packet = host_packet(&limit, 1, NOW);
 
-		host_begin(&limit, (struct sl_ledger){.zero = NOW - 70000, .drawn = NOW});
+		host_begin(&limit, (struct sl_state){.zero = NOW - 70000, .drawn = NOW});
 		pauses = at;
 		host_between = other_charge;
-		ledger_refund(&packet, &limit, 1000, 1);
+		state_refund(&packet, &limit, 1000, 1);
 		host_between = NULL;
 		charges += !pauses;
-		assert_int_equal(host_ledger->zero, NOW - 70000 - 1000 + (pauses ? 0 : others));
+		assert_int_equal(host_state->zero, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
 	assert_true(charges >= 2); /* before its read, and between that and its swap */
 }
@@ -58,7 +58,7 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 					      .per = {32, 64}},
 				     .match = {.fact = SL_FACT_ANY}};
 	const struct sl_limit limit = limit_compile(&window, SL_IPV4, &machine);
-	struct sl_ledger before = window_full(&limit, NOW);
+	struct sl_state before = window_full(&limit, NOW);
 
 	(void)state;
 	before.blocked = NOW + limit.block;
@@ -67,7 +67,7 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 		struct packet packet = host_packet(&limit, 1, NOW + second * SL_TICKS_PER_SEC);
 
 		assert_int_equal(host_ask(&limit, &packet, NULL), SL_DROP_BLOCKED);
-		assert_memory_equal(host_ledger, &before, sizeof(before));
+		assert_memory_equal(host_state, &before, sizeof(before));
 	}
 }
 
@@ -86,7 +86,7 @@ static void test_a_charge_of_a_shape_stores_its_time(void **state)
 		struct packet packet = host_packet(&limit, 1, NOW + i);
 
 		assert_int_equal(host_ask(&limit, &packet, NULL), SL_PASS_WITHIN);
-		assert_int_equal(host_ledger->drawn, NOW + i);
+		assert_int_equal(host_state->drawn, NOW + i);
 	}
 }
 

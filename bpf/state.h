@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Charges the shared states: of a limit for a key, and of budgets. */
-#ifndef SLUICE_LEDGER_H
-#define SLUICE_LEDGER_H
+#ifndef SLUICE_STATE_H
+#define SLUICE_STATE_H
 
 #include "clocks.h"
 #include "kinds.h"
@@ -11,7 +11,7 @@
  * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
  * by another CPU, so only many CPUs on one small limit get there.
  */
-#define LEDGER_TRIES 16
+#define STATE_TRIES 16
 
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
@@ -44,13 +44,13 @@ static __always_inline void moment_advance(__u64 *moment, __u64 to)
 		write_once(*moment, to);
 }
 
-static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledger)
+static __always_inline struct sl_state state_read(const struct sl_state *state)
 {
-	return (struct sl_ledger){
-		.zero = read_once(ledger->zero),
-		.born = read_once(ledger->born),
-		.drawn = read_once(ledger->drawn),
-		.blocked = read_once(ledger->blocked),
+	return (struct sl_state){
+		.zero = read_once(state->zero),
+		.born = read_once(state->born),
+		.drawn = read_once(state->drawn),
+		.blocked = read_once(state->blocked),
 	};
 }
 
@@ -63,24 +63,23 @@ static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledg
  * level above `refill` by at most the time between both clock readings. The entry may be given to
  * another key before the swap: see line_write() in table.h.
  */
-static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *ledger,
-					   const struct sl_ledger *seen,
-					   const struct sl_ledger *next)
+static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
+					  const struct sl_state *seen, const struct sl_state *next)
 {
 	if (kind == SL_BUCKET)
-		moment_advance(&ledger->born, next->born);
-	if (kind != SL_WINDOW) /* ledger_turn() moves it in a window */
-		moment_advance(&ledger->drawn, next->drawn);
+		moment_advance(&state->born, next->born);
+	if (kind != SL_WINDOW) /* state_turn() moves it in a window */
+		moment_advance(&state->drawn, next->drawn);
 	return next->zero == seen->zero ||
-	       __sync_val_compare_and_swap(&ledger->zero, seen->zero, next->zero) == seen->zero;
+	       __sync_val_compare_and_swap(&state->zero, seen->zero, next->zero) == seen->zero;
 }
 
 /*
  * Results beside the reasons. LOST: the state changed, try again. OVER: the sub-window is over, try
- * again after ledger_turn().
+ * again after state_turn().
  */
-#define LEDGER_LOST SL_REASONS
-#define LEDGER_OVER (SL_REASONS + 1)
+#define STATE_LOST SL_REASONS
+#define STATE_OVER (SL_REASONS + 1)
 
 /*
  * A source is hot if its state was charged within the last 250 us: then a bucket saves more than
@@ -91,29 +90,29 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 /*
  * Tries once to charge a packet to a state: charges copies, then publishes them. `purse`, or NULL,
  * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
- * departure of the packet. Returns an enum sl_reason, LEDGER_LOST or LEDGER_OVER.
+ * departure of the packet. Returns an enum sl_reason, STATE_LOST or STATE_OVER.
  */
-static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
-				      const struct sl_limit *limit, struct sl_purse *purse,
-				      struct sl_ledger *ledger)
+static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
+				     const struct sl_limit *limit, struct sl_purse *purse,
+				     struct sl_state *state)
 {
 	struct sl_purse copy = {0};
-	struct sl_ledger seen, next;
+	struct sl_state seen, next;
 	struct draw draw;
 	__u32 times;
 	bool passes;
 
-	if (!packet || !limit || !ledger)
-		return LEDGER_LOST;
+	if (!packet || !limit || !state)
+		return STATE_LOST;
 	times = kind == SL_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
 	draw = packet_draw(packet, limit, times);
 	if (purse)
 		copy = *purse;
-	seen = ledger_read(ledger);
+	seen = state_read(state);
 	/* during a block a turn would move `drawn`, which stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, draw.now)))
-		return LEDGER_OVER;
+		return STATE_OVER;
 	if (kind != SL_WINDOW) /* in a window `drawn` is the sub-window: window_tell() */
 		packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
 	/*
@@ -125,8 +124,8 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 		draw.fill = limit->purse;
 	next = seen;
 	passes = kind_draw(kind, limit, &next, &copy, &draw);
-	if (!ledger_publish(kind, ledger, &seen, &next))
-		return LEDGER_LOST;
+	if (!state_publish(kind, state, &seen, &next))
+		return STATE_LOST;
 	if (purse)
 		*purse = copy;
 	if (passes && kind == SL_SHAPE) {
@@ -141,25 +140,25 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 
 /* One function for each kind: the verifier walks each once, and none needs the stack of all. */
 BPF_GLOBAL int bucket_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_purse *purse, struct sl_ledger *ledger)
+			     struct sl_purse *purse, struct sl_state *state)
 {
-	return ledger_try(SL_BUCKET, packet, limit, purse, ledger);
+	return state_try(SL_BUCKET, packet, limit, purse, state);
 }
 
 BPF_GLOBAL int window_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_purse *purse, struct sl_ledger *ledger)
+			     struct sl_purse *purse, struct sl_state *state)
 {
-	return ledger_try(SL_WINDOW, packet, limit, purse, ledger);
+	return state_try(SL_WINDOW, packet, limit, purse, state);
 }
 
 BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
-			    struct sl_purse *purse, struct sl_ledger *ledger)
+			    struct sl_purse *purse, struct sl_state *state)
 {
 	if (!packet || !limit)
 		return SL_DROP_OVER_HORIZON;
 	if (!packet->shaped && shape_is_too_late(limit, packet->departure, packet_now(packet)))
 		return SL_DROP_OVER_HORIZON;
-	return ledger_try(SL_SHAPE, packet, limit, purse, ledger);
+	return state_try(SL_SHAPE, packet, limit, purse, state);
 }
 
 /*
@@ -167,41 +166,41 @@ BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
  * reads the state again. `past` is read first and swapped even if it keeps its value, which proves
  * that it was the same when `window` was read.
  */
-BPF_GLOBAL int ledger_turn(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
+BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
-	struct sl_ledger seen, next;
+	struct sl_state seen, next;
 	__u64 past;
 
-	if (!limit || !ledger)
+	if (!limit || !state)
 		return 0;
-	past = read_once(ledger->past);
-	seen = ledger_read(ledger);
+	past = read_once(state->past);
+	seen = state_read(state);
 	seen.past = past;
 	next = seen;
 	window_roll(limit, &next, now);
 	past = window_settle(&seen, &next);
-	if (__sync_val_compare_and_swap(&ledger->past, seen.past, past) == seen.past &&
-	    __sync_val_compare_and_swap(&ledger->drawn, seen.drawn, next.drawn) == seen.drawn &&
-	    __sync_val_compare_and_swap(&ledger->window, seen.window, next.window) == seen.window)
-		__sync_val_compare_and_swap(&ledger->past, past, next.past);
+	if (__sync_val_compare_and_swap(&state->past, seen.past, past) == seen.past &&
+	    __sync_val_compare_and_swap(&state->drawn, seen.drawn, next.drawn) == seen.drawn &&
+	    __sync_val_compare_and_swap(&state->window, seen.window, next.window) == seen.window)
+		__sync_val_compare_and_swap(&state->past, past, next.past);
 	return 0;
 }
 
-/* Calls ledger_try() for the limit's kind, at packet->now. */
-static __always_inline int ledger_charge(struct packet *packet, const struct sl_limit *limit,
-					 struct sl_purse *purse, struct sl_ledger *ledger)
+/* Calls state_try() for the limit's kind, at packet->now. */
+static __always_inline int state_charge(struct packet *packet, const struct sl_limit *limit,
+					struct sl_purse *purse, struct sl_state *state)
 {
 	int reason;
 
 	if (limit->kind == SL_SHAPE)
-		return shape_charge(packet, limit, purse, ledger);
+		return shape_charge(packet, limit, purse, state);
 	if (limit->kind == SL_BUCKET)
-		return bucket_charge(packet, limit, purse, ledger);
-	reason = window_charge(packet, limit, purse, ledger);
-	if (reason != LEDGER_OVER)
+		return bucket_charge(packet, limit, purse, state);
+	reason = window_charge(packet, limit, purse, state);
+	if (reason != STATE_OVER)
 		return reason;
-	ledger_turn(limit, ledger, packet->now);
-	return LEDGER_LOST;
+	state_turn(limit, state, packet->now);
+	return STATE_LOST;
 }
 
 /* --- States in the table ---------------------------------------------------------------------- */
@@ -236,7 +235,7 @@ static __always_inline void window_tell(struct packet *packet, const struct sl_l
 {
 	__u32 half = window_half(limit, line), seen = line_seen(packet->now);
 
-	packet->hot |= line_rest(line, line_ledger(line), packet->now) < HOT_TICKS;
+	packet->hot |= line_rest(line, line_state(line), packet->now) < HOT_TICKS;
 	if (read_once(line->taken) != half)
 		write_once(line->taken, half);
 	if (read_once(line->refused) != seen)
@@ -254,23 +253,23 @@ static __always_inline void window_tell(struct packet *packet, const struct sl_l
 BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *limit,
 			  struct sl_purse *purse, struct sl_line *line)
 {
-	struct sl_ledger *ledger, seen;
-	struct ledger_key key;
+	struct sl_state *state, seen;
+	struct state_key key;
 	__u64 block, now;
 
 	if (!packet || !limit || !line)
 		return 0;
-	ledger = line_ledger(line);
-	seen = ledger_read(ledger);
+	state = line_state(line);
+	seen = state_read(state);
 	now = kind_now(limit->kind, &seen, packet->now);
 	if (block_holds(limit, &seen, now))
 		return 0;
 	block = block_next(limit, &seen, now);
-	if (__sync_val_compare_and_swap(&ledger->blocked, seen.blocked, block) != seen.blocked)
+	if (__sync_val_compare_and_swap(&state->blocked, seen.blocked, block) != seen.blocked)
 		return 0;
 	key = packet_key(packet, limit);
 	if (!line_is(line, &key))
-		__sync_val_compare_and_swap(&ledger->blocked, block, seen.blocked);
+		__sync_val_compare_and_swap(&state->blocked, block, seen.blocked);
 	else if (purse)
 		credit_refuse_block(purse, now, packet->jiffy);
 	return 0;
@@ -282,28 +281,28 @@ BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *li
  * entry was evicted, if the sub-window is over, or if other CPUs win every try. times: how often it
  * was charged.
  */
-BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
-			     __u32 times)
+BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
+			    __u32 times)
 {
 	const struct sl_gate *gate = gate_get();
-	struct sl_ledger *ledger, copy = {0};
-	struct ledger_key key;
+	struct sl_state *state, copy = {0};
+	struct state_key key;
 	struct sl_line *line;
 	__u64 seen;
 
 	if (!packet || !limit || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	line = table_find(&gate->meeting, ledger_digest(hash_secret, &key), &key);
+	line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
 	if (!line)
 		return 0;
-	ledger = line_ledger(line);
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		seen = read_once(ledger->zero);
+	state = line_state(line);
+	for (int i = 0; i < STATE_TRIES; i++) {
+		seen = read_once(state->zero);
 		copy.zero = seen;
 		if (!kind_give_back(limit, &copy, cost_times(cost, times), packet->now))
 			return 0;
-		if (__sync_val_compare_and_swap(&ledger->zero, seen, copy.zero) != seen)
+		if (__sync_val_compare_and_swap(&state->zero, seen, copy.zero) != seen)
 			continue;
 		if (limit->shared)
 			line_tell(limit, line, packet->now, -(__s64)cost, 0);

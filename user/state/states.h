@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* State: the state of one limit for an address: read, or filled. */
+#ifndef SLUICE_STATES_H
+#define SLUICE_STATES_H
+
+#include <stdint.h>
+
+#include "state/source.h"
+#include "ways.h"
+
+/*
+ * Reads the state of a limit for an address, which is cut to the key's length. table: NULL: by
+ * calls of the kernel. ret_found false: there is none, and `ret` is the state that a packet at
+ * `now` would create. ret_age: the age of its entry if a packet at `now`
+ * finds its key established (line_is_due()), otherwise 0.
+ */
+int state_read(const struct gate *gate, const struct table *table, const struct sl_limit *limit,
+	       const struct sl_prefix *address, uint64_t now, struct sl_state *ret, bool *ret_found,
+	       uint32_t *ret_age);
+
+/* A key without a state, as its next packet is met (bpf/newcomer.h). */
+struct newcomer {
+	uint32_t shown;	 /* how often it was seen then, that packet included */
+	bool has_room;	 /* there is a way for it, unless it has to wait in a flood */
+	bool is_refused; /* its state would be empty: all states in its sets lack more than half */
+};
+
+/*
+ * flood: whether new sources wait. A reader can find neither the key in the sketch nor its sets, so
+ * it gets a newcomer that was not seen before and finds room.
+ */
+int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+		  const struct sl_prefix *address, uint64_t now, bool flood, struct newcomer *ret);
+
+/*
+ * Fills the state of a limit for an address, which is cut to the key's length: what is charged to
+ * it is forgiven, and a block ends. Without a state there is nothing to forgive.
+ */
+int state_fill(const struct gate *gate, const struct sl_limit *limit,
+	       const struct sl_prefix *address);
+
+/*
+ * One try of it on a line of the table, while packets charge it. False: one was charged meanwhile.
+ * A line of another key stays as it is, and that is true.
+ */
+bool state_try_fill(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
+		    uint64_t now);
+
+#endif
