@@ -74,13 +74,16 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 
 /* --- Characters ----------------------------------------------------------------------------- */
 
-/* Reads a character of several bytes (RFC 3629). Returns its length; 0: it is none. */
-static size_t sequence_read(const unsigned char *bytes, uint32_t *ret)
+size_t text_character(const char *text, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *bytes = (const unsigned char *)text;
 	size_t length = *bytes >= 0xf0 ? 4 : *bytes >= 0xe0 ? 3 : 2;
 	uint32_t code = *bytes & (0x7f >> length);
 
+	*ret = *bytes;
+	if (*bytes < 0x80)
+		return 1;
 	if (*bytes < 0xc0 || *bytes >= 0xf8)
 		return 0;
 	for (size_t i = 1; i < length; i++) {
@@ -89,18 +92,18 @@ static size_t sequence_read(const unsigned char *bytes, uint32_t *ret)
 		code = code << 6 | (bytes[i] & 0x3f);
 	}
 	*ret = code;
-	return code < least[length] || code > 0x10ffff ? 0 : length;
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+		return 0;
+	return length;
 }
 
 /* Returns the length of the printable character that a text begins with; 0: it begins with none. */
 static size_t printable_length(const char *text)
 {
-	const unsigned char *bytes = (const unsigned char *)text;
-	uint32_t code = *bytes;
-	size_t length = code < 0x80 ? 1 : sequence_read(bytes, &code);
-	bool is_surrogate = code >= 0xd800 && code < 0xe000;
+	uint32_t code;
+	size_t length = text_character(text, &code);
 
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || is_surrogate ? 0 : length;
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) ? 0 : length;
 }
 
 bool text_is_printable(const char *text)

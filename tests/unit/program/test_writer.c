@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/program/writer.h */
+#include <errno.h>
+#include <inttypes.h>
+#include "test.h"
+#include "program/writer.h"
+
+/* Returns what a report writes. The caller frees it. */
+static char *written(void (*report)(void), bool json)
+{
+	size_t size;
+	char *text;
+	FILE *out = open_memstream(&text, &size);
+
+	print_begin(out, json);
+	report();
+	fclose(out);
+	print_begin(stdout, false);
+	return text;
+}
+
+static void check(void (*report)(void), const char *text, const char *json)
+{
+	char *got = written(report, false);
+
+	assert_string_equal(got, text);
+	free(got);
+	got = written(report, true);
+	assert_string_equal(got, json);
+	free(got);
+}
+
+static void report_values(void)
+{
+	print_object(NULL);
+	print_string("gate", "gate %s:", "main");
+	print_number("rules", " %" PRIu64 " rules", 1ULL << 63);
+	print_string("kept", " by %s", NULL);
+	print_text(", %d of text\n", 1);
+	print_number("json", NULL, 7);
+	print_bool("is_idle", true);
+	print_real("whole", 3);
+	print_real("part", 0.1);
+	print_array("none");
+	print_end();
+	print_array("names");
+	print_string(NULL, "%s\n", "dns");
+	print_null(NULL);
+	print_end();
+	print_end();
+}
+
+static void test_values_are_written_by_format_or_by_key(void **state)
+{
+	(void)state;
+	check(report_values, "gate main: 9223372036854775808 rules, 1 of text\ndns\n",
+	      "{\n  \"gate\": \"main\",\n  \"rules\": 9223372036854775808,\n  \"kept\": null,\n"
+	      "  \"json\": 7,\n  \"is_idle\": true,\n  \"whole\": 3.0,\n  \"part\": 0.1,\n"
+	      "  \"none\": [],\n  \"names\": [\n    \"dns\",\n    null\n  ]\n}\n");
+}
+
+static void report_table(void)
+{
+	static const struct column columns[] = {
+		{"name", "NAME", "  %-4s"}, {"count", "COUNT", " %6s"}, {NULL, "SIZE", "  %s"}};
+
+	print_array(NULL);
+	print_titles(columns, ARRAY_SIZE(columns));
+	print_row(NULL, columns);
+	print_cell("a");
+	print_cell_number(12);
+	print_cell_text("%d kB", 4);
+	print_number("bytes", NULL, 4096);
+	print_row_end();
+	print_row(NULL, columns);
+	print_cell(NULL);
+	print_cell_number(3);
+	print_cell("x");
+	print_array("more");
+	print_object(NULL);
+	print_end();
+	print_end();
+	print_row_end();
+	print_end();
+}
+
+static void test_a_row_is_a_line(void **state)
+{
+	(void)state;
+	check(report_table, "  NAME  COUNT  SIZE\n  a        12  4 kB\n  -         3  x\n",
+	      "[\n  {\"name\": \"a\", \"count\": 12, \"bytes\": 4096},\n"
+	      "  {\"name\": null, \"count\": 3, \"more\": [{}]}\n]\n");
+}
+
+static void report_odd_strings(void)
+{
+	print_string(NULL, "%s", "\"\\\n\x1b\xff\xc3\xa4\xf0\x9f\x98\x80\xed\xa0\x80");
+}
+
+static void test_strings_that_are_not_printable(void **state)
+{
+	(void)state;
+	check(report_odd_strings, "\"\\???\xc3\xa4\xf0\x9f\x98\x80???",
+	      "\"\\\"\\\\\\n\\u001b?\\u00e4\\ud83d\\ude00???\"");
+}
+
+static void report_tree(void)
+{
+	assert_int_equal(
+		print_tree(NULL, json_pack("{s:[i, b, f, n, {}], s:s}", "a", 1, 1, 0.5, "b", "c")),
+		0);
+	assert_int_equal(print_tree(NULL, NULL), -ENOMEM);
+}
+
+static void test_a_tree_of_jansson(void **state)
+{
+	(void)state;
+	check(report_tree, "",
+	      "{\n  \"a\": [\n    1,\n    true,\n    0.5,\n    null,\n    {}\n  ],\n  \"b\": "
+	      "\"c\"\n}\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values_are_written_by_format_or_by_key),
+		cmocka_unit_test(test_a_row_is_a_line),
+		cmocka_unit_test(test_strings_that_are_not_printable),
+		cmocka_unit_test(test_a_tree_of_jansson),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

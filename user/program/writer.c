@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "program/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define DEPTH_MAX 16 /* objects and arrays around a value */
+
+static struct {
+	FILE *out;
+	bool is_json;
+	unsigned int depth;
+	unsigned int line;	       /* depth of the object that is on one line; 0: none */
+	char closes[DEPTH_MAX + 1];    /* '}' or ']' at each depth */
+	bool has_items[DEPTH_MAX + 1]; /* at each depth */
+	const struct column *column;   /* of the next cell */
+} writer;
+
+static bool allocation_failed;
+
+static void *allocate(size_t size)
+{
+	void *memory = malloc(size);
+
+	allocation_failed |= !memory;
+	return memory;
+}
+
+void print_begin(FILE *out, bool json)
+{
+	memset(&writer, 0, sizeof(writer));
+	writer.out = out;
+	writer.is_json = json;
+	json_set_alloc_funcs(allocate, free);
+	allocation_failed = false;
+}
+
+bool print_is_json(void)
+{
+	return writer.is_json;
+}
+
+bool print_is_whole(void)
+{
+	return !allocation_failed;
+}
+
+static FILE *output(void)
+{
+	return writer.out ?: stdout;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* Writes a string in ASCII. Bytes that are not UTF-8 become '?'. */
+static void string_write(const char *text)
+{
+	uint32_t code;
+	size_t length;
+
+	putc('"', output());
+	for (; *text; text += length ?: 1) {
+		length = text_character(text, &code);
+		if (!length)
+			code = '?';
+		if (code == '"' || code == '\\')
+			fprintf(output(), "\\%c", (int)code);
+		else if (code == '\n')
+			fputs("\\n", output());
+		else if (code >= 0x20 && code < 0x7f)
+			putc((int)code, output());
+		else if (code < 0x10000)
+			fprintf(output(), "\\u%04x", code);
+		else
+			fprintf(output(), "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
+				0xdc00 + (code & 0x3ff));
+	}
+	putc('"', output());
+}
+
+static void line_begin(void)
+{
+	if (!writer.line)
+		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
+}
+
+/* Writes what is before a value of JSON. Returns false if text is written. */
+static bool value_begin(const char *key)
+{
+	if (!writer.is_json)
+		return false;
+	if (writer.has_items[writer.depth])
+		fputs(writer.line ? ", " : ",", output());
+	writer.has_items[writer.depth] = true;
+	if (writer.depth)
+		line_begin();
+	if (key) {
+		string_write(key);
+		fputs(": ", output());
+	}
+	return true;
+}
+
+static void level_open(const char *key, char opens, char closes)
+{
+	if (!value_begin(key) || writer.depth == DEPTH_MAX)
+		return;
+	putc(opens, output());
+	writer.closes[++writer.depth] = closes;
+	writer.has_items[writer.depth] = false;
+}
+
+void print_object(const char *key)
+{
+	level_open(key, '{', '}');
+}
+
+void print_array(const char *key)
+{
+	level_open(key, '[', ']');
+}
+
+void print_end(void)
+{
+	char closes = writer.closes[writer.depth];
+
+	if (!writer.depth)
+		return;
+	writer.depth--;
+	if (writer.has_items[writer.depth + 1])
+		line_begin();
+	putc(closes, output());
+	if (writer.line > writer.depth)
+		writer.line = 0;
+	if (!writer.depth) {
+		putc('\n', output());
+		writer.has_items[0] = false;
+	}
+}
+
+/* --- Values --------------------------------------------------------------------------------- */
+
+void print_string(const char *key, const char *format, const char *value)
+{
+	if (value_begin(key)) {
+		if (value)
+			string_write(value);
+		else
+			fputs("null", output());
+	} else if (format && value) {
+		fprintf(output(), format, name_shown(value));
+	}
+}
+
+void print_number(const char *key, const char *format, uint64_t value)
+{
+	if (value_begin(key))
+		fprintf(output(), "%" PRIu64, value);
+	else if (format)
+		fprintf(output(), format, value);
+}
+
+void print_bool(const char *key, bool value)
+{
+	if (value_begin(key))
+		fputs(value ? "true" : "false", output());
+}
+
+void print_null(const char *key)
+{
+	print_string(key, NULL, NULL);
+}
+
+void print_number_or_null(const char *key, bool is_known, uint64_t value)
+{
+	if (is_known)
+		print_number(key, NULL, value);
+	else
+		print_null(key);
+}
+
+/* 1.0 and not 1: a reader can rely on the type. */
+void print_real(const char *key, double value)
+{
+	char text[32];
+
+	if (!value_begin(key))
+		return;
+	snprintf(text, sizeof(text), "%.15g", value);
+	fprintf(output(), "%s%s", text, text[strcspn(text, ".en")] ? "" : ".0");
+}
+
+void print_text(const char *format, ...)
+{
+	va_list args;
+
+	if (writer.is_json)
+		return;
+	va_start(args, format);
+	vfprintf(output(), format, args);
+	va_end(args);
+}
+
+static void tree_write(const char *key, const json_t *tree)
+{
+	const char *name;
+	json_t *value;
+	size_t i;
+
+	if (json_is_object(tree)) {
+		print_object(key);
+		json_object_foreach((json_t *)tree, name, value) tree_write(name, value);
+		print_end();
+	} else if (json_is_array(tree)) {
+		print_array(key);
+		json_array_foreach(tree, i, value) tree_write(NULL, value);
+		print_end();
+	} else if (json_is_boolean(tree)) {
+		print_bool(key, json_is_true(tree));
+	} else if (json_is_integer(tree)) {
+		print_number(key, NULL, json_integer_value(tree));
+	} else if (json_is_real(tree)) {
+		print_real(key, json_real_value(tree));
+	} else {
+		print_string(key, NULL, json_string_value(tree));
+	}
+}
+
+int print_tree(const char *key, json_t *tree)
+{
+	bool is_whole = tree && print_is_whole();
+
+	if (is_whole)
+		tree_write(key, tree);
+	json_decref(tree);
+	return is_whole ? 0 : -ENOMEM;
+}
+
+/* --- Tables --------------------------------------------------------------------------------- */
+
+void print_titles(const struct column *columns, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		print_text(columns[i].format, columns[i].title);
+	print_text("\n");
+}
+
+void print_row(const char *key, const struct column *columns)
+{
+	writer.column = columns;
+	print_object(key);
+	if (!writer.line)
+		writer.line = writer.depth;
+}
+
+void print_row_end(void)
+{
+	print_text("\n");
+	print_end();
+}
+
+void print_cell(const char *value)
+{
+	const struct column *column = writer.column++;
+
+	if (column->key)
+		print_string(column->key, column->format, value);
+	if (!column->key || !value)
+		print_text(column->format, value ? name_shown(value) : "-");
+}
+
+void print_cell_number(uint64_t value)
+{
+	const struct column *column = writer.column++;
+	char text[24];
+
+	if (column->key)
+		print_number(column->key, NULL, value);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	print_text(column->format, text);
+}
+
+void print_cell_text(const char *format, ...)
+{
+	const struct column *column = writer.column++;
+	char text[160];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	print_text(column->format, text);
+}

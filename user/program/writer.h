@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Program: writes what a command reports, as text or as JSON, by the same calls. Text prints a value by its format,
+ * JSON by its key. Output is written at once, so a million rows take no memory, and lack of memory
+ * loses no part of a document.
+ *
+ *	print_object(NULL);
+ *	print_string("gate", "gate %s: ", gate->name);
+ *	print_number("rules", "%" PRIu64 " rules\n", rules);
+ *	print_end();
+ */
+#ifndef SLUICE_WRITER_H
+#define SLUICE_WRITER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Sets what the functions below write, and where. Until then they write text to standard output. */
+void print_begin(FILE *out, bool json);
+bool print_is_json(void);
+
+/*
+ * Open an object or an array, and close the one that was opened last. Text has none of them. key: NULL for the
+ * document, and for an element of an array.
+ */
+void print_object(const char *key);
+void print_array(const char *key);
+void print_end(void);
+
+/*
+ * Print a value. format: of text, for one argument of the type of the value; NULL: only JSON has
+ * the value. value NULL: null, and nothing in text. Text replaces the bytes of a string that are not printable.
+ */
+void print_string(const char *key, const char *format, const char *value);
+void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */
+
+/* Print a value of JSON. */
+void print_bool(const char *key, bool value);
+void print_real(const char *key, double value);
+void print_null(const char *key);
+void print_number_or_null(const char *key, bool is_known, uint64_t value);
+
+/* Prints a tree of JSON, and frees it. Returns 0, or -ENOMEM if the tree is not whole. */
+int print_tree(const char *key, json_t *tree);
+
+/* Prints text. */
+void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- Tables --------------------------------------------------------------------------------- */
+
+/* format: prints the text of a cell, and what separates it from the cell before: "  %-10s" */
+struct column {
+	const char *key; /* NULL: only text has the column */
+	const char *title;
+	const char *format;
+};
+
+/* Prints the titles of the columns, in text. */
+void print_titles(const struct column *columns, unsigned int count);
+
+/* Begin and end a row: a line of text, or an object of JSON on one line. */
+void print_row(const char *key, const struct column *columns);
+void print_row_end(void);
+
+/* Print the value of the next column. value NULL: null, and "-" in text. */
+void print_cell(const char *value);
+void print_cell_number(uint64_t value);
+
+/* Prints the text of the next column. JSON has another value, or none. */
+void print_cell_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- Memory --------------------------------------------------------------------------------- */
+
+/*
+ * jansson omits a part of a tree if it gets no memory. Returns false if that has happened since
+ * print_begin().
+ */
+bool print_is_whole(void);
+
+#endif
