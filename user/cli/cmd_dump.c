@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "config/config.h"
+#include "program/print_rules.h"
 #include "gate/gate.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_make.h"
@@ -155,7 +156,7 @@ static int show_run(const struct context *context, const void *args)
 	if (!status && context->json)
 		status = rules_print_json(&gate, &places, &set);
 	for (unsigned int i = 0; !status && !context->json && i < set.count; i++)
-		rule_print(&set.rules[i], set.lists, &shown, gate.name, "");
+		print_commands(&set.rules[i], set.lists, &shown, gate.name, "");
 	places_free(&places);
 	ruleset_free(&set);
 	gate_close(&gate);
@@ -194,7 +195,7 @@ static int side_print(const struct rule *rule, const struct rule *other,
 
 	if (status)
 		return status;
-	rule_print(&difference, lists, shown, gate, lead);
+	print_commands(&difference, lists, shown, gate, lead);
 	rule_free(&difference);
 	return OK;
 }

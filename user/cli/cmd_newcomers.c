@@ -7,6 +7,7 @@
 #include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/warnings.h"
+#include "program/print_rules.h"
 #include "gate/gate.h"
 #include "gate/policy.h"
 #include "gate/records.h"
@@ -140,7 +141,7 @@ static int report(const struct context *context, const struct request *request)
 	else
 		printf("together %s, burst %s\n", rate_format(spec, rate),
 		       burst_format(spec, burst));
-	rule_print(&request->replaced, NULL, NULL, context->gate, "replaced: ");
+	print_commands(&request->replaced, NULL, NULL, context->gate, "replaced: ");
 	return OK;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/shared.h"
 #include "cli/ssh_session.h"
 #include "cli/warnings.h"
+#include "program/print_rules.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
 #include "identity.h"
@@ -311,7 +312,7 @@ static int set_run(const struct context *context, const void *args)
 	for (unsigned int i = 0; !status && !context->json && i < request.limits.count; i++)
 		limit_print(&request.prefix, &request.limits.list[i]);
 	if (!status && !context->json)
-		rule_print(&replaced, NULL, NULL, context->gate, "replaced: ");
+		print_commands(&replaced, NULL, NULL, context->gate, "replaced: ");
 	rule_free(&rule);
 	rule_free(&replaced);
 	gate_close(&gate);

@@ -211,7 +211,7 @@ static const char *label_shorten(char label[LIMIT_LABEL])
 	return label;
 }
 
-static void limit_format(const struct view *view, int index, char level[CELL_TEXT])
+static void level_format(const struct view *view, int index, char level[CELL_TEXT])
 {
 	const struct limit_state *state = &view->states[index];
 	const struct sl_limit *limit = &view->limits[index];
@@ -253,7 +253,7 @@ static void view_print(const struct view *view, int width)
 
 	if (shown >= 0) {
 		source_label(source, &view->limits[shown], label);
-		limit_format(view, shown, level);
+		level_format(view, shown, level);
 	} else if (!source->split && source->rule.access && source->rule.until) {
 		wait_format(until_left_ns(source->rule.until) / NS_PER_MS, level);
 	}

@@ -51,19 +51,8 @@ void advise_deleting(const struct cases *cases, const char *gate, struct finding
 void advise_setting(const struct sl_prefix *prefix, const struct limit *limit, const char *gate,
 		    struct findings *findings)
 {
-	char text[PREFIX_TEXT], *words = NULL;
-	FILE *out;
-	size_t size;
+	char text[PREFIX_TEXT], words[LIMIT_TEXT];
 
-	out = open_memstream(&words, &size);
-	if (out) {
-		limit_write(out, prefix, limit);
-		fclose(out);
-	}
-	if (words)
-		finding_advise(findings, "sluice %sset %s%s", gate_option(gate),
-			       prefix_format(prefix, text), words);
-	else
-		findings->failed = true;
-	free(words);
+	finding_advise(findings, "sluice %sset %s%s", gate_option(gate),
+		       prefix_format(prefix, text), limit_format(limit, prefix, words));
 }

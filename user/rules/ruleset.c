@@ -248,106 +248,20 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 	return status;
 }
 
-/* --- Printing rules as commands ------------------------------------------------------------- */
-
-static void command_print(const char *lead, const char *gate, const char *command,
-			  const struct sl_prefix *prefix)
+const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
+			 char text[LIMIT_TEXT])
 {
-	char text[PREFIX_TEXT];
-
-	printf("%ssluice %s%s %s", lead, gate_option(gate), command, prefix_format(prefix, text));
-}
-
-/*
- * Prints an entry, unless it has just ended. name: its list; NULL: by hand. makes: the line makes
- * that list, with this end.
- */
-static void entry_print(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
-			const char *name, bool makes, const char *gate, const char *lead)
-{
-	char text[MOMENT_TEXT];
-
-	if (until && !until_left_ns(until))
-		return;
-	command_print(lead, gate, access_words[access], prefix);
-	if (until)
-		printf(" until %s", moment_format(until_time(until), text));
-	if (name)
-		printf(" as %s", operand_typed(name));
-	if (makes)
-		printf(" replace");
-	if (entry_is_wide(prefix) && (name || access == SL_LIST_DENY))
-		printf(" force");
-	putchar('\n');
-}
-
-static void lists_print(const struct rule *rule, const struct sl_list_info *lists,
-			struct rules_shown *all, const char *gate, const char *lead)
-{
-	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
-		int place = __builtin_ctzll(bits);
-		const struct sl_list_info *list = &lists[place];
-		uint32_t until = rule_list_end(rule, place);
-
-		if (list_ended(list))
-			continue;
-		if (list->until && all && !(all->ends >> place & 1)) {
-			all->ends |= 1ULL << place;
-			entry_print(&rule->prefix, list->list, list->until, list->name, true, gate,
-				    lead);
-			if (!until)
-				continue;
-		}
-		entry_print(&rule->prefix, list->list, until, list->name, false, gate, lead);
-	}
-}
-
-/* `default` has no shorter prefix to inherit from. */
-static void inherit_print(const struct rule *rule)
-{
-	if (rule->prefix.bits && rule->inherit)
-		printf(" inherit %s", rule->inherit == INHERIT_YES ? "yes" : "no");
-}
-
-void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *limit)
-{
-	char text[SPEC_TEXT];
-	const char *words;
+	char value[SPEC_TEXT];
+	size_t length = 0;
 
 	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
-		words = spec_format(limit, prefix, field, text);
+		const char *words = spec_format(limit, prefix, field, value);
+
 		if (words)
-			fprintf(out, " %s %s", spec_names[field], words);
+			length += snprintf(text + length, LIMIT_TEXT - length, " %s %s",
+					   spec_names[field], words);
 	}
-}
-
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, struct rules_shown *all,
-		const char *gate, const char *lead)
-{
-	char rate[UNITS_TEXT], burst[UNITS_TEXT];
-
-	if (rule->access)
-		entry_print(&rule->prefix, rule->access, rule->until, NULL, false, gate, lead);
-	lists_print(rule, lists, all, gate, lead);
-	for (unsigned int i = 0; i < rule->limits; i++) {
-		command_print(lead, gate, "set", &rule->prefix);
-		limit_write(stdout, &rule->prefix, &rule->limit[i]);
-		if (!i)
-			inherit_print(rule);
-		if (all && all->lacks_fq && rule->limit[i].spec.kind == SL_SHAPE)
-			printf(" no-fq");
-		putchar('\n');
-	}
-	if (!rule->limits && rule->inherit && rule->prefix.bits) { /* of a difference */
-		command_print(lead, gate, "set", &rule->prefix);
-		inherit_print(rule);
-		putchar('\n');
-	}
-	if (rule->newcomers) {
-		command_print(lead, gate, "newcomers", &rule->prefix);
-		printf(" rate %s burst %s\n", rate_format(&rule->newcomers->spec, rate),
-		       burst_format(&rule->newcomers->spec, burst));
-	}
+	return text;
 }
 
 /* --- Rulesets ------------------------------------------------------------------------------- */
@@ -365,7 +279,7 @@ int ruleset_add(struct ruleset *set, const struct rule *rule)
 }
 
 static int range_add(struct ruleset *set, const struct rule *entry, const char *text,
-			     const char *dash)
+		     const char *dash)
 {
 	const char *last = dash + 1 + strspn(dash + 1, " \t");
 	struct sl_prefix from, to;
@@ -509,9 +423,8 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 }
 
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
-			 int (*call)(void *data, const struct rule *from,
-					     const struct rule *to),
-			 void *data)
+		 int (*call)(void *data, const struct rule *from, const struct rule *to),
+		 void *data)
 {
 	struct rule_pairs pairs = {.from = from, .to = to};
 	const struct rule *old, *new;

@@ -155,30 +155,12 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
  * not OK.
  */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
-			 int (*call)(void *data, const struct rule *from,
-					     const struct rule *to),
-			 void *data);
+		 int (*call)(void *data, const struct rule *from, const struct rule *to),
+		 void *data);
 
-/* Writes the words of `set` that make a limit, behind the prefix: " name dns rate 200pps ...". */
-void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *limit);
-
-/*
- * Prints a rule as the commands that make it, one a line, each behind `lead`:
- *
- *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
- *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
- *   sluice -g edge deny 203.0.113.9 for 3540s
- *   sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
- *
- * lists: the lists of the rule's bits; NULL: it has none. all: what is known of all rules, whose
- * lines are typed together; NULL: each line is typed alone, into a gate that has the lists.
- */
-struct rules_shown {
-	uint64_t ends; /* the lists whose end is known; the first line of others sets it */
-	bool lacks_fq; /* lines of limits that shape need `no-fq` */
-};
-
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, struct rules_shown *all,
-		const char *gate, const char *lead);
+/* Formats the words of `set` that make a limit, after the prefix: " name dns rate 200pps ...". */
+#define LIMIT_TEXT 1024
+const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
+			 char text[LIMIT_TEXT]);
 
 #endif

@@ -6,6 +6,7 @@
 #include "test.h"
 #include "capture.h"
 #include "config/config.h"
+#include "program/print_rules.h"
 #include "ends.h"
 
 /* Reads a text as the file "rules.yaml". */
@@ -24,7 +25,7 @@ static inline const char *shown(const char *text)
 		fail_msg("refused:\n%s", text);
 	capture = capture_begin(stdout);
 	for (unsigned int i = 0; i < config.rules.count; i++)
-		rule_print(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
+		print_commands(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
 	config_free(&config);
 	return ends_as_spans(capture_end(&capture));
 }
@@ -63,7 +64,7 @@ static inline char *written(const struct config *config)
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
-	rule_print(from ? from : to, NULL, NULL, "main", "differs: ");
+	print_commands(from ? from : to, NULL, NULL, "main", "differs: ");
 	return FAILED;
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "capture.h"
 #include "config/config.h"
+#include "program/print_rules.h"
 #include "keep/reconcile.h"
 #include "rules/lists.h"
 
@@ -26,7 +27,7 @@ static const char *shown(const struct ruleset *rules)
 	struct capture capture = capture_begin(stdout);
 
 	for (unsigned int i = 0; i < rules->count; i++)
-		rule_print(&rules->rules[i], rules->lists, NULL, "main", "");
+		print_commands(&rules->rules[i], rules->lists, NULL, "main", "");
 	return capture_end(&capture);
 }
 

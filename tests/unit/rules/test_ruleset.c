@@ -3,6 +3,7 @@
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
+#include "program/print_rules.h"
 #include "ends.h"
 #include "prefix_of.h"
 #include "rules/ruleset.h"
@@ -418,7 +419,7 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 {
 	struct capture capture = capture_begin(stdout);
 
-	rule_print(rule, NULL, NULL, gate, lead);
+	print_commands(rule, NULL, NULL, gate, lead);
 	return ends_as_spans(capture_end(&capture));
 }
 
@@ -462,7 +463,7 @@ static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 	assert_true(rule_add_list(&set.rules[2], 1, until_after(3 * 3600 * SEC_NS)));
 	capture = capture_begin(stdout);
 	for (unsigned int i = 0; i < set.count; i++)
-		rule_print(&set.rules[i], set.lists, &shown, "main", "");
+		print_commands(&set.rules[i], set.lists, &shown, "main", "");
 	assert_string_equal(ends_as_spans(capture_end(&capture)),
 			    "sluice deny 10.0.0.1 in 2h as brief replace\n"
 			    "sluice deny 10.0.0.1 in 1h as brief\n"
