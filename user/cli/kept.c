@@ -7,13 +7,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/report.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 #include "share/share_state.h"
 
 /* Who keeps a gate, in words. */
 #define KEPT_TEXT (PATH_MAX + 64)
 
-static const char *kept_format(const struct holder *keeper, char text[KEPT_TEXT])
+static const char *kept_format(const struct lock_holder *keeper, char text[KEPT_TEXT])
 {
 	char process[32] = "another process";
 
@@ -25,14 +25,14 @@ static const char *kept_format(const struct holder *keeper, char text[KEPT_TEXT]
 }
 
 /* Where the caller may not read the lock, nothing is said. */
-static bool keeper_find(const char *gate, struct holder *ret)
+static bool keeper_find(const char *gate, struct lock_holder *ret)
 {
-	return holder_find(HOLD_KEEP, gate, ret) == HELD;
+	return lock_file_find(LOCK_KEEP, gate, ret) == LOCK_HELD;
 }
 
 void kept_print(const char *gate)
 {
-	struct holder keeper;
+	struct lock_holder keeper;
 	char text[KEPT_TEXT];
 
 	if (keeper_find(gate, &keeper))
@@ -41,7 +41,7 @@ void kept_print(const char *gate)
 
 json_t *kept_json(const char *gate)
 {
-	struct holder keeper;
+	struct lock_holder keeper;
 
 	if (!keeper_find(gate, &keeper))
 		return json_null();
@@ -49,7 +49,7 @@ json_t *kept_json(const char *gate)
 			 "file", *keeper.path ? json_name(keeper.path) : json_null());
 }
 
-static void kept_note(const char *gate, const struct holder *keeper, const char *what)
+static void kept_note(const char *gate, const struct lock_holder *keeper, const char *what)
 {
 	char text[KEPT_TEXT];
 
@@ -58,7 +58,7 @@ static void kept_note(const char *gate, const struct holder *keeper, const char 
 
 void kept_note_attachments(const char *gate)
 {
-	struct holder keeper;
+	struct lock_holder keeper;
 
 	if (keeper_find(gate, &keeper))
 		kept_note(gate, &keeper,
@@ -68,7 +68,7 @@ void kept_note_attachments(const char *gate)
 
 void kept_note_limits(const char *gate)
 {
-	struct holder keeper;
+	struct lock_holder keeper;
 
 	if (keeper_find(gate, &keeper))
 		kept_note(gate, &keeper,
@@ -78,7 +78,7 @@ void kept_note_limits(const char *gate)
 void kept_note_file(const char *gate, const char *path)
 {
 	struct stamp applied = stamp_of(path), kept;
-	struct holder keeper;
+	struct lock_holder keeper;
 
 	if (!keeper_find(gate, &keeper))
 		return;
@@ -91,6 +91,6 @@ void kept_note_file(const char *gate, const char *path)
 
 void kept_forget(const char *gate)
 {
-	hold_forget(HOLD_KEEP, gate);
+	lock_file_remove(LOCK_KEEP, gate);
 	share_state_forget(gate);
 }

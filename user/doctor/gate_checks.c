@@ -205,7 +205,7 @@ void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *p
 }
 
 static int newcomers_examine(const struct gate *gate, const struct ruleset *set,
-				     struct findings *findings)
+			     struct findings *findings)
 {
 	const struct sl_policy **policies, *first = NULL;
 	struct pressure pressure;
@@ -389,7 +389,7 @@ static void sharing_examine(const struct gate *gate, struct findings *findings)
 
 /* --- Lists of a kept gate ------------------------------------------------------------------- */
 
-void lists_check(const char *gate, const struct holder *keeper, struct findings *findings)
+void lists_check(const char *gate, const struct lock_holder *keeper, struct findings *findings)
 {
 	char name[SL_LIST_NAME], word[8];
 
@@ -397,7 +397,7 @@ void lists_check(const char *gate, const struct holder *keeper, struct findings 
 		if (!strchr(line, '\n') || sscanf(line, "%7s %255s", word, name) != 2)
 			return;
 		finding_add(findings, FIND_LIST_UNREAD, name,
-			    strcmp(word, KEEP_LIST_OLD)
+			    strcmp(word, LIST_IS_OLD)
 				    ? "its file is bad and there is no earlier copy: the list has "
 				      "no entries"
 				    : "its file is bad: the entries of its last good version "
@@ -412,9 +412,9 @@ void lists_check(const char *gate, const struct holder *keeper, struct findings 
 
 static void lists_examine(const struct gate *gate, struct findings *findings)
 {
-	struct holder keeper;
+	struct lock_holder keeper;
 
-	if (holder_find(HOLD_KEEP, gate->name, &keeper) == HELD)
+	if (lock_file_find(LOCK_KEEP, gate->name, &keeper) == LOCK_HELD)
 		lists_check(gate->name, &keeper, findings);
 }
 
@@ -443,8 +443,7 @@ static void resize_examine(const struct gate *gate, struct findings *findings)
 	finding_advise(findings, "sluice %supgrade", gate_option(gate->name));
 }
 
-int gate_examine(const struct gate *gate, const struct ruleset *set,
-			 struct findings *findings)
+int gate_examine(const struct gate *gate, const struct ruleset *set, struct findings *findings)
 {
 	struct stats stats;
 	int status = stats_read(gate, &stats);

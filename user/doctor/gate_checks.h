@@ -5,7 +5,7 @@
 
 #include "doctor/finding.h"
 #include "gate/gate.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 #include "rules/ruleset.h"
 #include "share/share_state.h"
 #include "state/stats.h"
@@ -37,7 +37,7 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 		   struct findings *findings);
 
 /* Reports the lists of a kept gate whose files are bad. */
-void lists_check(const char *gate, const struct holder *keeper, struct findings *findings);
+void lists_check(const char *gate, const struct lock_holder *keeper, struct findings *findings);
 
 /* Reads and judges all of it. */
 int gate_examine(const struct gate *gate, const struct ruleset *set, struct findings *findings);

@@ -16,7 +16,7 @@
  *   links          devices that come and go, by netlink
  *   watch          files, by inotify
  *   wall_clock     that it was set
- *   hold           one process a gate
+ *   lock_file      one process a gate
  *   notify         messages to systemd
  *   troubles       each cause is said once
  */
@@ -31,7 +31,7 @@
 #include "config/config.h"
 #include "gate/mark.h"
 #include "keep/bans.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 #include "keep/links.h"
 #include "keep/troubles.h"
 #include "keep/watch.h"
@@ -80,7 +80,7 @@ struct task {
 
 struct keep {
 	const struct keep_args *args;
-	struct hold hold;
+	struct lock_file lock;
 	struct task tasks[TASKS];
 	struct config config; /* the file as it was applied last, with its lists as read last */
 	struct file text;     /* of that file */

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "gate/gate_dir.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 #include "keep/notify.h"
 #include "keep/status_line.h"
 #include "keep/task_devices.h"
@@ -255,7 +255,7 @@ static int loop(struct keep *keep)
 int keep_run(const struct keep_args *args)
 {
 	struct keep keep = {.args = args,
-			    .hold = HOLD_NONE,
+			    .lock = LOCK_FILE_NONE,
 			    .mark = GATE_UNMARKED,
 			    .programs = PROGRAMS_CLOSED,
 			    .watch = {.fd = -1},
@@ -268,7 +268,7 @@ int keep_run(const struct keep_args *args)
 	if (!status)
 		status = state_check(args);
 	if (!status)
-		status = hold_gate(HOLD_KEEP, args->gate, args->file, &keep.hold);
+		status = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
 	if (!status)
 		status = watch_open(&keep.watch);
 	if (!status)
@@ -288,6 +288,6 @@ int keep_run(const struct keep_args *args)
 		save_run(&keep);
 	}
 	keep_free(&keep);
-	hold_release(&keep.hold);
+	lock_file_release(&keep.lock);
 	return status;
 }

@@ -41,7 +41,7 @@ static struct was was_before(const struct keep *keep, const struct gate *gate, b
 }
 
 static int change_to(struct keep *keep, struct gate *gate, const struct config *config,
-			     struct ruleset *wanted)
+		     struct ruleset *wanted)
 {
 	const struct apply_may may = {.resize = keep->args->resize, .lack_fq = true};
 	struct config rules = {.sizes = config->sizes, .rules = *wanted};
@@ -76,7 +76,7 @@ static int copies_read(const char *state, struct bans *ret)
  * each of them.
  */
 static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
-				  struct config *config)
+			  struct config *config)
 {
 	struct bans copies = {0};
 	int status = OK;
@@ -112,8 +112,7 @@ static int lists_complete(const struct keep *keep, const struct ruleset *in_forc
  * Reconciles the rules of the open gate. What commands gave comes back where the gate is new, or of
  * another boot than the state file, in which the gate was made before this process came.
  */
-static int rules_make(struct keep *keep, struct gate *gate, struct config *config,
-			      enum renew renew)
+static int rules_make(struct keep *keep, struct gate *gate, struct config *config, enum renew renew)
 {
 	struct ruleset in_force = {0}, wanted = {0};
 	struct undone undone;
@@ -200,7 +199,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 static void lists_tell(const struct keep *keep)
 {
 	const struct list_paths *files = &keep->config.files;
-	char text[HOLD_MORE] = "";
+	char text[LOCK_FILE_MORE] = "";
 
 	for (unsigned int i = 0; i < files->count; i++) {
 		const char *name = files->list[i].list.name;
@@ -208,11 +207,11 @@ static void lists_tell(const struct keep *keep)
 
 		if (files->list[i].is_left_out)
 			snprintf(text + length, sizeof(text) - length, "%s %s\n",
-				 lists_find(keep->config.rules.lists, name) < 0 ? KEEP_LIST_MISSING
-										: KEEP_LIST_OLD,
+				 lists_find(keep->config.rules.lists, name) < 0 ? LIST_IS_MISSING
+										: LIST_IS_OLD,
 				 name);
 	}
-	hold_write(&keep->hold, keep->args->file, text);
+	lock_file_write(&keep->lock, keep->args->file, text);
 }
 
 /* Returns whether both have the same unchanged files, and left out the same lists. */
@@ -370,8 +369,7 @@ int files_run(struct keep *keep)
 int lists_run(struct keep *keep)
 {
 	struct config config = {0};
-	int status =
-		config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
+	int status = config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
 
 	if (!status && list_paths_left_out(&keep->config.files) &&
 	    files_same(&keep->config.files, &config.files)) {

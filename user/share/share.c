@@ -18,7 +18,7 @@
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/mark.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 #include "keep/notify.h"
 #include "share/accounts.h"
 #include "share/division.h"
@@ -56,7 +56,7 @@ struct share {
 	struct accounts accounts;
 	struct exchange *exchange;
 	struct division division; /* of FLOW_DIVIDE */
-	struct hold hold;
+	struct lock_file lock;
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
 
@@ -365,7 +365,7 @@ static int share_open(struct share *share)
 	if (!status)
 		status = gate_take(share, &share->gate);
 	if (!status)
-		status = hold_gate(HOLD_SHARE, args->gate, args->store.address, &share->hold);
+		status = lock_file_take(LOCK_SHARE, args->gate, args->store.address, &share->lock);
 	if (!status)
 		status = fds_open(share);
 	if (status)
@@ -399,9 +399,9 @@ static void share_close(struct share *share)
 		close(share->signals);
 	if (share->timer >= 0)
 		close(share->timer);
-	if (share->hold.file >= 0)
+	if (share->lock.file >= 0)
 		share_state_remove(share->args->gate);
-	hold_release(&share->hold);
+	lock_file_release(&share->lock);
 }
 
 int share_run(const struct share_args *args)
@@ -410,7 +410,7 @@ int share_run(const struct share_args *args)
 		.args = args,
 		.gate = GATE_CLOSED,
 		.mark = GATE_UNMARKED,
-		.hold = HOLD_NONE,
+		.lock = LOCK_FILE_NONE,
 		.signals = -1,
 		.timer = -1,
 	};

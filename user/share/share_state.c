@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "gate/policy.h"
-#include "keep/hold.h"
+#include "keep/lock_file.h"
 
-#define STATE_PATH    (sizeof(HOLD_DIR) + GATE_NAME + 32)
+#define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
 
 /* A state that is older is that of a process that stands still: as long as its lease. */
@@ -54,7 +54,7 @@ uint64_t share_number(const struct share_state *state, unsigned int number)
 
 static const char *state_path(const char *gate, char path[STATE_PATH])
 {
-	snprintf(path, STATE_PATH, HOLD_DIR "/%s.share.json", gate);
+	snprintf(path, STATE_PATH, RUN_DIR "/%s.share.json", gate);
 	return path;
 }
 
@@ -83,7 +83,7 @@ static void words_set(json_t *object, const char *store, const char *name, const
 }
 
 int share_state_publish(const struct gate *gate, const struct share_told *told,
-				const struct share_state *state)
+			const struct share_state *state)
 {
 	struct stat st = {.st_gid = GROUP_KEPT};
 	json_t *object = state_json(state);
@@ -113,7 +113,7 @@ void share_state_remove(const char *gate)
 
 void share_state_forget(const char *gate)
 {
-	if (hold_forget(HOLD_SHARE, gate))
+	if (lock_file_remove(LOCK_SHARE, gate))
 		share_state_remove(gate);
 }
 
@@ -200,14 +200,14 @@ struct sharing sharing_read(const struct gate *gate)
 		.sharer = SHARER_SILENT,
 		.divided_by = 1,
 	};
-	struct holder holder = {0};
-	enum held held = holder_find(HOLD_SHARE, gate->name, &holder);
+	struct lock_holder holder = {0};
+	enum lock_state lock = lock_file_find(LOCK_SHARE, gate->name, &holder);
 
 	state_read(gate->name, &sharing);
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
-	if (held == HELD_NOT) {
+	if (lock == LOCK_FREE) {
 		sharing.sharer = SHARER_NONE;
 		sharing.state = (struct share_state){0};
 	}

@@ -440,7 +440,7 @@ static void test_lists_whose_files_are_bad(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct findings findings = {0};
-		struct holder keeper = {0};
+		struct lock_holder keeper = {0};
 
 		snprintf(keeper.path, sizeof(keeper.path), "%s", cases[i].path);
 		snprintf(keeper.more, sizeof(keeper.more), "%s", cases[i].more);
