@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/clock.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* A text with "in 1h" in place of "until MOMENT", to the minute. Lives until the next call. */
 static inline const char *ends_as_spans(const char *text)

@@ -9,7 +9,7 @@
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "rules/limit.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* --- What is needed ------------------------------------------------------------------------- */
 

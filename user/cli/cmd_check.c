@@ -17,7 +17,7 @@
 #include "rules/lists.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "state/verdict.h"
 
 /* --- Words of a packet: their arguments ----------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "doctor/examine.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 struct doctor_args {
 	struct operands devices;

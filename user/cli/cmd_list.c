@@ -18,7 +18,7 @@
 #include "rules/list_file.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 #define SPAN_TEXT (UNITS_TEXT + sizeof(" for "))
 
@@ -71,7 +71,7 @@ struct list_request {
  * failure.
  */
 static int prefixes_take(const struct command *command, const struct list_args *args,
-				 struct list_request *request)
+			 struct list_request *request)
 {
 	int status = OK;
 
@@ -105,7 +105,7 @@ static int moment_take(const char *text, struct list_request *request)
 }
 
 static int end_parse(const struct command *command, const struct list_args *args,
-			     struct list_request *request)
+		     struct list_request *request)
 {
 	int status;
 
@@ -115,7 +115,7 @@ static int end_parse(const struct command *command, const struct list_args *args
 		return moment_take(args->until, request);
 	if (!args->time)
 		return OK;
-	status = time_parse("for", args->time, &request->ns);
+	status = value_parse(&value_time, "for", args->time, &request->ns);
 	if (!status && request->ns < TIME_MIN_NS)
 		status = misuse("for '%s' is too short: the shortest is 1ms", args->time);
 	return status;
@@ -128,7 +128,7 @@ static uint32_t request_end(const struct list_request *request)
 }
 
 static int request_parse(const struct command *command, const struct list_args *args,
-				 struct list_request *request)
+			 struct list_request *request)
 {
 	int status = prefixes_take(command, args, request);
 
@@ -174,7 +174,7 @@ static int file_take(const struct context *context, struct list_request *request
 	const struct rule entry = {.access = SL_LIST_NONE};
 	const struct stamp stamp = stamp_of(request->file);
 	int status = list_read(request->file, &entry, request->force ? NULL : FORCE,
-				       request->skip ? &request->skipped : NULL, &request->entries);
+			       request->skip ? &request->skipped : NULL, &request->entries);
 	bool is_empty = !status && !request->entries.count;
 
 	if (strcmp(request->file, "-"))
@@ -193,7 +193,7 @@ static int file_take(const struct context *context, struct list_request *request
 /* --- allow, deny: by hand ------------------------------------------------------------------- */
 
 static int hand_take(const struct gate *gate, enum sl_list access, struct rule *entry,
-			     struct was *ret_was)
+		     struct was *ret_was)
 {
 	struct rule rule;
 	int status = rules_get(gate, &entry->prefix, &rule);
@@ -294,7 +294,7 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 }
 
 static int hands_change(const struct context *context, struct gate *gate,
-				struct list_request *request)
+			struct list_request *request)
 {
 	struct tally tally = {0};
 	int status = hands_apply(gate, request, &tally);
@@ -374,7 +374,7 @@ static struct sl_list_info list_before(const struct gate *gate, const char *name
 }
 
 static int named_change(const struct context *context, struct gate *gate,
-				struct list_request *request)
+			struct list_request *request)
 {
 	const uint32_t end = request_end(request);
 	struct sl_list_info list = {
@@ -478,8 +478,7 @@ const struct command command_deny = {
 
 /* --- Taking back: by hand ------------------------------------------------------------------- */
 
-static int no_such_access(const struct gate *gate, const struct rule *rule,
-				  enum sl_list access)
+static int no_such_access(const struct gate *gate, const struct rule *rule, enum sl_list access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
@@ -530,7 +529,7 @@ static int hands_undo(struct gate *gate, struct list_request *request)
 }
 
 static int hands_take_back(const struct context *context, struct gate *gate,
-				   struct list_request *request)
+			   struct list_request *request)
 {
 	int status = hands_undo(gate, request);
 	char text[PREFIX_TEXT];
@@ -554,7 +553,7 @@ static int hands_take_back(const struct context *context, struct gate *gate,
 /* --- Taking back: lists --------------------------------------------------------------------- */
 
 static int taken_print(const struct context *context, const struct sl_list_info *list,
-			       const struct list_counts *counts, bool whole)
+		       const struct list_counts *counts, bool whole)
 {
 	if (context->json)
 		return json_print(json_pack("{s:s, s:s, s:s, s:i, s:b}", "gate", context->gate,
@@ -591,7 +590,7 @@ static int absent_print(const struct context *context, const struct list_request
 }
 
 static int named_take_back(const struct context *context, struct gate *gate,
-				   struct list_request *request)
+			   struct list_request *request)
 {
 	bool whole = request->file;
 	struct list_counts counts;

@@ -11,7 +11,7 @@
 #include "gate/change.h"
 #include "gate/rulemap.h"
 #include "rules/lists.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 struct view {
 	struct sl_list_info lists[SL_LIST_PLACES];

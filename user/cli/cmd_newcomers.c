@@ -16,7 +16,7 @@
 #include "rules/prefix.h"
 #include "cli/report.h"
 #include "rules/limit_words.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 struct request {
 	struct sl_prefix prefix;

@@ -19,7 +19,7 @@
 #include "cli/report.h"
 #include "rules/limit_words.h"
 #include "rules/matches.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 struct request {
 	struct sl_prefix prefix;

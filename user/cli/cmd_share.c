@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "gate/gate_dir.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "share/share.h"
 #include "share/share_state.h"
 

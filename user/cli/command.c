@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* --- Options -------------------------------------------------------------------------------- */
 
@@ -186,13 +186,13 @@ int options_parse(int argc, char **argv, struct command_line *ret)
 }
 
 int option_time(const char *option, const char *text, const struct time_range *range,
-			uint64_t *ret_ns)
+		uint64_t *ret_ns)
 {
 	int status = OK;
 
 	*ret_ns = 0;
 	if (text)
-		status = time_parse(option, text, ret_ns);
+		status = value_parse(&value_time, option, text, ret_ns);
 	if (status || !text)
 		return status;
 	if (*ret_ns < range->min_ns || *ret_ns > range->max_ns)
@@ -334,8 +334,7 @@ static bool is_rate_per(const struct word *keyword, const char *word, const char
 }
 
 /* Joins the words behind a keyword. A word alone stays what it is. */
-static int values_join(struct filling *filling, const struct word *keyword,
-			       const char **ret)
+static int values_join(struct filling *filling, const struct word *keyword, const char **ret)
 {
 	static char joined[JOINED_MAX][JOINED_TEXT];
 	char *text = joined[filling->joined++ % JOINED_MAX], **words = filling->line->words;

@@ -7,7 +7,7 @@
 
 #include "attach/attachment.h"
 #include "rules/ruleset.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "state/source.h"
 #include "state/source_state.h"
 

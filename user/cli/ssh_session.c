@@ -17,7 +17,7 @@
 #include "gate/rules.h"
 #include "match.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* An interactive session sends a packet for each key, and one for each two that it receives. */
 #define RATE_LEAST_PPS	10

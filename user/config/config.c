@@ -22,7 +22,7 @@
 
 bool reader_failed(struct reader *reader, int status)
 {
-	if (status > reader->status)
+	if (status && reader->status != FAILED)
 		reader->status = status;
 	return status;
 }
@@ -271,7 +271,7 @@ static void check_says_rules(struct reader *reader)
 }
 
 static int text_parse(const char *path, const char *text, size_t size, bool leaves_out,
-			      struct config *ret)
+		      struct config *ret)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct reader reader = {.path = path, .leaves_out = leaves_out};

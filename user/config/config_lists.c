@@ -10,7 +10,7 @@
 #include "rules/list_file.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 struct times {
 	/* the last value of `for` and its end: entries of equal times end together */
@@ -26,7 +26,7 @@ static int for_read(struct times *times, const char *text, uint32_t *ret)
 	int status;
 	uint64_t ns;
 
-	status = time_parse("for", text, &ns);
+	status = value_parse(&value_time, "for", text, &ns);
 	if (status)
 		return status;
 	if (ns != times->ns) {
@@ -39,7 +39,7 @@ static int for_read(struct times *times, const char *text, uint32_t *ret)
 
 /* Reads the end of an entry. ret_ended: the end is past. */
 static int end_read(struct reader *reader, struct times *times, const struct node *node,
-			    uint32_t *ret, bool *ret_ended)
+		    uint32_t *ret, bool *ret_ended)
 {
 	const struct node *length = node_find(node, "for"), *until = node_find(node, "until");
 
@@ -76,8 +76,8 @@ static struct sl_list_info *list_of(struct reader *reader, const struct rule *en
  * in a command. skip: lines that are not understood are left out, and their number is noted. An
  * entry that has ended has no list.
  */
-static int file_read_list(struct reader *reader, const char *file, struct rule *entry,
-				  bool forced, bool skip, struct ruleset *set)
+static int file_read_list(struct reader *reader, const char *file, struct rule *entry, bool forced,
+			  bool skip, struct ruleset *set)
 {
 	const char *force = forced ? NULL : "write 'force: true'";
 	unsigned int skipped = 0;
@@ -116,8 +116,7 @@ static int file_read_list(struct reader *reader, const char *file, struct rule *
 }
 
 /* Reads `force` or `skip`. */
-static int of_file_read(struct reader *reader, const struct node *node, const char *key,
-				bool *ret)
+static int of_file_read(struct reader *reader, const struct node *node, const char *key, bool *ret)
 {
 	const struct node *value = node_find(node, key);
 
@@ -132,8 +131,7 @@ static int of_file_read(struct reader *reader, const struct node *node, const ch
 }
 
 /* The name of an entry's list: the value of `list`, or else the path of the file. */
-static int list_name(struct reader *reader, const struct node *node,
-			     char name[SL_LIST_NAME])
+static int list_name(struct reader *reader, const struct node *node, char name[SL_LIST_NAME])
 {
 	const char *list = node_word(node, "list");
 	int status;

@@ -87,7 +87,7 @@ static struct spec spec_merge(const struct defaults *defaults, const struct node
 }
 
 static int limit_read(struct reader *reader, const struct defaults *defaults,
-			      const struct node *node, struct rule *rule)
+		      const struct node *node, struct rule *rule)
 {
 	struct limit_place where = {reader, node};
 	char per[SPEC_TEXT], prefix[PREFIX_TEXT];
@@ -137,8 +137,7 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 }
 
 /* Reads the budget: a map, or the word `none`, which equals no key. */
-static int newcomers_read(struct reader *reader, const struct node *policy,
-				  struct rule *rule)
+static int newcomers_read(struct reader *reader, const struct node *policy, struct rule *rule)
 {
 	const struct node *node = node_find(policy, "newcomers");
 	struct limit_place where = {reader, node};

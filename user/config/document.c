@@ -256,8 +256,7 @@ static bool is_address(const char *key)
 	return strchr(key, ':') && !key[strspn(key, "0123456789abcdefABCDEF:.")];
 }
 
-static int refuse_address(struct builder *builder, const yaml_event_t *event,
-				  const char *key)
+static int refuse_address(struct builder *builder, const yaml_event_t *event, const char *key)
 {
 	document_place(&builder->document, position_of(&event->start_mark));
 	return misuse(

@@ -18,7 +18,7 @@
 #include "gate/rules.h"
 #include "gate/trial.h"
 #include "rules/sizes.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "state/pressure.h"
 
 /* --- Limits that observe -------------------------------------------------------------------- */

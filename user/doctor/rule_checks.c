@@ -13,7 +13,7 @@
 #include "match.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* Calls for each limit of each rule. */
 typedef bool limit_test(const struct limit *limit, const struct rule *rule,

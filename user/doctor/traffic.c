@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "state/stats.h"
 
 /*

@@ -10,7 +10,7 @@
 #include "gate/rules.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* Up to this number of prefixes are looked up one by one; for more, all rules are read at once. */
 #define LOOKUPS_MAX 512

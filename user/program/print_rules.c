@@ -6,7 +6,7 @@
 #include "rules/limit_words.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* --- Commands ------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "kinds.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "ways.h"
 
 /* All purses of a state together hold at most the burst divided by this. */

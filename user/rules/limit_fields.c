@@ -11,7 +11,7 @@
 #include "block.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 #include "window.h"
 
 /* --- Names and defaults --------------------------------------------------------------------- */
@@ -121,6 +121,39 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field)
 }
 
 /* --- Parsing -------------------------------------------------------------------------------- */
+
+static int rate_read(const char *text, struct sl_limit_spec *spec)
+{
+	struct value_amount rate;
+	int err = value_parse(&value_rate, "rate", text, &rate);
+
+	if (err)
+		return err;
+	spec->rate = rate.number;
+	spec->rate_unit = rate.unit;
+	return 0;
+}
+
+/* The rate is in `spec` already: 2000 (packets) needs a packet rate, 64kB a bit rate. */
+static int burst_read(const char *text, struct sl_limit_spec *spec)
+{
+	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+	struct value_amount burst;
+	int err = value_parse(&value_burst, "burst", text, &burst);
+
+	if (err)
+		return err;
+	if (burst.unit == (by_bytes ? SL_BURST_PACKETS : SL_BURST_BYTES))
+		return by_bytes ? misuse("burst '%s' of a bit rate needs a unit; write 64kB or "
+					 "250ms",
+					 text)
+				: misuse("burst '%s' of a packet rate; write 2000 (packets) or "
+					 "250ms",
+					 text);
+	spec->burst = burst.number;
+	spec->burst_unit = burst.unit;
+	return 0;
+}
 
 static int name_parse(const char *text, struct sl_limit_spec *spec)
 {
@@ -269,7 +302,7 @@ static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec
 			      words[1], ESCALATE_MOST);
 	spec->escalate = factor;
 	if (count == 4)
-		status = time_parse("max", words[3], &most);
+		status = value_parse(&value_time, "max", words[3], &most);
 	spec->block_max_ns = most;
 	if (!status && most <= spec->block_ns)
 		return misuse("escalate: the longest block, %s, is not longer than the first: "
@@ -285,7 +318,7 @@ static int block_parse(char **words, unsigned int count, struct sl_limit_spec *s
 
 	if (!count)
 		return misuse("action 'block' needs a time: write block 30s");
-	status = time_parse("block", words[0], &ns);
+	status = value_parse(&value_time, "block", words[0], &ns);
 	if (status)
 		return status;
 	if (ns < BLOCK_MIN_NS)
@@ -352,8 +385,8 @@ static int rates_parse(const char *text, struct limit *limit)
 	int status;
 
 	if (words_split(text, copy, words, 2, false) != 2 || !isdigit((unsigned char)*words[1]))
-		return rate_parse(text, &limit->spec);
-	status = rate_parse(words[0], &first) ?: rate_parse(words[1], &second);
+		return rate_read(text, &limit->spec);
+	status = rate_read(words[0], &first) ?: rate_read(words[1], &second);
 	if (status)
 		return status;
 	if (first.rate_unit == SL_RATE_BITS || second.rate_unit != SL_RATE_BITS)
@@ -381,12 +414,12 @@ static int bursts_parse(const char *text, struct limit *limit)
 		return misuse("burst '%s': one rate has one burst: write 2500, 64kB or 250ms",
 			      text);
 	if (!second.rate)
-		return burst_parse(text, &limit->spec);
+		return burst_read(text, &limit->spec);
 	if (count != 2)
 		return misuse("burst '%s': two rates have two bursts: write 2500 64kB", text);
-	status = burst_parse(words[0], &limit->spec);
+	status = burst_read(words[0], &limit->spec);
 	if (!status)
-		status = burst_parse(words[1], &second);
+		status = burst_read(words[1], &second);
 	limit->second.burst = second.burst;
 	limit->second.burst_unit = second.burst_unit;
 	return status;
@@ -399,28 +432,30 @@ static int span_parse(const char *text, uint64_t *ret_ns)
 	char one[SPEC_TEXT + 1];
 
 	snprintf(one, sizeof(one), "%s%s", is_unit ? "1" : "", text);
-	return time_parse("window", one, ret_ns);
+	return value_parse(&value_time, "window", one, ret_ns);
 }
 
 /* Parses "1000 per 1min", "1000 per minute" or "10MB per 1h". */
 static int window_parse(const char *text, struct sl_limit_spec *spec)
 {
 	char copy[SPEC_TEXT], *words[3];
-	uint64_t amount, ns;
+	struct value_amount amount;
+	uint64_t ns;
 	int status;
 
 	if (words_split(text, copy, words, 3, true) != 3 || strcmp(words[1], "per"))
 		return misuse("window '%s': write 1000 per 1min, or 10MB per 1h", text);
-	status = amount_parse("window", words[0], &amount, &spec->rate_unit);
+	status = value_parse(&value_amount, "window", words[0], &amount);
 	if (!status)
 		status = span_parse(words[2], &ns);
 	if (status)
 		return status;
-	if (amount > WINDOW_MOST_MAX)
+	if (amount.number > WINDOW_MOST_MAX)
 		return misuse("window '%s' is too large: the largest is 140TB", words[0]);
 	if (ns < WINDOW_MIN_NS)
 		return misuse("window '%s' is too short: the shortest is 1ms", words[2]);
-	spec->rate = amount;
+	spec->rate = amount.number;
+	spec->rate_unit = amount.unit == SL_BURST_BYTES ? SL_RATE_BITS : SL_RATE_PPS;
 	spec->span_ns = ns;
 	spec->kind = SL_WINDOW;
 	return OK;
@@ -442,7 +477,7 @@ static int groups_parse(const char *text, struct sl_limit_spec *spec)
 static int horizon_parse(const char *text, struct sl_limit_spec *spec)
 {
 	uint64_t ns;
-	int status = time_parse("horizon", text, &ns);
+	int status = value_parse(&value_time, "horizon", text, &ns);
 
 	if (!status && (ns < HORIZON_MIN_NS || ns > HORIZON_MAX_NS))
 		status = misuse("horizon '%s' is too %s: it is 1ms to 10s", text,
@@ -467,7 +502,7 @@ int field_parse(enum spec_field field, const char *text, const struct sl_prefix 
 		return groups_parse(text, &limit->spec);
 	case SPEC_SHAPE:
 		limit->spec.kind = SL_SHAPE;
-		return rate_parse(text, &limit->spec);
+		return rate_read(text, &limit->spec);
 	case SPEC_HORIZON:
 		return horizon_parse(text, &limit->spec);
 	case SPEC_MATCH:

@@ -53,7 +53,7 @@ void name_default(const struct sl_match *match, const char *suffix, char name[SL
  * error is printed.
  */
 int field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
-			struct limit *limit);
+		struct limit *limit);
 
 /*
  * Formats one field in words that parse to the same value. NULL: it is the default, which `show`

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* The words of one limit, and the arguments of spec_parse() with which they are parsed. */
 struct words {
@@ -86,6 +86,22 @@ static uint32_t fields_parse(const struct words *words, struct limit *limit)
 	return refused;
 }
 
+static uint64_t at_least(uint64_t value, uint64_t least)
+{
+	return value > least ? value : least;
+}
+
+void burst_default(struct sl_limit_spec *spec)
+{
+	if (spec->rate_unit == SL_RATE_BITS) {
+		spec->burst = at_least(spec->rate / 8, 256000);
+		spec->burst_unit = SL_BURST_BYTES;
+	} else {
+		spec->burst = at_least(rate_per_second(spec), 64);
+		spec->burst_unit = SL_BURST_PACKETS;
+	}
+}
+
 static void bursts_default(struct limit *limit)
 {
 	struct limit second = limit_second(limit);
@@ -125,8 +141,7 @@ static int parts_fit(const struct words *words, struct limit *limit)
 }
 
 /* Whether the words of sharing fit each other: of one that is refused that is not known. */
-static int shared_fits(const struct words *words, uint32_t refused,
-			       const struct limit *limit)
+static int shared_fits(const struct words *words, uint32_t refused, const struct limit *limit)
 {
 	if (refused & (1U << SPEC_SHARED | 1U << SPEC_START | 1U << SPEC_ACTION))
 		return OK;
@@ -215,8 +230,8 @@ static int part_name(const struct words *words, const char *per, struct limit *l
 }
 
 /* Makes the words of one of several limits, with its part of each value. part: memory for them. */
-static int part_make(const struct words *all, unsigned int index,
-			     char part[SPEC_FIELDS][SPEC_TEXT], struct spec *ret)
+static int part_make(const struct words *all, unsigned int index, char part[SPEC_FIELDS][SPEC_TEXT],
+		     struct spec *ret)
 {
 	memcpy(ret->text, all->text, sizeof(ret->text));
 	for (size_t i = 0; i < ARRAY_SIZE(listed_fields); i++) {
@@ -260,8 +275,7 @@ static int parts_check(const struct words *words, unsigned int count)
 }
 
 /* Whether the keys of a limit are wider than those of the one before it: narrow first. */
-static int wider_check(const struct words *words, const struct limits *limits,
-			       unsigned int index)
+static int wider_check(const struct words *words, const struct limits *limits, unsigned int index)
 {
 	const uint8_t *last = limits->list[index - 1].spec.per, *per = limits->list[index].spec.per;
 	bool wider = false, narrower = false;
@@ -301,8 +315,7 @@ static int parts_parse(const struct words *words, unsigned int count, struct lim
 /* --- What is written ------------------------------------------------------------------------ */
 
 int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
-		       void (*place)(void *data, enum spec_field field), void *data,
-		       struct limits *ret)
+	       void (*place)(void *data, enum spec_field field), void *data, struct limits *ret)
 {
 	unsigned int count = spec->text[SPEC_PER] ? parts_count(spec->text[SPEC_PER]) : 1;
 	const struct words words = {spec->text, prefix, place, data};
@@ -319,8 +332,8 @@ int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 }
 
 int spec_parse_budget(const char *rate, const char *burst,
-			      void (*place)(void *data, enum spec_field field), void *data,
-			      struct limit *ret)
+		      void (*place)(void *data, enum spec_field field), void *data,
+		      struct limit *ret)
 {
 	const struct sl_prefix everything = {0};
 	const char *const text[SPEC_FIELDS] = {

@@ -10,6 +10,13 @@ struct spec {
 	const char *text[SPEC_FIELDS];
 };
 
+/*
+ * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients
+ * send in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged
+ * packets of up to 45 segments or 64 kB, which the least bursts hold.
+ */
+void burst_default(struct sl_limit_spec *spec);
+
 /* The limits that one set of words makes. */
 struct limits {
 	struct limit list[SL_LIMITS_MAX];
@@ -29,15 +36,14 @@ struct limits {
  * their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
  */
 int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
-		       void (*place)(void *data, enum spec_field field), void *data,
-		       struct limits *ret);
+	       void (*place)(void *data, enum spec_field field), void *data, struct limits *ret);
 
 /*
  * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
  * Messages call it "newcomers".
  */
 int spec_parse_budget(const char *rate, const char *burst,
-			      void (*place)(void *data, enum spec_field field), void *data,
-			      struct limit *ret);
+		      void (*place)(void *data, enum spec_field field), void *data,
+		      struct limit *ret);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /*
  * The number of bad lines that are reported. A file of another kind would otherwise be printed
@@ -147,7 +147,7 @@ static int end_take(const struct reading *reading, char *line, uint32_t *ret)
 		return misuse("'for %s' would begin again each time the rules are read: write "
 			      "'until MOMENT'",
 			      value);
-	status = time_parse("for", value, &ns);
+	status = value_parse(&value_time, "for", value, &ns);
 	if (!status)
 		*ret = until_in_file(reading, ns);
 	return status;
@@ -344,8 +344,8 @@ static int json_line_add(const struct reading *reading, const char *line)
 {
 	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 	int status = value ? json_add(reading, value, "[]")
-				   : misuse("this line is not JSON: write each object on a line of "
-					    "its own, as 'jq -c' does");
+			   : misuse("this line is not JSON: write each object on a line of "
+				    "its own, as 'jq -c' does");
 
 	json_decref(value);
 	return status;
@@ -444,9 +444,8 @@ static int lines_parse(const char *name, char *text, const struct reading *readi
 	return bad ? MISUSED : OK;
 }
 
-static int text_parse(const char *name, char *text, uint64_t age_ns,
-			      const struct rule *entry, const char *force, unsigned int *skipped,
-			      struct ruleset *set)
+static int text_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
+		      const char *force, unsigned int *skipped, struct ruleset *set)
 {
 	struct ruleset found = {0};
 	struct ipsets ipsets = {0};
@@ -469,7 +468,7 @@ static int text_parse(const char *name, char *text, uint64_t age_ns,
 }
 
 int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-		       unsigned int *skipped, struct ruleset *set)
+	       unsigned int *skipped, struct ruleset *set)
 {
 	return text_parse(name, text, 0, entry, force, skipped, set);
 }
@@ -483,8 +482,8 @@ static uint64_t age_of(const char *path)
 	return now > written ? (now - written) * NS_PER_SEC : 0;
 }
 
-int list_read(const char *path, const struct rule *entry, const char *force,
-		      unsigned int *skipped, struct ruleset *set)
+int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
+	      struct ruleset *set)
 {
 	bool is_file = strcmp(path, "-");
 	const char *name = is_file ? path : "standard input";

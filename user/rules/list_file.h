@@ -20,12 +20,12 @@
  * change their meaning. force: see entry_check_width(). The time of an entry begins when the file
  * is written; an entry whose time is over is added with its end in the past.
  */
-int list_read(const char *path, const struct rule *entry, const char *force,
-		      unsigned int *skipped, struct ruleset *set);
+int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
+	      struct ruleset *set);
 
 /* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
 int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-		       unsigned int *skipped, struct ruleset *set);
+	       unsigned int *skipped, struct ruleset *set);
 
 /* Adds the prefixes of "PREFIX" or "PREFIX until MOMENT", with a copy of `entry` each. */
 int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set);

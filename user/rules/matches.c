@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
@@ -84,7 +84,7 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 }
 
 static int ports_add(const struct words *words, const struct sl_ports *ports,
-			     struct sl_match *match)
+		     struct sl_match *match)
 {
 	char text[UNITS_TEXT], other[UNITS_TEXT];
 

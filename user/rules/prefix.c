@@ -137,8 +137,7 @@ static int netmask_parse(const char *text)
 	return ~mask & (~mask + 1) ? -1 : __builtin_popcount(mask);
 }
 
-static int refuse_length(const char *text, const char *length,
-				 const struct sl_prefix *address)
+static int refuse_length(const char *text, const char *length, const struct sl_prefix *address)
 {
 	int netmask = prefix_is_ipv4(address) ? netmask_parse(length) : -1;
 	struct sl_prefix right = *address;

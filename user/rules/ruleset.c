@@ -12,7 +12,7 @@
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/limit_words.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 /* --- Rules: limits and budget, copy, compare ------------------------------------------------ */
 

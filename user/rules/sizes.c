@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rules/value.h"
 
 const char *const size_names[SIZES] = {
 	[SIZE_SOURCES] = "sources", [SIZE_BUCKETS] = "buckets",	  [SIZE_POLICIES] = "policies",
@@ -37,29 +37,14 @@ uint32_t size_told(const struct gate_sizes *sizes, enum size size)
 	return has > own ? has - own : 0;
 }
 
-const char *size_format(uint32_t told, char text[SIZE_TEXT])
-{
-	unsigned int shift = !(told % (1U << 20)) ? 20 : !(told % (1U << 10)) ? 10 : 0;
-
-	snprintf(text, SIZE_TEXT, "%u%s", told >> shift,
-		 shift == 20   ? "m"
-		 : shift == 10 ? "k"
-			       : "");
-	return text;
-}
-
 int size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
-	unsigned int number, shift = 0;
-	const char *end = number_read(text, SIZE_MAX_ENTRIES, &number);
+	uint32_t value;
+	int err = value_parse(&value_size, size_names[size], text, &value);
 
-	if (end && (*end == 'k' || *end == 'm'))
-		shift = *end++ == 'k' ? 10 : 20;
-	if (!end || *end || !number || number > SIZE_MAX_ENTRIES >> shift)
-		return misuse("%s '%s' is not a size: write 65536, 64k or 4m; 1 to %um",
-			      size_names[size], text, SIZE_MAX_ENTRIES >> 20);
-	*size_of(sizes, size) = (number << shift) + size_own(size);
-	return OK;
+	if (!err)
+		*size_of(sizes, size) = value + size_own(size);
+	return err;
 }
 
 /* --- What rules need ------------------------------------------------------------------------ */

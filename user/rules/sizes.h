@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "rules/ruleset.h"
+#include "rules/value.h"
 
 /*
  * The entries of a gate's maps. In a rules file: gate: {sources, buckets, policies, hosts,
@@ -45,13 +46,6 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size);
  * gate reserves the first numbers (enum sl_policy_number).
  */
 uint32_t size_told(const struct gate_sizes *sizes, enum size size);
-
-#define SIZE_TEXT 16
-
-/* Writes a size as users do: "16k", "1m" or "1000". */
-const char *size_format(uint32_t told, char text[SIZE_TEXT]);
-
-#define SIZE_MAX_ENTRIES (1U << 26) /* of any size */
 
 /* Parses a size: "65536", "64k" or "4m", 1 to SIZE_MAX_ENTRIES. */
 int size_parse(enum size size, const char *text, struct gate_sizes *sizes);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rates of every unit and spelling, with what they mean: for test_units.c and test_limit.c. */
+/* Rates of every unit and spelling, with what they mean: for test_value.c and test_limit.c. */
 #ifndef SLUICE_TEST_RATES_H
 #define SLUICE_TEST_RATES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sluice.h"
+#include "rules/value.h"
+#include "test.h"
 
 static const struct {
 	const char *text;
@@ -62,5 +63,18 @@ static const struct {
 	{"5PPS", 5, SL_RATE_PPS, 5, "5pps"},
 	{"5Mpps", 5000000, SL_RATE_PPS, 5000000, "5mpps"},
 };
+
+/* Sets the rate and the burst of a limit. */
+static inline void spec_set(struct sl_limit_spec *spec, const char *rate, const char *burst)
+{
+	struct value_amount value;
+
+	assert_int_equal(value_parse(&value_rate, "rate", rate, &value), 0);
+	spec->rate = value.number;
+	spec->rate_unit = value.unit;
+	assert_int_equal(value_parse(&value_burst, "burst", burst, &value), 0);
+	spec->burst = value.number;
+	spec->burst_unit = value.unit;
+}
 
 #endif

@@ -4,8 +4,7 @@
 #include "capture.h"
 #include "credit.h"
 #include "rates.h"
-#include "rules/limit.h"
-#include "rules/units.h"
+#include "rules/limit_words.h"
 
 #define HOUR (3600 * SEC)
 
@@ -15,10 +14,8 @@ static struct limit limit_of(const char *rate, const char *burst)
 {
 	struct limit limit = {.spec = {.per = {32, 64}}, .match = {.fact = SL_FACT_ANY}};
 
-	assert_int_equal(rate_parse(rate, &limit.spec), OK);
-	if (burst)
-		assert_int_equal(burst_parse(burst, &limit.spec), OK);
-	else
+	spec_set(&limit.spec, rate, burst ?: "64");
+	if (!burst)
 		burst_default(&limit.spec);
 	return limit;
 }

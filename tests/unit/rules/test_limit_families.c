@@ -6,7 +6,7 @@
 #include "test.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
-#include "rules/units.h"
+#include "rates.h"
 
 static const struct machine machine = {.cpus = 4, .jiffy_ns = JIFFY_NS};
 
@@ -20,8 +20,7 @@ static struct limit limit_of(const char *rate, const char *burst)
 		.match = {.fact = SL_FACT_ANY},
 	};
 
-	assert_int_equal(rate_parse(rate, &limit.spec), OK);
-	assert_int_equal(burst_parse(burst, &limit.spec), OK);
+	spec_set(&limit.spec, rate, burst);
 	assert_int_equal(limit_check(&limit), OK);
 	return limit;
 }

@@ -28,7 +28,7 @@ static void place_say(void *data, enum spec_field field)
 }
 
 static int parse_said(const struct spec *spec, const char *prefix_text, struct limit *ret,
-			      const char **ret_said)
+		      const char **ret_said)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
 	struct capture capture = capture_begin(stderr);

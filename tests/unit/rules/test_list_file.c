@@ -177,8 +177,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct capture capture = capture_begin(stderr);
 		struct ruleset set = {0};
-		int status =
-			list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
+		int status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 		char *said = strdup(capture_end(&capture));
 
 		said[strcspn(said, "\n")] = '\0';
@@ -228,8 +227,7 @@ static void test_lines_may_have_an_end(void **state)
 		bool bad = isnan(cases[i].seconds);
 		char *text = strdup(cases[i].line);
 		struct ruleset set = {0};
-		int status =
-			list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
+		int status = list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
 		double left = 0;
 
 		capture_end(&capture);
@@ -384,11 +382,11 @@ static void test_bad_lines_are_refused_with_their_numbers(void **state)
 	struct ruleset set = {0};
 	struct capture capture = capture_begin(stderr);
 	int status = text_list("192.0.2.1\n"
-				       "192.0.2.256\n"
-				       "\n"
-				       "192.0.2.1 192.0.2.2\n"
-				       "192.0.2.1/24\n",
-				       &set);
+			       "192.0.2.256\n"
+			       "\n"
+			       "192.0.2.1 192.0.2.2\n"
+			       "192.0.2.1/24\n",
+			       &set);
 	const char *said = capture_end(&capture);
 
 	(void)state;

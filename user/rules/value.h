@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Rules: types of the values that users write, with one parser for each type. The command line,
+ * rules files, list files and completion parse a value by its type.
+ */
+#ifndef SLUICE_VALUE_H
+#define SLUICE_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "sluice.h"
+
+enum value_extent {
+	VALUE_WORD,    /* one word */
+	VALUE_NUMBERS, /* a word, and the numbers and units after it: "10 kpps 100 mbit" */
+	VALUE_WORDS,   /* all words up to the next keyword */
+};
+
+struct value_type {
+	const char *name; /* in a help: "RATE", "src|dst" */
+	/*
+	 * Stores the value of a text. what: the word before the value, for errors; NULL: none.
+	 * Returns 0; or -EINVAL, adds an error, and leaves *ret unchanged.
+	 */
+	int (*parse)(const struct value_type *type, const char *what, const char *text, void *ret);
+	const char *expected;	  /* the hint of errors: "write 65536, 64k or 4m"; NULL: none */
+	const char *const *words; /* the words that the type accepts; NULL: any text */
+	unsigned int word_count;
+	uint64_t least, most; /* the range of a number or a time, in ns */
+	enum value_extent extent;
+};
+
+int value_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+
+/* Each type stores a value of the C type in its comment. */
+extern const struct value_type value_text;   /* const char *: the text itself */
+extern const struct value_type value_flag;   /* bool: true or false, yes or no */
+extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
+extern const struct value_type value_rate;   /* struct value_amount, unit enum sl_rate_unit */
+extern const struct value_type value_burst;  /* struct value_amount, unit enum sl_burst_unit */
+extern const struct value_type value_amount; /* the same, without times */
+extern const struct value_type value_time;   /* uint64_t, ns, up to 2 years: 250ms, 1h 30m */
+extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
+
+struct value_amount {
+	uint64_t number;
+	uint8_t unit;
+};
+
+struct value_end {
+	uint32_t until; /* as until_at() returns it */
+	bool has_passed;
+};
+
+/* The parsers of types that have a range or words: unsigned int, uint64_t, unsigned int. */
+int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+int choice_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+
+#define VALUE_NUMBER(lowest, highest, hint)                                                        \
+	{                                                                                          \
+		.name = "N", .parse = number_parse, .expected = (hint), .least = (lowest),         \
+		.most = (highest)                                                                  \
+	}
+#define VALUE_TIME(lowest, highest)                                                                \
+	{                                                                                          \
+		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
+		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
+	}
+/* The value of a choice is the index of the word, plus `first`. */
+#define VALUE_CHOICE(placeholder, array, first)                                                    \
+	{                                                                                          \
+		.name = (placeholder), .parse = choice_parse, .words = (array),                    \
+		.word_count = ARRAY_SIZE(array), .least = (first)                                  \
+	}
+#define VALUE_TIME_HINT "write 250ms, 30s, 10min, 1h30m or 7d"
+
+/* --- Errors --------------------------------------------------------------------------------- */
+
+#define VALUE_OBJECT 256
+
+/* Formats "what 'text'", or "'text'" if `what` is NULL: the object of an error. */
+const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);
+#define object_of(what, text) value_object((char[VALUE_OBJECT]){0}, what, text)
+
+/* Adds an error whose hint is that of the type. Returns -EINVAL. */
+int value_refuse(const struct value_type *type, const char *id, const char *what, const char *text,
+		 const char *problem);
+
+#define WORDS_TEXT 256
+
+/* Joins words: "name, rate or burst". */
+const char *words_join(const char *const words[], unsigned int count, char text[WORDS_TEXT]);
+
+/* --- Formats -------------------------------------------------------------------------------- */
+
+#define UNITS_TEXT 32 /* room for any formatted rate, burst, amount or time */
+#define SIZE_TEXT  16
+
+#define SIZE_MAX_ENTRIES (1U << 26) /* the largest size */
+
+/* Format values in words that parse to the same values. */
+const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
+const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
+const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TEXT]);
+const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
+const char *size_format(uint32_t size, char text[SIZE_TEXT]);
+
+/*
+ * Formats a remaining time, such as "27s": rounded up to a second, or below one to a millisecond.
+ */
+const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
+
+/* --- Numbers and units ---------------------------------------------------------------------- */
+
+/* Whether a word alone is a unit of a rate, an amount or a time. */
+bool unit_is_known(const char *word);
+
+/* Whether value_rate could have stored the rate. */
+bool rate_is_sound(const struct sl_limit_spec *spec);
+
+/* The rate in packets or bits per second; of a window, the rate of all that it lets pass. */
+double rate_per_second(const struct sl_limit_spec *spec);
+
+/*
+ * Parses a whole number of 0 to `most`, without leading zeros. Returns what follows the number, or
+ * NULL if there is no such number.
+ */
+const char *number_read(const char *text, unsigned int most, unsigned int *ret);
+
+#endif
