@@ -37,14 +37,17 @@ def largest_frame(tap):
     return largest
 
 
-def receive(listener, got):
+def receive(listener, got, until):
+    """Until the time `until`: the limit may drop the reset that ends the connection."""
     connection, _ = listener.accept()
+    connection.settimeout(0.2)
     with connection, contextlib.suppress(ConnectionResetError):
-        while True:
-            data = connection.recv(1 << 20)
-            if not data:
-                return
-            got.append((time.monotonic(), len(data)))
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError):
+                data = connection.recv(1 << 20)
+                if not data:
+                    return
+                got.append((time.monotonic(), len(data)))
 
 
 def send(lab, until):
@@ -130,9 +133,10 @@ def greedy_stream(lab, listener, tap):
     """What came of one from the moment on at which it gets a limit."""
     got = []
     # daemons, as pytest waits for other threads when it ends
-    reader = threading.Thread(target=receive, args=(listener, got), daemon=True)
+    until = time.monotonic() + 1 + SECONDS
+    reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()
-    sender = threading.Thread(target=send, args=(lab, time.monotonic() + 1 + SECONDS), daemon=True)
+    sender = threading.Thread(target=send, args=(lab, until), daemon=True)
     sender.start()
     time.sleep(1)  # at full speed: the window is open, and the packets are large
     start = time.monotonic()
