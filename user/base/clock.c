@@ -227,7 +227,7 @@ int jiffies_read(uint64_t *ret)
 	if (err < 0 && err != -EPERM)
 		return failure("cannot read the kernel's tick count: %s", why(err));
 	*ret = err < 0 ? jiffies_at_most() : jiffies;
-	return OK;
+	return 0;
 }
 
 /* --- Calendar ------------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ int moment_parse(const char *text, time_t *ret)
 	if (!date_parse(text, &when))
 		return misuse("'%s': the calendar has no such moment", text);
 	*ret = when - offset;
-	return OK;
+	return 0;
 }
 
 /*
@@ -314,7 +314,7 @@ int until_parse(const char *text, uint32_t *ret, bool *ret_ended)
 			      text);
 	*ret_ended = when <= now;
 	*ret = until_at(when);
-	return OK;
+	return 0;
 }
 
 const char *moment_format(time_t when, char text[MOMENT_TEXT])

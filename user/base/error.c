@@ -17,7 +17,7 @@ static _Thread_local struct {
 
 static char out_of_memory[] = "out of memory";
 
-/* Returns the length of the part of a formatted text that the first `length` bytes of its format make. */
+/* Returns the length of the text that the first `length` bytes of a format make. */
 static int part_length(const char *format, size_t length, va_list args)
 {
 	char *part = strndup(format, length);

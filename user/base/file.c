@@ -61,7 +61,7 @@ static int refuse_size(const char *name)
 static int file_open(const char *path, int *ret_fd)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int status = OK;
+	int status = 0;
 	struct stat st;
 
 	if (fd < 0)
@@ -104,7 +104,7 @@ static int file_fill(int fd, const char *name, struct file *file)
 		got = read(fd, file->text + file->size, room - file->size - 1);
 	} while (got);
 	file->text[file->size] = '\0';
-	return OK;
+	return 0;
 }
 
 /*
@@ -120,7 +120,7 @@ static int check_unchanged(int fd, const char *path, const struct stat *before, 
 	if (after.st_size == before->st_size && (size_t)after.st_size == size &&
 	    after.st_mtim.tv_sec == before->st_mtim.tv_sec &&
 	    after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
-		return OK;
+		return 0;
 	return misuse("%s changed while it was read: try again when it is written", path);
 }
 
@@ -150,7 +150,7 @@ static int file_settle(int fd, const char *path, struct stat *ret)
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
-	return OK;
+	return 0;
 }
 
 static int file_read_path(const char *path, struct file *file)
@@ -175,8 +175,7 @@ int file_read(const char *path, struct file *ret)
 	bool is_stdin = !strcmp(path, "-");
 	const char *name = is_stdin ? "standard input" : path;
 	struct file file = {0};
-	int status =
-		is_stdin ? file_fill(STDIN_FILENO, name, &file) : file_read_path(path, &file);
+	int status = is_stdin ? file_fill(STDIN_FILENO, name, &file) : file_read_path(path, &file);
 
 	if (!status && memchr(file.text, '\0', file.size))
 		status = misuse("%s has a NUL byte: this is no text", name);
@@ -189,7 +188,7 @@ int file_read(const char *path, struct file *ret)
 		memmove(file.text, file.text + 3, file.size + 1);
 	}
 	*ret = file;
-	return OK;
+	return 0;
 }
 
 /* --- Stamps --------------------------------------------------------------------------------- */
@@ -243,7 +242,7 @@ static int own_check(int fd, const char *path, struct file *file)
 			       path, owner_name(st.st_uid), st.st_mode & 07777);
 	file->owner = st.st_uid;
 	file->mode = st.st_mode & 07777;
-	return st.st_size > FILE_MAX ? refuse_size(path) : OK;
+	return st.st_size > FILE_MAX ? refuse_size(path) : 0;
 }
 
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
@@ -254,7 +253,7 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 
 	*ret_is_there = fd >= 0 || errno != ENOENT;
 	if (!*ret_is_there)
-		return OK;
+		return 0;
 	if (fd < 0)
 		return failure("cannot open %s: %s", path,
 			       errno == ELOOP ? "it is a symbolic link, which is not followed"
@@ -281,7 +280,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	*ret_size = 0;
 	/* a device is not opened: some do something when they are */
 	if (lstat(path, &st))
-		return errno == ENOENT ? OK : failure("cannot open %s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0 : failure("cannot open %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return misuse("%s is %s, and not a regular file", path, kind_name(st.st_mode));
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -293,7 +292,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	else
 		failure("cannot read %s: %s", path, strerror(errno));
 	close(fd);
-	return got < 0 ? FAILED : OK;
+	return got < 0 ? FAILED : 0;
 }
 
 /* Writes all of it, and waits until the disk has it. 0 or a negative errno. */
@@ -389,7 +388,7 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 		err = -errno;
 	if (directory >= 0)
 		close(directory);
-	return err ? failure("cannot write %s: %s", path, strerror(-err)) : OK;
+	return err ? failure("cannot write %s: %s", path, strerror(-err)) : 0;
 }
 
 void file_remove(const char *path)

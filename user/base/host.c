@@ -18,7 +18,7 @@ int kernel_check(const char *release)
 
 	if (sscanf(release, "%d.%d", &major, &minor) == 2 &&
 	    (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR)))
-		return OK;
+		return 0;
 	return failure("this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
 		       OLDEST_MINOR);
 }
@@ -59,7 +59,7 @@ static int cpu_ids_read(unsigned int *ret)
 	*ret = getline(&line, &size, file) > 0 ? cpu_list_end(line) : 0;
 	free(line);
 	fclose(file);
-	return *ret ? OK : failure("cannot tell the numbers of the CPUs from " POSSIBLE_CPUS);
+	return *ret ? 0 : failure("cannot tell the numbers of the CPUs from " POSSIBLE_CPUS);
 }
 
 int machine_get(struct machine *ret)
@@ -78,5 +78,5 @@ int machine_get(struct machine *ret)
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return failure("cannot tell the length of the kernel's tick");
 	*ret = (struct machine){.cpus = cpus, .jiffy_ns = tick.tv_nsec, .cpu_ids = ids};
-	return OK;
+	return 0;
 }

@@ -183,5 +183,5 @@ int caps_require(void)
 {
 	const char *missing = caps_missing();
 
-	return missing ? failure("this needs %s: run it as root", missing) : OK;
+	return missing ? failure("this needs %s: run it as root", missing) : 0;
 }

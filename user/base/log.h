@@ -19,15 +19,18 @@ void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void inform(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Old: error_count() and error_drop(). Asks before each message but those of inform() is printed. False: it is not; NULL: all are. */
+/*
+ * Old: error_count() and error_drop(). Asks before each message but those of inform() is printed.
+ * False: it is not; NULL: all are.
+ */
 void log_filter(bool (*wanted)(void *data, const char *message), void *data);
 
-/* Old: error_drop(). Sets whether messages of misuse() are dropped. Returns the previous setting. */
+/* Old: error_drop(). Sets whether messages of misuse() are dropped. Returns the setting before. */
 bool log_mute(bool mute);
 
 /*
- * Old: error_place(). Sets the place in a file, "rules.yaml:3:7", that each message begins with; NULL: none. The text
- * stays the caller's, and must live as long as it is set. Returns the place set before.
+ * Old: error_place(). Sets the place in a file, "rules.yaml:3:7", that each message begins with;
+ * NULL: none. The text stays the caller's. Returns the place set before.
  */
 const char *log_place(const char *place);
 

@@ -39,7 +39,7 @@ uint64_t netns_home(void)
 int netns_enter(const char *name)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	int status = OK;
+	int status = 0;
 	int fd;
 
 	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)

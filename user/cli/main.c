@@ -198,7 +198,7 @@ static int help_run(const struct context *context, const void *data)
 		command_print(command);
 	else
 		usage_print(stdout);
-	return OK;
+	return 0;
 }
 
 static const struct word help_words[] = {
@@ -221,7 +221,7 @@ static int version_run(const struct context *context, const void *args)
 		return json_print(
 			json_pack("{s:s, s:i}", "version", SL_VERSION, "schema", SL_SCHEMA));
 	printf("sluice %s, schema %d\n", SL_VERSION, SL_SCHEMA);
-	return OK;
+	return 0;
 }
 
 static const struct command command_version = {
@@ -270,7 +270,7 @@ static int run(struct context *context, const struct command_line *line)
 	if (line->option[OPTION_HELP] ||
 	    (line->count == 2 && !strcmp(line->words[1], "help") && command != &command_complete)) {
 		command_print(command);
-		return OK;
+		return 0;
 	}
 	args = calloc(1, command->args_size ?: 1);
 	if (!args)
@@ -305,7 +305,7 @@ static int run_line(const struct command_line *line)
 		return version_run(&context, NULL);
 	if (!line->count) {
 		usage_print(option[OPTION_HELP] ? stdout : stderr);
-		return option[OPTION_HELP] ? OK : MISUSED;
+		return option[OPTION_HELP] ? 0 : MISUSED;
 	}
 	log_libbpf(option[OPTION_VERBOSE]);
 	status = gate_check_name(context.gate);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = run_line(&line);
 	exit = messages_exit_status(status);
-	if (!is_running)
+	if (!is_running || status == MISUSED)
 		exit = exit_of_failure(&line, exit);
 	return output_end(&line, exit);
 }

@@ -11,8 +11,8 @@ static void test_kernels_from_6_1_on_are_accepted(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(releases); i++)
-		assert_int_equal(kernel_check(releases[i]), OK);
-	assert_int_equal(kernel_require(), OK);
+		assert_int_equal(kernel_check(releases[i]), 0);
+	assert_int_equal(kernel_require(), 0);
 }
 
 /* Text that is no release is refused as well. */
@@ -38,7 +38,7 @@ static void test_this_machine_has_cpus_and_a_jiffy(void **state)
 	struct machine here = {0};
 
 	(void)state;
-	assert_int_equal(machine_get(&here), OK);
+	assert_int_equal(machine_get(&here), 0);
 	assert_in_range(here.cpus, 1, 1 << 16);
 	assert_in_range(here.jiffy_ns, 500000, 20000000);
 	assert_in_range(here.cpu_ids, here.cpus, 1 << 16);
