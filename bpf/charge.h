@@ -50,7 +50,7 @@ static __always_inline __u32 charge_if_new(const struct sl_limit *limit)
 #define TELL_JIFFIES 4
 
 /* Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have own states. */
-static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
+static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
 	if (!bucket || limit->apart)
@@ -61,18 +61,18 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 }
 
 /* Returns the credit in a slice; 0 for a refusal. */
-static __always_inline __s64 purse_holds(const struct sl_purse *purse)
+static __always_inline __s64 slice_holds(const struct sl_slice *slice)
 {
-	return purse ? credit_max(purse->credit, 0) : 0;
+	return slice ? credit_max(slice->credit, 0) : 0;
 }
 
 /* Returns whether the refusal in a slice still holds for a packet of this cost. */
-static __always_inline bool purse_must_wait(struct packet *packet, const struct sl_limit *limit,
-					    const struct sl_purse *purse, __u64 cost)
+static __always_inline bool slice_must_wait(struct packet *packet, const struct sl_limit *limit,
+					    const struct sl_slice *slice, __u64 cost)
 {
 	__u64 now = packet_now(packet);
 
-	return credit_must_wait(purse, cost_times(cost, limit_times(limit, now)), now);
+	return credit_must_wait(slice, cost_times(cost, limit_times(limit, now)), now);
 }
 
 /*
@@ -123,7 +123,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
-	struct sl_purse *purse;
+	struct sl_slice *slice;
 	struct state_key key;
 	struct digest digest;
 	struct sl_line *line;
@@ -133,14 +133,14 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 
 	if (!packet || !limit || !gate)
 		return SL_DROP_OVER_LIMIT;
-	purse = limit_purse(limit, bucket);
+	slice = limit_slice(limit, bucket);
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	unasked = purse ? credit_unasked(purse) : 0;
-	if (purse && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
-	    purse_must_wait(packet, limit, purse, cost)) {
-		credit_refuse_jiffy(limit, purse, packet->jiffy);
+	unasked = slice ? credit_unasked(slice) : 0;
+	if (slice && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
+	    slice_must_wait(packet, limit, slice, cost)) {
+		credit_refuse_jiffy(limit, slice, packet->jiffy);
 		if (limit->shared)
-			credit_count_unasked(purse, unasked + packet->packets);
+			credit_count_unasked(slice, unasked + packet->packets);
 		return kind_refusal(limit, cost);
 	}
 	key = packet_key(packet, limit);
@@ -162,9 +162,9 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		write_once(line->span, limit->span);
 	if (!(read_once(line->made) & LINE_ESTABLISHED))
 		line_return(packet, limit, line);
-	held = purse_holds(purse);
+	held = slice_holds(slice);
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = state_charge(packet, limit, purse, line_state(line));
+		int reason = state_charge(packet, limit, slice, line_state(line));
 
 		if (reason == STATE_LOST && !line_is(line, &key))
 			return STATE_NONE; /* the entry was evicted just now */
@@ -179,11 +179,11 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			if (unasked) /* a division costs more than the rest */
 				refused += credit_owed(cost / packet->packets, unasked);
 			line_tell(limit, line, packet->now,
-				  purse_holds(purse) - held + (passes ? cost : 0), refused);
+				  slice_holds(slice) - held + (passes ? cost : 0), refused);
 		}
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
-			line_block(packet, limit, purse, line);
+			line_block(packet, limit, slice, line);
 		return reason;
 	}
 	return SL_DROP_CONTENDED;
@@ -211,18 +211,18 @@ static __always_inline int newcomer_begin(struct packet *packet, const struct sl
 static __always_inline int limit_charge(struct packet *packet, const struct sl_limit *limit,
 					struct sl_bucket *bucket)
 {
-	struct sl_purse *purse = limit_purse(limit, bucket);
+	struct sl_slice *slice = limit_slice(limit, bucket);
 	int reason;
 
-	if (purse) {
+	if (slice) {
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
-		enum credit_answer answer = credit_spend(purse, cost, packet->jiffy);
+		enum credit_answer answer = credit_spend(slice, cost, packet->jiffy);
 
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE) {
 			if (limit->shared) /* read again, to save stack */
-				credit_count_unasked(purse, read_once(packet->packets));
+				credit_count_unasked(slice, read_once(packet->packets));
 			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 		}
 	}
@@ -253,7 +253,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 	family = packet_family(packet);
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		struct sl_purse *purse = limit_purse(limit, bucket);
+		struct sl_slice *slice = limit_slice(limit, bucket);
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 		__u32 times;
 
@@ -263,9 +263,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		 * A slice was charged when it was borrowed. A refund to a new source goes to the
 		 * state, because a slice does not charge the budget.
 		 */
-		times = limit_times(limit, purse ? purse->at : packet->now);
-		if (!purse || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
-		    times > 1 || !credit_give_back(limit, purse, cost))
+		times = limit_times(limit, slice ? slice->at : packet->now);
+		if (!slice || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
+		    times > 1 || !credit_give_back(limit, slice, cost))
 			state_refund(packet, limit, cost, times);
 	}
 	return 0;

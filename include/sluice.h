@@ -6,7 +6,7 @@
  * SL_SCHEMA, so that a command of another version refuses the gate instead of misreading it.
  * tests/unit/gate/test_schema.c has the digests of the layouts.
  *
- * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_purse),
+ * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_slice),
  * entry of the table (sl_line), full (whole), charge or borrow (draw), evict (forget).
  */
 #ifndef SLUICE_H
@@ -240,7 +240,7 @@ struct sl_limit {
 		__u64 period; /* window: the longest sub-window, in ticks */
 	};
 	union {
-		__u64 purse;  /* most credit of one CPU; 0: each packet is charged to the state */
+		__u64 slice;  /* most credit of one CPU; 0: each packet is charged to the state */
 		__u64 factor; /* window: window_scale() */
 	};
 	__u64 block;	 /* ticks that an overrun blocks; 0: no block */
@@ -454,7 +454,7 @@ struct sl_line {
  * `buckets6`. An evicted bucket loses its counters and the credit of its slices; the source's
  * states are in the table.
  */
-struct sl_purse {
+struct sl_slice {
 	__s64 credit; /* ticks; negative: the state refused a packet that needed so much */
 	__u64 at;     /* when it was borrowed; refusal: when the state may hold enough */
 	__u64 until;  /* the last valid jiffy64; refusal: also a count, credit_unasked() */
@@ -465,7 +465,7 @@ struct sl_bucket {
 	__u32 policy_version; /* the record in `policies`, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* the last jiffy before an entry may expire */
 	struct sl_cell passed;
-	struct sl_purse slice[SL_LIMITS_MAX]; /* by slot */
+	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
 	struct sl_cell observed;    /* passed, but without credit of a limit that observes */
 	__u64 seal[2];		    /* complement of the key; if it differs, the bucket is void */
@@ -479,9 +479,9 @@ struct sl_bucket {
 /* Policy version of a bucket whose /64 is split by longer rules: each packet looks up its own. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
-/* Budgets, by policy: their states in map `budgets`, their slices in map `allowances`, per CPU. */
-struct sl_allowance {
-	struct sl_purse purse;
+/* Budgets, by policy: their states in map `budgets`, their slices in map `budget_slices`, per CPU. */
+struct sl_budget_slice {
+	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the version when it was borrowed */
 	__u32 low_at; /* the last jiffy in which keys without a state were refused */
 };

@@ -16,7 +16,7 @@
 
 static const enum gate_map maps_of_rules[] = {
 	MAP_HOSTS4,   MAP_HOSTS6,   MAP_PREFIXES, MAP_SPLITS,  MAP_LISTS,
-	MAP_POLICIES, MAP_COUNTERS, MAP_BLOCKS,	  MAP_BUDGETS, MAP_ALLOWANCES,
+	MAP_POLICIES, MAP_COUNTERS, MAP_BLOCKS,	  MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
 /* The memory of a map of that object, empty, on such a machine. */
@@ -108,7 +108,7 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 	return passed;
 }
 
-/* Without a bucket there is no purse: each packet is judged by the state, as exactly. */
+/* Without a bucket there is no slice: each packet is judged by the state, as exactly. */
 static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};

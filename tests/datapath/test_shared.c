@@ -4,7 +4,7 @@
  * other machines: `taken` and `refused`, in units of 2^unit_shift ticks. What was asked is the sum.
  *
  * The bounds. A part of a unit is rounded by chance: within 2 % here. `taken` is at most what was
- * admitted and all purses hold, burst / 16. What a purse has refused is told when its state is
+ * admitted and all slices hold, burst / 16. What a slice has refused is told when its state is
  * asked next: of what was refused no more is missing than came since.
  */
 #include "rig.h"
@@ -18,10 +18,10 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
+/* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
 static const struct {
 	const char *words;
-	bool has_purses;
+	bool has_slices;
 } limits[] = {
 	{"rate 1kpps burst 1000 shared yes", true},
 	{"rate 100kpps burst 50000 shared yes", true},
@@ -99,7 +99,7 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Lets what a purse holds, or remembers of a refusal, end: then the state is asked, and counts all
+ * Lets what a slice holds, or remembers of a refusal, end: then the state is asked, and counts all
  * that came before.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
@@ -112,12 +112,12 @@ static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *fram
 static void check_counts(const char *what, const struct sl_limit *limit, const struct sl_line *line,
 			 uint64_t taken, uint64_t asked)
 {
-	uint64_t purses = limit->burst / 16 + cost_of(limit);
+	uint64_t slices = limit->burst / 16 + cost_of(limit);
 	uint64_t has_taken = ticks_of(limit, line->taken),
 		 has_asked = ticks_of(limit, line->taken + line->refused);
 
 	/* a unit counts as a whole one by chance: within 2 % */
-	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + purses)
+	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
 		fail_msg("%s: asked %" PRIu64 " of %" PRIu64, what, has_asked, asked);
@@ -134,8 +134,8 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	rig_limits(rig, "default", limits[i].words, NULL);
 	limit = rig_limit(rig, source);
 	assert_true(limit->shared);
-	if ((limit->purse != 0) != limits[i].has_purses)
-		fail_msg("%s: purse of %" PRIu64, limits[i].words, (uint64_t)limit->purse);
+	if ((limit->slice != 0) != limits[i].has_slices)
+		fail_msg("%s: slice of %" PRIu64, limits[i].words, (uint64_t)limit->slice);
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	line = line_of(rig, limit, source);
@@ -157,7 +157,7 @@ static void test_lines_count_what_is_taken_and_asked(void **state)
 
 /* --- One limit ------------------------------------------------------------------------------- */
 
-/* Nothing is refused, and what purses give back is taken no more. */
+/* Nothing is refused, and what slices give back is taken no more. */
 static void test_a_source_within_its_limit_is_refused_nothing(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -168,9 +168,9 @@ static void test_a_source_within_its_limit_is_refused_nothing(void **state)
 
 	rig_limits(rig, "default", "rate 100kpps burst 50000 shared yes", NULL);
 	limit = rig_limit(rig, SOURCE);
-	assert_true(limit->purse != 0);
+	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* in bursts, and with rests in which purses end */
+		/* in bursts, and with rests in which slices end */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -392,7 +392,7 @@ static double part_of(struct rig *rig, const struct frame *frame, const struct s
 	uint64_t begin, passed;
 
 	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
-	offer(rig, HOOK_XDP, frame, limit, 1000); /* what purses hold */
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* what slices hold */
 	begin = *rig->clock_ticks;
 	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
 	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
@@ -453,7 +453,7 @@ static void test_what_is_divided_is_counted_once(void **state)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* What was charged in parts is given back whole, to the state or to the purse that it is from. */
+/* What was charged in parts is given back whole, to the state or to the slice that it is from. */
 static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -473,7 +473,7 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* jiffies apart: within one a purse pays again with what it was given back */
+		/* jiffies apart: within one a slice pays again with what it was given back */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);
@@ -481,8 +481,8 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 		assert_int_equal(passed, 50 - known);
 		line = line_of(rig, limit, SOURCE);
 		left = credit_level(limit, line_state(&line), *rig->clock_ticks) / cost_of(limit);
-		/* what a purse holds from before is not in the state */
-		assert_in_range(left, known ? 1000 - 50 - limit->purse / cost_of(limit) : 800,
+		/* what a slice holds from before is not in the state */
+		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 	}

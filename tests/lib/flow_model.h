@@ -76,7 +76,7 @@ struct world {
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Without purses. What is charged is a span of time, so packets have no cost of their own. */
+/* Without slices. What is charged is a span of time, so packets have no cost of their own. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -147,10 +147,10 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
 	uint64_t want = offered * world->step;
 	uint64_t got = credit_max(0, credit_min(want, world_level(world, node) / times));
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
 	if (got)
-		credit_draw(&world->limit, line_state(&node->line), &purse, 0, got * times,
+		credit_draw(&world->limit, line_state(&node->line), &slice, 0, got * times,
 			    world->now, 1);
 	node->own.taken += got;
 	node->own.asked += want;

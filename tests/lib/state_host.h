@@ -105,7 +105,7 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its purse in `bucket`, or to the state. bucket: NULL: each packet asks the
+ * Charges a packet to its slice in `bucket`, or to the state. bucket: NULL: each packet asks the
  * state. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
  * packets of other CPUs in between restore the clock.
  */

@@ -344,7 +344,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Of a state without purses `zero` says all. */
+/* Of a state without slices `zero` says all. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_line *line)
 {

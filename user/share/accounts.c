@@ -20,7 +20,7 @@
 /* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* The part of a burst by which `taken` of a line may fall: twice that of purses. */
+/* The part of a burst by which `taken` of a line may fall: twice that of slices. */
 #define FALL_PART 8
 
 /* How far ahead of a scan lines are fetched, in sets. */
@@ -191,7 +191,7 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 
 /*
  * What was counted in the line since it was read last. False: it was handed to another key
- * meanwhile, whose count would seem to have fallen. Where it fell by more than purses give back, to
+ * meanwhile, whose count would seem to have fallen. Where it fell by more than slices give back, to
  * what a new line can have counted since, this key has lost the line, and got it again: `made` does
  * not tell that within some seconds. passed: since then
  */

@@ -20,8 +20,8 @@ static bool source_is_split(const struct gate *gate, const struct sl_prefix *sou
 }
 
 /*
- * Sums the buckets, and empties the purses that the next packet would find void. A split /64 has no
- * purses.
+ * Sums the buckets, and empties the slices that the next packet would find void. A split /64 has no
+ * slices.
  */
 static void source_sum(const struct gate *gate, struct source *source)
 {
@@ -36,7 +36,7 @@ static void source_sum(const struct gate *gate, struct source *source)
 		if (source->split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
-			purses_fit(bucket, record_read(gate, source->rule.record), owner);
+			slices_fit(bucket, record_read(gate, source->rule.record), owner);
 	}
 }
 

@@ -23,7 +23,7 @@ struct source {
 	struct sl_cell dropped;
 	struct sl_cell observed; /* passed, although a limit that observes had no credit */
 	/*
-	 * Of each CPU that remembers it, without purses that the next packet would find void. Freed
+	 * Of each CPU that remembers it, without slices that the next packet would find void. Freed
 	 * by source_free().
 	 */
 	struct sl_bucket *buckets;

@@ -159,8 +159,8 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
  * state empty would begin the next one.
  *
  * The state of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
- * and the caller empties the purses. So its `drawn` goes back, before the first word: a draw that
- * comes between makes the swap of that fail. Where it was at rest, purses may be out still, and a
+ * and the caller empties the slices. So its `drawn` goes back, before the first word: a draw that
+ * comes between makes the swap of that fail. Where it was at rest, slices may be out still, and a
  * draw between both finds the full state that the caller is to make.
  *
  * Packets may hand the line to another key at any moment. Until that the words are those of this

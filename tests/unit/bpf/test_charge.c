@@ -23,7 +23,7 @@ static void swap_comes(const void *word);
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for purses */
+#define MANY_CPUS 64 /* too many for slices */
 #define SETS	  2
 
 /* --- A gate --------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static void clock_advance(uint64_t ticks)
 	test_jiffies = test_clock_ticks / JIFFY;
 }
 
-/* Of as many CPUs as share it: with one it is worth a purse. */
+/* Of as many CPUs as share it: with one it is worth a slice. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
 	const struct machine machine = {.cpus = cpus, .jiffy_ns = JIFFY_NS};
@@ -338,7 +338,7 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 /* --- A source that is refused for long ------------------------------------------------------ */
 
 /*
- * A purse that knows of the refusal answers most packets. The state is asked in one of so many
+ * A slice that knows of the refusal answers most packets. The state is asked in one of so many
  * jiffies all the same, so the line tells that the source came back, and is not forgotten soon.
  */
 static void test_a_source_that_is_refused_for_long_comes_back(void **state)
@@ -447,7 +447,7 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 }
 
 /*
- * A source that sends a few packets in a row, and then rests, gets its rate: no purse that is drawn
+ * A source that sends a few packets in a row, and then rests, gets its rate: no slice that is drawn
  * for it is lost with its bucket.
  */
 static void test_a_lukewarm_source_loses_no_credit(void **state)

@@ -25,7 +25,7 @@ static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
 	struct sl_state budget;
-	struct sl_allowance allowance[CPUS];
+	struct sl_budget_slice budget_slice[CPUS];
 	struct sl_sketch newcomers[CPUS * HOST_SKETCH];
 	struct sl_bucket known; /* the established source's, on each CPU in turn */
 } world;
@@ -38,8 +38,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission[host_cpu];
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance[host_cpu];
+	if (map == &budget_slices)
+		return &world.budget_slice[host_cpu];
 	if (map == &newcomers)
 		return array_entry(world.newcomers, sizeof(*world.newcomers), CPUS * HOST_SKETCH,
 				   key);
@@ -309,7 +309,7 @@ static void test_a_refused_packet_costs_nothing(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(4), SL_DROP_OVER_BUDGET);
 	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
-	world.allowance[0] = (struct sl_allowance){0};
+	world.budget_slice[0] = (struct sl_budget_slice){0};
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);

@@ -37,7 +37,7 @@ static struct {
 	struct sl_line lines[LINES];
 	struct sl_sketch newcomers[SKETCHES];
 	struct sl_state budget;
-	struct sl_allowance allowance;
+	struct sl_budget_slice budget_slice;
 	uint64_t unknown; /* packets of newcomers that passed in the flood */
 } world;
 
@@ -55,8 +55,8 @@ static void *map_find(const void *map, const void *key)
 		return array_entry(world.newcomers, sizeof(*world.newcomers), SKETCHES, key);
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance;
+	if (map == &budget_slices)
+		return &world.budget_slice;
 	fail_msg("a map that charging has nothing to do with");
 	return NULL;
 }
@@ -185,9 +185,9 @@ static bool state_passes(struct sl_state *state)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
 	struct draw draw = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
-	return kind_draw(SL_BUCKET, limit, state, &purse, &draw);
+	return kind_draw(SL_BUCKET, limit, state, &slice, &draw);
 }
 
 static bool lru_passes(uint32_t source)

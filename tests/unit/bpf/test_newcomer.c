@@ -23,7 +23,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define BURST	  1000
 #define BUDGET	  500
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for purses */
+#define MANY_CPUS 64 /* too many for slices */
 #define SETS	  64
 #define CROWD	  100
 #define WINDOW	  4 /* jiffies are shifted by it */
@@ -35,7 +35,7 @@ static struct {
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
 	struct sl_state budget;
-	struct sl_allowance allowance;
+	struct sl_budget_slice budget_slice;
 	enum sl_family family;
 	struct sl_line *handed; /* to another key, right before its first word changes */
 } world;
@@ -56,8 +56,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.policy;
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance;
+	if (map == &budget_slices)
+		return &world.budget_slice;
 	if (bucket_host_has(map))
 		return bucket_host_find(map, key);
 	fail_msg("a map that charging has nothing to do with");
@@ -87,7 +87,7 @@ static void clock_advance(uint64_t ticks)
 	test_jiffies = test_clock_ticks / JIFFY;
 }
 
-/* Of as many CPUs as share it: with one it is worth a purse. */
+/* Of as many CPUs as share it: with one it is worth a slice. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
 	const struct machine machine = {.cpus = cpus, .jiffy_ns = JIFFY_NS};
@@ -350,8 +350,8 @@ static void test_a_line_that_is_handed_over_is_not_charged(void **state)
 		}
 }
 
-/* What was drawn from a state that is another's is in no purse. */
-static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
+/* What was drawn from a state that is another's is in no slice. */
+static void test_a_line_that_is_handed_over_fills_no_slice(void **state)
 {
 	(void)state;
 	for
@@ -424,7 +424,7 @@ static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* one packet for each second is not worth a bucket: it goes when the purse is empty */
+	/* one packet for each second is not worth a bucket: it goes when the slice is empty */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
@@ -711,7 +711,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_budget_paid_is_not_owed),
 		cmocka_unit_test(test_a_limit_that_changes_is_told_in_its_lines),
 		cmocka_unit_test(test_a_line_that_is_handed_over_is_not_charged),
-		cmocka_unit_test(test_a_line_that_is_handed_over_fills_no_purse),
+		cmocka_unit_test(test_a_line_that_is_handed_over_fills_no_slice),
 		cmocka_unit_test(test_the_first_sources_get_a_bucket_at_once),
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
 		cmocka_unit_test(test_one_refused_source_in_a_jiffy_gets_a_bucket),

@@ -32,7 +32,7 @@ static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
 	struct sl_state budget;
-	struct sl_allowance allowance[CPUS];
+	struct sl_budget_slice budget_slice[CPUS];
 	struct sl_bucket bucket[CPUS][SOURCES];
 	struct state_key gone; /* the key whose line was taken last, and is not told of yet */
 	uint64_t lost;	       /* what this CPU had told before */
@@ -44,8 +44,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission[host_cpu];
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance[host_cpu];
+	if (map == &budget_slices)
+		return &world.budget_slice[host_cpu];
 	return host_table_find(map, key);
 }
 
@@ -149,7 +149,7 @@ static void line_goes(const __u32 *limit)
 
 /*
  * What a source can spend under a limit: the level of its state, a full one where it has none;
- * with the purses that go back to that, and those that are older, but can be spent still.
+ * with the slices that go back to that, and those that are older, but can be spent still.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -161,15 +161,15 @@ static int64_t held(int which, uint32_t source)
 	if (line)
 		memcpy(&state, (const void *)&line->state, sizeof(state));
 	level = credit_level(limit, &state, test_clock_ticks);
-	for (int cpu = 0; limit->purse && cpu < CPUS; cpu++) {
-		const struct sl_purse *purse = &world.bucket[cpu][source].slice[limit->slot];
+	for (int cpu = 0; limit->slice && cpu < CPUS; cpu++) {
+		const struct sl_slice *slice = &world.bucket[cpu][source].slice[limit->slot];
 
-		if (purse->credit <= 0)
+		if (slice->credit <= 0)
 			continue;
-		if (credit_span(state.born, purse->at) >= 0)
-			level += purse->credit;
-		else if (test_clock_ticks / JIFFY <= purse->until)
-			beside += purse->credit;
+		if (credit_span(state.born, slice->at) >= 0)
+			level += slice->credit;
+		else if (test_clock_ticks / JIFFY <= slice->until)
+			beside += slice->credit;
 	}
 	return credit_min(level, limit->burst) + beside;
 }
@@ -321,11 +321,11 @@ static uint64_t forgotten(void)
 	       world.admission[1].event[SL_EVENT_FORGOTTEN].total;
 }
 
-/* Returns with how many packets a purse of the source held something afterwards. */
+/* Returns with how many packets a slice of the source held something afterwards. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
-	uint64_t newcomers = 0, within = 0, purses = 0, begun;
+	uint64_t newcomers = 0, within = 0, slices = 0, begun;
 	uint32_t source = 0, hot = schedule->blocked + schedule->sources / 8;
 	int64_t excess = 0, worst = 0;
 
@@ -349,7 +349,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		reason = packet_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
 		within += reason == SL_PASS_WITHIN;
-		purses += world.bucket[host_cpu][source].slice[0].credit > 0;
+		slices += world.bucket[host_cpu][source].slice[0].credit > 0;
 	}
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		int64_t packets = -accounts[0][i].lowest / (int64_t)limit->cost;
@@ -359,11 +359,11 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	}
 	print_message("%u sources, room for %u, %d limits, burst %llu%s: %lu pass; %ld "
 		      "packets too much, %ld of one source; of %lu states that were forgotten "
-		      "%.1f bursts, %lu newcomers, %lu with a purse\n",
+		      "%.1f bursts, %lu newcomers, %lu with a slice\n",
 		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
 		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
 		      (double)(world.admission[0].lost + world.admission[1].lost) / LOSS_PARTS,
-		      newcomers, purses);
+		      newcomers, slices);
 	if (schedule->budget)
 		assert_true(newcomers * world.policy.newcomers.cost <=
 			    world.policy.newcomers.burst + test_clock_ticks - begun);
@@ -372,7 +372,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		assert_true(line_of(i, limit) &&
 			    line_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
-	return purses;
+	return slices;
 }
 
 /* As many as there is room for lose nothing; of more, no more is lost than is told. */
@@ -388,7 +388,7 @@ static void test_no_source_gets_more_than_is_told(void **state)
 		limit_of(300, SL_RATE_PPS, 200, 32 - WIDE),
 		limit_of(20, SL_RATE_PER_MIN, 32, 32 - WIDE),
 	};
-	uint64_t purses = 0;
+	uint64_t slices = 0;
 
 	(void)state;
 	for (size_t i = 0; i < 4 * ARRAY_SIZE(sources) * ARRAY_SIZE(limits); i++) {
@@ -403,12 +403,12 @@ static void test_no_source_gets_more_than_is_told(void **state)
 			.step = SL_TICKS_PER_SEC / (1 << choose(12)),
 		};
 
-		purses += schedule_run(&schedule);
+		slices += schedule_run(&schedule);
 		/* twice as many find two full sets under one secret in twenty */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(forgotten(), 0);
 	}
-	assert_true(purses > 10000);
+	assert_true(slices > 10000);
 }
 
 /* Who is blocked stays, while no set is full of such, whoever else comes. */

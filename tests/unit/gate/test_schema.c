@@ -33,7 +33,7 @@ static const struct {
 	{"in_use", 0x572b502b4a118ba1},		{"admission", 0x6d995fc9a2e6065c},
 	{"newcomers", 0xf8544570f915a724},	{"shortcuts", 0xb3e03a80af90acfd},
 	{"host_shortcuts", 0x7b779ea8b4fd4940}, {"blocks", 0xe158643891adc8d7},
-	{"budgets", 0x609e38b9826c96eb},	{"allowances", 0x4ec7391416712a74},
+	{"budgets", 0x609e38b9826c96eb},	{"budget_slices", 0x4ec7391416712a74},
 	{"secret", 0x8f652f7c85ef811c},
 };
 

@@ -103,7 +103,7 @@ static void test_keys_of_two_limits_share_no_digest(void **state)
 
 static uint16_t made; /* when the line was */
 
-/* A limit of any kind, with purses or without, that blocks or does not. */
+/* A limit of any kind, with slices or without, that blocks or does not. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -153,7 +153,7 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * A line is not whole before its state is as a new one: nothing is charged to it, no purse that was
+ * A line is not whole before its state is as a new one: nothing is charged to it, no slice that was
  * drawn from it can be spent, no block holds, and none would escalate. And not much later.
  */
 static void check_whole(void)

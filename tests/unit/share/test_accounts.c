@@ -488,7 +488,7 @@ static void test_a_reading_begins_no_account(void **state)
 	accounts_close(&accounts);
 }
 
-/* By the same key, between two scans. What purses give back is no such case, and is not told. */
+/* By the same key, between two scans. What slices give back is no such case, and is not told. */
 static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state)
 {
 	static const struct {
@@ -664,12 +664,12 @@ static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
 
 /* --- Short bursts --------------------------------------------------------------------------- */
 
-/* A packet without a purse, which is counted as the packet path counts it. */
+/* A packet without a slice, which is counted as the packet path counts it. */
 static bool packet_send(struct sl_line *line)
 {
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 	bool passes =
-		credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1);
+		credit_draw(&limit.limit, line_state(line), &slice, 0, limit.limit.cost, now, 1);
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
 
 	line->taken += passes ? units : 0;

@@ -120,14 +120,14 @@ static void packet_send(struct node *at, unsigned int key)
 {
 	struct sl_line *line = &at->lines[key * SL_WAYS];
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
 	if (!line->limit) {
 		*line = (struct sl_line){.addr = {key}, .limit = 9};
 		*line_state(line) = credit_full(&limit.limit, now);
 		at->sets[key].tag[0] = 2;
 	}
-	if (credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1)) {
+	if (credit_draw(&limit.limit, line_state(line), &slice, 0, limit.limit.cost, now, 1)) {
 		line->taken += units;
 		passed[key]++;
 	} else {

@@ -41,12 +41,12 @@ static int64_t level(const struct sl_limit *limit, struct sl_line *line, uint64_
 	return credit_level(limit, line_state(line), now);
 }
 
-/* A packet without a purse; whether it passes. */
+/* A packet without a slice; whether it passes. */
 static bool packet_charge(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
 {
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
-	return credit_draw(limit, line_state(line), &purse, 0, limit->cost, now, 1);
+	return credit_draw(limit, line_state(line), &slice, 0, limit->cost, now, 1);
 }
 
 /* An addition to `zero` alone would be swallowed by the idle time. */
@@ -205,20 +205,20 @@ static void test_what_time_made_up_for_is_not_given_back(void **state)
 	assert_false(packet_charge(&limit, &line, now));
 }
 
-/* A state refills as far as purses leave it. */
+/* A state refills as far as slices leave it. */
 static void test_no_more_is_given_back_than_it_refills_to(void **state)
 {
 	struct sl_limit limit = limit_of();
 	struct sl_line line = line_full(&limit);
-	int64_t purses = limit.burst / 16;
+	int64_t slices = limit.burst / 16;
 
 	(void)state;
-	limit.refill = limit.burst - purses;
+	limit.refill = limit.burst - slices;
 	line.state.zero = line.state.born = NOW;
-	assert_int_equal(debt_charge(&limit, &line, &key, purses, &lent, NOW), purses);
+	assert_int_equal(debt_charge(&limit, &line, &key, slices, &lent, NOW), slices);
 	assert_int_equal(
-		debt_charge(&limit, &line, &key, -purses, &lent, NOW + limit.refill + purses / 2),
-		-(purses - purses / 2));
+		debt_charge(&limit, &line, &key, -slices, &lent, NOW + limit.refill + slices / 2),
+		-(slices - slices / 2));
 }
 
 static void test_nothing_is_given_back_to_another_key(void **state)
@@ -409,9 +409,9 @@ static void *packets_run(void *data)
 	(void)data;
 	for (int i = 0; i < DRAWS;) {
 		struct sl_state seen = *(volatile struct sl_state *)state, next = seen;
-		struct sl_purse purse = {0};
+		struct sl_slice slice = {0};
 
-		credit_draw(&race_limit, &next, &purse, 0, race_limit.cost, NOW, 1);
+		credit_draw(&race_limit, &next, &slice, 0, race_limit.cost, NOW, 1);
 		i += __sync_bool_compare_and_swap(&state->zero, seen.zero, next.zero);
 	}
 	return NULL;

@@ -37,11 +37,11 @@ static struct sl_line line_spent(const struct sl_limit *limit)
 	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
 	struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
 	struct sl_state *state = line_state(&line);
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
 	*state = kind_birth(limit->kind, limit, 0, NOW);
-	while (kind_draw(limit->kind, limit, state, &purse, &draw))
-		purse = (struct sl_purse){0};
+	while (kind_draw(limit->kind, limit, state, &slice, &draw))
+		slice = (struct sl_slice){0};
 	if (limit->block)
 		state->blocked = block_next(limit, state, NOW);
 	return line;
@@ -143,7 +143,7 @@ static void test_a_turn_under_way_brings_nothing_back(void **state)
 	}
 }
 
-/* A bucket is whole, whatever its purses and however its span is rounded. */
+/* A bucket is whole, whatever its slices and however its span is rounded. */
 static void test_nothing_is_lost_with_a_full_bucket(void **state)
 {
 	static const struct {
