@@ -90,7 +90,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 		return 0;
 	key = packet_key(packet, limit);
 	index = table_index(&gate->meeting, state_digest(hash_secret, &key), &key);
-	if (index != LINE_NONE)
+	if (index != ENTRY_NONE)
 		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
 }
@@ -99,20 +99,20 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
  * Updates the marks of an entry whose key is not established. Sets packet->is_new if the key is
  * still not established and a budget pays for the packet.
  */
-static __always_inline void line_return(struct packet *packet, const struct sl_limit *limit,
-					struct sl_line *line)
+static __always_inline void entry_return(struct packet *packet, const struct sl_limit *limit,
+					 struct sl_entry *entry)
 {
 	__u64 now = packet_now(packet);
-	__u16 made = read_once(line->made);
+	__u16 made = read_once(entry->made);
 
-	if (line_age(line, now) >= LINE_BACK_AGE)
-		made |= LINE_CAME_BACK;
-	if (line_is_due(line, now))
-		made |= LINE_ESTABLISHED;
+	if (entry_age(entry, now) >= ENTRY_BACK_AGE)
+		made |= ENTRY_CAME_BACK;
+	if (entry_is_due(entry, now))
+		made |= ENTRY_ESTABLISHED;
 	else
 		packet->is_new |= charge_if_new(limit);
-	if (made != line->made)
-		write_once(line->made, made);
+	if (made != entry->made)
+		write_once(entry->made, made);
 }
 
 /*
@@ -126,7 +126,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	struct sl_slice *slice;
 	struct state_key key;
 	struct digest digest;
-	struct sl_line *line;
+	struct sl_entry *entry;
 	__u32 unasked;
 	__s64 held;
 	__u64 cost;
@@ -145,45 +145,45 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
-	line = newcomers_crowd(packet, limit) ? NULL : line_first(&gate->meeting, digest);
-	if (line) {
-		line_fetch(gate, line);
+	entry = newcomers_crowd(packet, limit) ? NULL : entry_first(&gate->meeting, digest);
+	if (entry) {
+		entry_fetch(gate, entry);
 		packet_now(packet);
 	}
-	if (!line || !line_is(line, &key))
-		line = table_find(&gate->meeting, digest, &key);
-	if (!line) /* a budget does not pay for a limit that observes */
+	if (!entry || !entry_is(entry, &key))
+		entry = table_find(&gate->meeting, digest, &key);
+	if (!entry) /* a budget does not pay for a limit that observes */
 		return STATE_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
 						    &gate->meeting, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
-	if (line->span != limit->span) /* the limit has changed, and so has the time to refill */
-		write_once(line->span, limit->span);
-	if (!(read_once(line->made) & LINE_ESTABLISHED))
-		line_return(packet, limit, line);
+	if (entry->span != limit->span) /* the limit has changed, and so has the time to refill */
+		write_once(entry->span, limit->span);
+	if (!(read_once(entry->made) & ENTRY_ESTABLISHED))
+		entry_return(packet, limit, entry);
 	held = slice_holds(slice);
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = state_charge(packet, limit, slice, line_state(line));
+		int reason = state_charge(packet, limit, slice, entry_state(entry));
 
-		if (reason == STATE_LOST && !line_is(line, &key))
+		if (reason == STATE_LOST && !entry_is(entry, &key))
 			return STATE_NONE; /* the entry was evicted just now */
 		if (reason == STATE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
-			window_tell(packet, limit, line);
+			window_tell(packet, limit, entry);
 		if (limit->shared) {
 			bool passes = reason < SL_FIRST_DROP;
 			__u64 refused = passes ? 0 : cost;
 
 			if (unasked) /* a division costs more than the rest */
 				refused += credit_owed(cost / packet->packets, unasked);
-			line_tell(limit, line, packet->now,
-				  slice_holds(slice) - held + (passes ? cost : 0), refused);
+			entry_tell(limit, entry, packet->now,
+				   slice_holds(slice) - held + (passes ? cost : 0), refused);
 		}
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
-			line_block(packet, limit, slice, line);
+			entry_block(packet, limit, slice, entry);
 		return reason;
 	}
 	return SL_DROP_CONTENDED;
@@ -321,7 +321,7 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 	family = packet_family(packet);
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		const struct sl_line *line;
+		const struct sl_entry *entry;
 		struct state_key key;
 
 		if (packet->is_new & CHARGE(limit) && due < span_due(limit->span))
@@ -329,9 +329,9 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
 			continue;
 		key = packet_key(packet, limit);
-		line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
-		if (line && age < line_age(line, packet_now(packet)))
-			age = line_age(line, packet_now(packet));
+		entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+		if (entry && age < entry_age(entry, packet_now(packet)))
+			age = entry_age(entry, packet_now(packet));
 	}
 	return age >= due;
 }

@@ -91,7 +91,7 @@ struct {
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct sl_line);
+	__type(value, struct sl_entry);
 } states SEC(".maps");
 
 /* Keys: the address, big endian; for an IPv6 source bucket_key6(). */

@@ -61,7 +61,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
  * Races and their cost: `born` and `drawn` are stored before the swap of `zero`, so a CPU that sees
  * the new `zero` sees them as well. A late store, after a charge by another CPU, can raise the
  * level above `refill` by at most the time between both clock readings. The entry may be given to
- * another key before the swap: see line_write() in table.h.
+ * another key before the swap: see entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
@@ -215,14 +215,14 @@ static __always_inline int state_charge(struct packet *packet, const struct sl_l
  * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
  * to 0. `taken` and `refused` are one word; a reader subtracts the carry of `taken`.
  */
-static __always_inline void line_tell(const struct sl_limit *limit, struct sl_line *line, __u64 now,
-				      __s64 taken, __u64 refused)
+static __always_inline void entry_tell(const struct sl_limit *limit, struct sl_entry *entry,
+				       __u64 now, __s64 taken, __u64 refused)
 {
 	__u32 shift = limit->unit_shift % 64;
 	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
 	__u64 units = taken < 0 ? -((part - taken) >> shift) : (taken + part) >> shift;
 
-	__sync_fetch_and_add((__u64 *)&line->taken, ((refused + part) >> shift << 32) + units);
+	__sync_fetch_and_add((__u64 *)&entry->taken, ((refused + part) >> shift << 32) + units);
 }
 
 /*
@@ -231,15 +231,15 @@ static __always_inline void line_tell(const struct sl_limit *limit, struct sl_li
  * counts of that key are wrong once.
  */
 static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
-					struct sl_line *line)
+					struct sl_entry *entry)
 {
-	__u32 half = window_half(limit, line), seen = line_seen(packet->now);
+	__u32 half = window_half(limit, entry), seen = entry_seen(packet->now);
 
-	packet->hot |= line_rest(line, line_state(line), packet->now) < HOT_TICKS;
-	if (read_once(line->taken) != half)
-		write_once(line->taken, half);
-	if (read_once(line->refused) != seen)
-		write_once(line->refused, seen);
+	packet->hot |= entry_rest(entry, entry_state(entry), packet->now) < HOT_TICKS;
+	if (read_once(entry->taken) != half)
+		write_once(entry->taken, half);
+	if (read_once(entry->refused) != seen)
+		write_once(entry->refused, seen);
 }
 
 /*
@@ -250,16 +250,16 @@ static __always_inline void window_tell(struct packet *packet, const struct sl_l
  * the swap, and if it differs the block is removed. Until then a CPU that reads the state refuses
  * packets of the new key for the rest of the jiffy.
  */
-BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *limit,
-			  struct sl_slice *slice, struct sl_line *line)
+BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
+			   struct sl_slice *slice, struct sl_entry *entry)
 {
 	struct sl_state *state, seen;
 	struct state_key key;
 	__u64 block, now;
 
-	if (!packet || !limit || !line)
+	if (!packet || !limit || !entry)
 		return 0;
-	state = line_state(line);
+	state = entry_state(entry);
 	seen = state_read(state);
 	now = kind_now(limit->kind, &seen, packet->now);
 	if (block_holds(limit, &seen, now))
@@ -268,7 +268,7 @@ BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *li
 	if (__sync_val_compare_and_swap(&state->blocked, seen.blocked, block) != seen.blocked)
 		return 0;
 	key = packet_key(packet, limit);
-	if (!line_is(line, &key))
+	if (!entry_is(entry, &key))
 		__sync_val_compare_and_swap(&state->blocked, block, seen.blocked);
 	else if (slice)
 		credit_refuse_block(slice, now, packet->jiffy);
@@ -287,16 +287,16 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 	const struct sl_gate *gate = gate_get();
 	struct sl_state *state, copy = {0};
 	struct state_key key;
-	struct sl_line *line;
+	struct sl_entry *entry;
 	__u64 seen;
 
 	if (!packet || !limit || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
-	if (!line)
+	entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+	if (!entry)
 		return 0;
-	state = line_state(line);
+	state = entry_state(entry);
 	for (int i = 0; i < STATE_TRIES; i++) {
 		seen = read_once(state->zero);
 		copy.zero = seen;
@@ -305,7 +305,7 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 		if (__sync_val_compare_and_swap(&state->zero, seen, copy.zero) != seen)
 			continue;
 		if (limit->shared)
-			line_tell(limit, line, packet->now, -(__s64)cost, 0);
+			entry_tell(limit, entry, packet->now, -(__s64)cost, 0);
 		return 0;
 	}
 	return 0;

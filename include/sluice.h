@@ -7,7 +7,7 @@
  * tests/unit/gate/test_schema.c has the digests of the layouts.
  *
  * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_slice),
- * entry of the table (sl_line), full (whole), charge or borrow (draw), evict (forget).
+ * entry of the table (sl_entry), full (whole), charge or borrow (draw), evict (forget).
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -266,7 +266,7 @@ struct sl_limit {
 	__u8 coarse;	 /* window: unit of time: 2^coarse ticks */
 	__u8 escalate;	 /* factor of each following block; 0: none */
 	__u8 steps_max;	 /* steps until a block is as long as block_max */
-	__u16 span;	 /* of its entries: struct sl_line */
+	__u16 span;	 /* of its entries: struct sl_entry */
 	__u8 unit_shift; /* shared limit: unit of its counts: 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1: its policy has a newcomers' budget */
 };
@@ -439,13 +439,13 @@ struct sl_set {
 };
 
 /* An entry: a key and its state, in one cache line. */
-struct sl_line {
+struct sl_entry {
 	__u64 addr[2]; /* masked by the limit; an IPv4 address: the first 32 bits */
 	__u32 limit;   /* id << 3 | kind << 1 | IPv4; 0: the entry is free */
 	__u16 span;    /* the time in which an empty state refills: short_make() */
-	__u16 made;    /* when: line_moment(); and LINE_CAME_BACK, LINE_ESTABLISHED */
-	__u32 taken;   /* shared limit: what was taken, including slices; window: LINE_HAS_HALF */
-	__u32 refused; /* shared limit: what was refused: line_tell(); window: line_seen() */
+	__u16 made;    /* when: entry_moment(); and ENTRY_CAME_BACK, ENTRY_ESTABLISHED */
+	__u32 taken;   /* shared limit: what was taken, including slices; window: ENTRY_HAS_HALF */
+	__u32 refused; /* shared limit: what was refused: entry_tell(); window: entry_seen() */
 	struct sl_state_words state;
 };
 
@@ -487,6 +487,6 @@ struct sl_budget_slice {
 };
 
 _Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");
-_Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
+_Static_assert(__builtin_offsetof(struct sl_entry, taken) == 24, "one word with `refused`");
 
 #endif

@@ -70,12 +70,12 @@ struct account {
 static uint64_t state_zero(const struct account *account)
 {
 	struct state_key key;
-	struct found_line found;
+	struct found_entry found;
 	__u64 addr[2];
 
 	memcpy(addr, account->source.prefix.addr, sizeof(addr));
 	key = state_key_of(account->limit, addr, true);
-	return table_read(account->gate, &key, &found) ? 0 : found.line.state.zero;
+	return table_read(account->gate, &key, &found) ? 0 : found.entry.state.zero;
 }
 
 /* Sends one CPU's share. Draws per packet; negative errno. */

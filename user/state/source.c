@@ -40,8 +40,8 @@ static void source_sum(const struct gate *gate, struct source *source)
 	}
 }
 
-int source_read(const struct gate *gate, const struct table *table,
-			const struct sl_prefix *address, struct source *ret)
+int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
+		struct source *ret)
 {
 	struct source source = {.prefix = prefix_source(address), .table = table};
 	int status = rules_judge(gate, address, &source.rule);

@@ -35,8 +35,8 @@ struct source {
  * Reads the source of an address. A source that has no bucket is OK, and has counters of zero.
  * table: NULL, or the table in memory, for a caller that reads many sources.
  */
-int source_read(const struct gate *gate, const struct table *table,
-			const struct sl_prefix *address, struct source *ret);
+int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
+		struct source *ret);
 
 void source_free(struct source *source);
 

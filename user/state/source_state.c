@@ -205,7 +205,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
  * another record is void, as in budget_charge() of bpf/budget.h. NULL and errno: reading failed.
  */
 static struct sl_bucket *budget_slices_read(const struct gate *gate, const struct sl_policy *policy,
-					 uint32_t number)
+					    uint32_t number)
 {
 	struct sl_budget_slice *budget_slices = calloc(gate->machine.cpus, sizeof(*budget_slices));
 	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));

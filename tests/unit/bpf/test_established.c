@@ -208,8 +208,8 @@ static void test_the_budget_limits_how_many_sources_become_established(void **st
 
 		flood_run(&drips, cpu_cases[cpus], &established);
 		for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
-			known += host_table.line[i].limit &&
-				 host_table.line[i].made & LINE_ESTABLISHED;
+			known += host_table.entry[i].limit &&
+				 host_table.entry[i].made & ENTRY_ESTABLISHED;
 		print_message("figure: %lu sources are established\n", known);
 		assert_true(known > 0 && known <= budget_allows());
 	}
@@ -278,7 +278,7 @@ static void test_a_source_is_established_after_its_burst_could_refill(void **sta
 		for (int at = 0; at < 16; at++) { /* a sixteenth of a unit of time */
 			struct flood flood = {"", .limit_rate = cases[i].rate,
 					      .limit_burst = cases[i].burst};
-			uint64_t begin = at * (1ULL << LINE_MOMENT_SHIFT) / 16;
+			uint64_t begin = at * (1ULL << ENTRY_MOMENT_SHIFT) / 16;
 
 			world_begin(&flood, 2);
 			clock_set(begin);
@@ -424,7 +424,7 @@ static uint64_t inserted(void)
 static void test_a_clock_that_is_behind_establishes_no_source(void **state)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
-	const uint64_t unit = 1ULL << LINE_MOMENT_SHIFT;
+	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
 	uint64_t edge = unit - 1000 * SL_TICKS_PER_SEC % unit;
 
 	(void)state;

@@ -12,11 +12,11 @@
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-static void line_goes(const __u32 *limit);
+static void entry_goes(const __u32 *limit);
 
 /* within a macro its own name is the builtin */
 #define __sync_lock_test_and_set(word, value)                                                      \
-	((value) ? (void)0 : line_goes(word), __sync_lock_test_and_set(word, value))
+	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
 #include "charge.h"
 #include "table_host.h"
@@ -34,7 +34,7 @@ static struct {
 	struct sl_state budget;
 	struct sl_budget_slice budget_slice[CPUS];
 	struct sl_bucket bucket[CPUS][SOURCES];
-	struct state_key gone; /* the key whose line was taken last, and is not told of yet */
+	struct state_key gone; /* the key whose entry was taken last, and is not told of yet */
 	uint64_t lost;	       /* what this CPU had told before */
 } world;
 
@@ -79,13 +79,13 @@ static struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-static struct sl_line *line_of(uint32_t source, const struct sl_limit *limit)
+static struct sl_entry *entry_of(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, limit);
 
 	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
-				 host_table.line, &key);
+				 host_table.entry, &key);
 }
 
 /* --- The reference -------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Tells the key whose line was taken of what was counted for it since. */
+/* Tells the key whose entry was taken of what was counted for it since. */
 static void gone_tell(void)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
@@ -139,12 +139,12 @@ static void gone_tell(void)
 	world.lost = world.admission[host_cpu].lost;
 }
 
-static void line_goes(const __u32 *limit)
+static void entry_goes(const __u32 *limit)
 {
-	const void *line = (const char *)limit - offsetof(struct sl_line, limit);
+	const void *entry = (const char *)limit - offsetof(struct sl_entry, limit);
 
 	gone_tell();
-	world.gone = host_line_key(line);
+	world.gone = host_entry_key(entry);
 }
 
 /*
@@ -154,12 +154,12 @@ static void line_goes(const __u32 *limit)
 static int64_t held(int which, uint32_t source)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][which];
-	const struct sl_line *line = line_of(source, limit);
+	const struct sl_entry *entry = entry_of(source, limit);
 	struct sl_state state = credit_full(limit, test_clock_ticks + 1);
 	int64_t level, beside = 0;
 
-	if (line)
-		memcpy(&state, (const void *)&line->state, sizeof(state));
+	if (entry)
+		memcpy(&state, (const void *)&entry->state, sizeof(state));
 	level = credit_level(limit, &state, test_clock_ticks);
 	for (int cpu = 0; limit->slice && cpu < CPUS; cpu++) {
 		const struct sl_slice *slice = &world.bucket[cpu][source].slice[limit->slot];
@@ -209,12 +209,12 @@ static uint32_t owed_by(uint32_t source)
 static void birth_check(uint32_t source, uint32_t owed)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
-	const struct sl_line *line = line_of(source, limit);
+	const struct sl_entry *entry = entry_of(source, limit);
 	struct sl_state state;
 
-	if (!line)
+	if (!entry)
 		return;
-	memcpy(&state, (const void *)&line->state, sizeof(state));
+	memcpy(&state, (const void *)&entry->state, sizeof(state));
 	assert_true(credit_level(limit, &state, test_clock_ticks) <=
 		    (int64_t)(limit->burst - owed * limit->cost));
 }
@@ -237,7 +237,7 @@ struct schedule {
 	bool budget;
 	uint32_t sources; /* of which a part sends most, and has buckets */
 	uint32_t crowd;
-	uint32_t sketch;  /* lines of a CPU */
+	uint32_t sketch;  /* entries of a CPU */
 	uint64_t step;	  /* ticks between trains of packets, at most */
 	uint32_t blocked; /* sources that are blocked for all of it */
 };
@@ -284,17 +284,17 @@ static void block(uint32_t sources)
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
 
 	for (uint32_t i = 0; i < sources; i++) {
-		for (int packet = 0; packet < 100 && !line_of(i, limit); packet++)
+		for (int packet = 0; packet < 100 && !entry_of(i, limit); packet++)
 			packet_send(i, false);
-		assert_non_null(line_of(i, limit));
-		line_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
+		assert_non_null(entry_of(i, limit));
+		entry_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
 	}
 }
 
 /* A packet, and what it is charged in the reference. */
 static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
-	bool is_known = line_of(source, world.policy.limit[SL_IPV4]);
+	bool is_known = entry_of(source, world.policy.limit[SL_IPV4]);
 	uint32_t owed = owed_by(source);
 	enum sl_reason reason;
 
@@ -308,7 +308,7 @@ static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t so
 		struct account *account = account_of(i, source);
 
 		account_charge(account, limit, reason < SL_FIRST_DROP ? limit->cost : 0);
-		if (reason == SL_PASS_NEWCOMER && !line_of(source, limit))
+		if (reason == SL_PASS_NEWCOMER && !entry_of(source, limit))
 			account->told += limit->cost;
 		account_check(i, source);
 	}
@@ -369,8 +369,8 @@ static uint64_t schedule_run(const struct schedule *schedule)
 			    world.policy.newcomers.burst + test_clock_ticks - begun);
 	assert_true(within + newcomers > 1000);
 	for (uint32_t i = 0; i < schedule->blocked; i++)
-		assert_true(line_of(i, limit) &&
-			    line_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
+		assert_true(entry_of(i, limit) &&
+			    entry_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
 	return slices;
 }
