@@ -27,7 +27,7 @@ STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "newcomers", "shortcuts",
-        "host_shortcuts", "blocks", "budgets", "budget_slices", "secret"]
+        "host_shortcuts", "blocks", "budgets", "allowances", "secret"]
 PRIVATE = {"secret", "sets", "in_use", "newcomers", "host_shortcuts"}  # with the hash secret, or hashes
 LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
@@ -64,8 +64,8 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error of a command that printed nothing else."""
-    assert result.out == "" and result.err.endswith("\n"), result
+    """Returns the messages on standard error of a command that printed nothing else, but with -j the error."""
+    assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
     return [line[len("sluice: "):] for line in said]
@@ -114,7 +114,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """A packet over a veth pair is judged on the CPU that sends it. Slices are per CPU: what one of
+    """A packet over a veth pair is judged on the CPU that sends it. Purses are per CPU: what one of
     them holds is of no use to a packet on another."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})

@@ -91,8 +91,7 @@ static void placings_print(const struct gate *gate, const struct change *change)
 	}
 }
 
-static int report_json(const struct gate *gate, const struct change *change,
-			       uint64_t trial_ns)
+static int report_json(const struct gate *gate, const struct change *change, uint64_t trial_ns)
 {
 	static const char *const keys[EFFECTS] = {
 		[POLICIES_ADDED] = "policies_added",
@@ -118,7 +117,7 @@ static int report_json(const struct gate *gate, const struct change *change,
 }
 
 static int report(const struct context *context, const struct gate *gate,
-			  const struct change *change)
+		  const struct change *change)
 {
 	const char *separator = "";
 
@@ -146,8 +145,7 @@ static int report(const struct context *context, const struct gate *gate,
  * Counts the attachments that will filter once the change is made. Read before it: a command that
  * cannot read them leaves the rules as they were.
  */
-static int alive_count(const struct gate *gate, const struct placings *placings,
-			       unsigned int *ret)
+static int alive_count(const struct gate *gate, const struct placings *placings, unsigned int *ret)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, alive = 0;
@@ -206,7 +204,7 @@ static int change_say(const struct gate *gate, struct change *change)
 }
 
 static int config_apply(const struct context *context, struct config *config,
-				const struct apply_args *args)
+			const struct apply_args *args)
 {
 	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
 	struct gate gate = GATE_CLOSED;

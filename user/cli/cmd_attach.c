@@ -139,8 +139,7 @@ static int shaping_check_names(const struct gate *gate, const struct request *re
 /* --- Attaching ------------------------------------------------------------------------------ */
 
 static int attach_one(const struct gate *gate, struct programs *programs, const char *name,
-			      const struct request *request, struct attachment *ret,
-			      bool *ret_was_there)
+		      const struct request *request, struct attachment *ret, bool *ret_was_there)
 {
 	enum hook hook = request->hook;
 	struct device device;
@@ -157,7 +156,7 @@ static int attach_one(const struct gate *gate, struct programs *programs, const 
 
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
 static int attach_all(const struct gate *gate, const struct request *request,
-			      struct attachment *ret, bool *ret_was_there)
+		      struct attachment *ret, bool *ret_was_there)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	int status = OK;
@@ -178,8 +177,8 @@ static int attach_all(const struct gate *gate, const struct request *request,
 
 /* Also warns, once all devices are attached: a failure would undo what the warnings are about. */
 static int report(const struct context *context, const struct gate *gate,
-			  const struct request *request, const struct attachment *attached,
-			  const bool *was_there)
+		  const struct request *request, const struct attachment *attached,
+		  const bool *was_there)
 {
 	json_t *list = context->json ? json_array() : NULL, *object;
 	bool has_rules = gate->state->hosts || gate->state->prefixes;

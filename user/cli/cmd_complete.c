@@ -25,7 +25,9 @@
 
 /* A command line up to the word that is being typed. */
 struct typed {
-	const char *option[OPTIONS];
+	const struct program *program;
+	struct option_table options;
+	const char *option[OPTIONS_MAX];
 	const struct option_words *valued; /* the option whose value is being typed; NULL: none */
 	const struct command *command;	   /* NULL: none is typed yet */
 	bool is_unknown;		   /* no command has that name */
@@ -131,8 +133,8 @@ static void offer_lists(const struct typed *typed)
 
 static void offer_commands(const struct typed *typed)
 {
-	for (unsigned int i = 0; i < command_count; i++)
-		offer(typed, commands[i]->name);
+	for (unsigned int i = 0; i < typed->program->count; i++)
+		offer(typed, typed->program->commands[i]->name);
 }
 
 /* Offers what a placeholder stands for. Numbers, times and addresses have no candidates. */
@@ -188,11 +190,11 @@ static bool offer_more(const struct typed *typed)
 	return bracket;
 }
 
-static void offer_option(const struct typed *typed, enum option_name option)
+static void offer_option(const struct typed *typed, const char *name)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "--%s", option_table[option].name);
+	snprintf(text, sizeof(text), "--%s", name);
 	offer(typed, text);
 }
 
@@ -245,7 +247,9 @@ static void offer_words(const struct typed *typed)
 		if ((word->kind == OPTION) != is_option)
 			continue;
 		if (word->kind == OPTION)
-			offer_option(typed, option_typed(word->name));
+			offer_option(typed,
+				     typed->options.words[option_find(&typed->options, word->name)]
+					     .name);
 		else if (word->kind >= FLAG && !lacks_operand && !is_ruled_out(typed, i))
 			offer(typed, word->name);
 		else if (word->kind == OPERANDS_ANYWHERE ||
@@ -274,16 +278,16 @@ static const char *value_joined(const struct option_words *option, const char *w
 /* Takes an option into account. False: the word is none. */
 static bool option_pass(struct typed *typed, const char *word)
 {
-	enum option_name option = option_typed(word);
+	int option = option_find(&typed->options, word);
 
 	if (typed->options_ended || word[0] != '-' || !word[1])
 		return false;
 	if (!strcmp(word, "--"))
 		typed->options_ended = true;
-	if (option < OPTIONS && option_table[option].value)
-		typed->valued = &option_table[option];
-	for (int i = 0; i < OPTIONS; i++)
-		typed->option[i] = value_joined(&option_table[i], word) ?: typed->option[i];
+	if (option >= 0 && typed->options.words[option].value)
+		typed->valued = &typed->options.words[option];
+	for (unsigned int i = 0; i < typed->options.count; i++)
+		typed->option[i] = value_joined(&typed->options.words[i], word) ?: typed->option[i];
 	return true;
 }
 
@@ -293,12 +297,12 @@ static void word_pass(struct typed *typed, const char *word)
 	const struct word *keyword;
 
 	if (typed->valued) {
-		typed->option[typed->valued - option_table] = word;
+		typed->option[typed->valued - typed->options.words] = word;
 		typed->valued = NULL;
 	} else if (option_pass(typed, word)) {
 		return;
 	} else if (!typed->command && !typed->is_unknown) {
-		typed->command = command_find(word);
+		typed->command = command_find(typed->program, word);
 		typed->is_unknown = !typed->command;
 	} else if (typed->is_unknown) {
 		return;
@@ -335,7 +339,7 @@ static void offer_all(const struct typed *typed)
 	else if (typed->keyword)
 		offer_value(typed, typed->keyword->value);
 	for (int i = 0; begins_option && i < OPTION_COMMON; i++)
-		offer_option(typed, i);
+		offer_option(typed, typed->options.words[i].name);
 	if (!typed->command)
 		offer_commands(typed);
 	else if (may_end)
@@ -352,9 +356,13 @@ struct complete_args {
 static int complete_run(const struct context *context, const void *data)
 {
 	const struct complete_args *args = data;
-	struct typed typed = {.words = args->words.words, .count = args->words.count - 1};
+	struct typed typed = {
+		.program = context->program,
+		.options = options_of(context->program->commands, context->program->count),
+		.words = args->words.words,
+		.count = args->words.count - 1,
+	};
 
-	(void)context;
 	if (!freopen("/dev/null", "w", stderr))
 		return FAILED;
 	typed.begun = args->words.words[typed.count];

@@ -42,7 +42,7 @@ static void limit_note(struct deleted *deleted, const struct limit *limit)
 }
 
 static int limit_remove(const struct gate *gate, struct rule *rule, const char *name,
-				struct deleted *deleted)
+			struct deleted *deleted)
 {
 	struct limit *limit = rule_find_limit(rule, name);
 	char text[PREFIX_TEXT];
@@ -93,8 +93,8 @@ static int refuse_listed(const struct gate *gate, const struct rule *rule)
 }
 
 /* Takes from the rule what the request names, and no more. */
-static int rule_remove(const struct gate *gate, const struct request *request,
-			       struct rule *rule, struct deleted *deleted)
+static int rule_remove(const struct gate *gate, const struct request *request, struct rule *rule,
+		       struct deleted *deleted)
 {
 	char text[PREFIX_TEXT];
 
@@ -119,8 +119,7 @@ static int rule_remove(const struct gate *gate, const struct request *request,
 	return OK;
 }
 
-static int request_apply(struct gate *gate, const struct request *request,
-				 struct deleted *deleted)
+static int request_apply(struct gate *gate, const struct request *request, struct deleted *deleted)
 {
 	struct rule rule = {.prefix = request->prefix};
 	struct losses losses;
@@ -141,7 +140,7 @@ static int request_apply(struct gate *gate, const struct request *request,
 /* --- Report --------------------------------------------------------------------------------- */
 
 static int report_json(const struct context *context, const struct request *request,
-			       const struct deleted *deleted)
+		       const struct deleted *deleted)
 {
 	json_t *limits = json_array();
 	char text[PREFIX_TEXT];

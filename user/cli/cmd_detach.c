@@ -80,8 +80,7 @@ static bool mark_named(const struct request *request, const char *name,
 	return found;
 }
 
-static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
-				    const char *hook)
+static int refuse_elsewhere(const struct gate *gate, const struct attachment *a, const char *hook)
 {
 	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
 	char netns[NETNS_NAME], option[NETNS_OPTION];
@@ -103,8 +102,7 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
  * takes ingress where the driver has no XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct request *request,
-				     const char *name, const struct attachment *all,
-				     unsigned int count)
+			     const char *name, const struct attachment *all, unsigned int count)
 {
 	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
 	const struct attachment *elsewhere = NULL;
@@ -135,7 +133,7 @@ static int refuse_unattached(const struct gate *gate, const struct request *requ
 
 /* Refuses a name without an attachment: a typo must not pass for success. */
 static int mark(const struct gate *gate, const struct request *request,
-			const struct attachment *all, unsigned int count, bool *marked)
+		const struct attachment *all, unsigned int count, bool *marked)
 {
 	for (int i = 0; i < request->count; i++) {
 		const char *name = request->names[i];
@@ -173,9 +171,8 @@ static void detached_report(const struct gate *gate, const struct attachment *a,
  * Detaches the marked attachments and removes the pins of those that are gone. Counts those that
  * stay.
  */
-static int detach_marked(const struct gate *gate, const struct attachment *all,
-				 unsigned int count, const bool *marked, json_t *list,
-				 unsigned int *ret_left)
+static int detach_marked(const struct gate *gate, const struct attachment *all, unsigned int count,
+			 const bool *marked, json_t *list, unsigned int *ret_left)
 {
 	int status = OK;
 

@@ -118,7 +118,7 @@ static int attachments_print(const struct gate *gate, bool *ret_lacks_fq)
 
 /* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
 static int rules_print_json(const struct gate *gate, const struct places *places,
-				    const struct ruleset *set)
+			    const struct ruleset *set)
 {
 	const struct config devices = {.places = *places};
 	json_t *config = config_json(&devices), *attach = json_object_get(config, "attach");
@@ -187,8 +187,8 @@ struct diff {
 
 /* Prints what one side has of a rule and the other has not. */
 static int side_print(const struct rule *rule, const struct rule *other,
-			      const struct sl_list_info *lists, struct rules_shown *shown,
-			      const char *gate, const char *lead)
+		      const struct sl_list_info *lists, struct rules_shown *shown, const char *gate,
+		      const char *lead)
 {
 	struct rule difference;
 	int status = rule_difference(rule, other, &difference);
@@ -237,7 +237,7 @@ static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t
 
 /* Compares sizes. A size that the file does not give does not differ. */
 static int sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
-			      const struct config *config)
+		      const struct config *config)
 {
 	struct gate_sizes said = config->sizes, has;
 	int status = gate_sizes_read(gate, &has);
@@ -268,8 +268,7 @@ static void attachment_diff(struct diff *diff, const struct attachment *a, bool 
  * What would be attached and detached. The gate may be closed: then it is attached nowhere. What
  * filters nothing any more is no difference.
  */
-static int places_diff(struct diff *diff, const struct gate *gate,
-			       const struct config *config)
+static int places_diff(struct diff *diff, const struct gate *gate, const struct config *config)
 {
 	struct placings placings;
 	int status = placings_plan(gate, &config->places, true, &placings);
@@ -292,7 +291,7 @@ static int places_diff(struct diff *diff, const struct gate *gate,
 
 /* Reads the rules in force. A gate that does not exist has none, and differs in no size. */
 static int gate_read(struct diff *diff, json_t *sizes, const struct config *config,
-			     struct ruleset *ret)
+		     struct ruleset *ret)
 {
 	struct gate gate = GATE_CLOSED;
 	bool exists = false;
@@ -363,10 +362,7 @@ static int diff_run(const struct context *context, const void *data)
 	json_decref(diff.attach);
 	json_decref(diff.detach);
 	config_free(&config);
-	/* as diff(1) ends: 1 says that there is a difference, and 2 that it cannot be told */
-	if (status)
-		return MISUSED;
-	return diff.differs ? FAILED : OK;
+	return status ?: diff.differs; /* exit status 1, as diff(1) */
 }
 
 static const struct word diff_words[] = {
@@ -384,5 +380,6 @@ const struct command command_diff = {
 	.details = diff_details,
 	.question = "which file?",
 	COMMAND_WORDS(diff_words, struct diff_args),
+	.exit_failed = 2,
 	.run = diff_run,
 };

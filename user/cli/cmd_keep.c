@@ -28,8 +28,7 @@ static int keep_command_run(const struct context *context, const void *data)
 		.resize = words->resize,
 	};
 	uint64_t interval_ns;
-	int status =
-		option_time("--interval", words->interval, &interval_range, &interval_ns);
+	int status = option_time("--interval", words->interval, &interval_range, &interval_ns);
 
 	args.interval_ms = interval_ns / 1000000;
 	if (!status && !strcmp(args.file, "-"))

@@ -88,8 +88,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 		       gate_option(gate->name), prefix_format(&rule->prefix, text));
 }
 
-static int limits_put(const struct gate *gate, struct rule *rule,
-			      const struct limits *limits)
+static int limits_put(const struct gate *gate, struct rule *rule, const struct limits *limits)
 {
 	int status = OK;
 
@@ -110,8 +109,7 @@ static int limits_put(const struct gate *gate, struct rule *rule,
  * Puts the request into the rule. A new policy inherits unless told otherwise: a rule for a few
  * addresses must not lift what protects all. An existing policy keeps its word.
  */
-static int request_put(const struct gate *gate, const struct request *request,
-			       struct rule *rule)
+static int request_put(const struct gate *gate, const struct request *request, struct rule *rule)
 {
 	bool is_new = !rule->limits;
 	char text[PREFIX_TEXT];
@@ -153,8 +151,7 @@ static int names_check(const struct rule *before, const struct request *request)
 }
 
 /* Collects the limits of the rule that the request changes. */
-static int replaced_find(const struct rule *before, const struct request *request,
-				 struct rule *ret)
+static int replaced_find(const struct rule *before, const struct request *request, struct rule *ret)
 {
 	int status = OK;
 
@@ -170,7 +167,7 @@ static int replaced_find(const struct rule *before, const struct request *reques
 }
 
 static int request_apply(struct gate *gate, struct request *request, struct rule *ret,
-				 struct rule *ret_replaced)
+			 struct rule *ret_replaced)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
 	struct shaping shaping = {0};
@@ -265,7 +262,7 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 }
 
 static int report_json(const struct context *context, const struct request *request,
-			       const struct rule *rule, const struct rule *replaced)
+		       const struct rule *rule, const struct rule *replaced)
 {
 	char text[PREFIX_TEXT];
 	json_t *object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",

@@ -167,7 +167,7 @@ static void trial_keep(struct trial *trial)
 		}
 	}
 	gate_close(&gate);
-	_exit(messages_exit_status(status));
+	_exit(messages_exit_status(status, false));
 }
 
 /*

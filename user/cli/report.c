@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "gate/counters.h"
 #include "gate/change.h"
+#include "program/writer.h"
 #include "rules/limit_words.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
@@ -186,60 +187,34 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-json_t *json_name(const char *name)
-{
-	return json_string(name) ?: json_string(name_shown(name));
-}
-
 json_t *json_cell(const struct sl_cell *cell)
 {
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)cell->packets, "bytes",
 			 (json_int_t)cell->bytes);
 }
 
-static bool allocation_failed;
-
-static void *json_allocate(size_t size)
+json_t *json_name(const char *name)
 {
-	void *memory = malloc(size);
-
-	allocation_failed |= !memory;
-	return memory;
-}
-
-void json_begin(void)
-{
-	json_set_alloc_funcs(json_allocate, free);
-}
-
-bool json_is_whole(void)
-{
-	return !allocation_failed;
-}
-
-static int json_write(json_t *document, size_t flags)
-{
-	bool whole = document && json_is_whole();
-	int err = whole ? json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) : -1;
-
-	json_decref(document);
-	/* main() reports an output that cannot be written; jansson allocates, too */
-	if (!whole || (err && !ferror(stdout)))
-		return failure("cannot write JSON: %s", why(ENOMEM));
-	return err ? FAILED : OK;
+	return json_string(name) ?: json_string(name_shown(name));
 }
 
 int json_print(json_t *document)
 {
-	int status = json_write(document, JSON_INDENT(2));
-
-	if (!status)
-		putchar('\n');
-	return status;
+	if (print_tree(NULL, document))
+		return failure("cannot write JSON: %s", why(ENOMEM));
+	return 0;
 }
 
 int json_print_item(json_t *item, bool is_first)
 {
+	bool is_whole = item && print_is_whole();
+	int err = -1;
+
 	fputs(is_first ? "\n    " : ",\n    ", stdout);
-	return json_write(item, JSON_REAL_PRECISION(12));
+	if (is_whole)
+		err = json_dumpf(item, stdout, JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
+	json_decref(item);
+	if (err && !ferror(stdout))
+		return failure("cannot write JSON: %s", why(ENOMEM));
+	return err ? FAILED : OK;
 }

@@ -60,25 +60,18 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Returns a name as JSON: unchanged if it is UTF-8, otherwise as name_shown() prints it. */
-json_t *json_name(const char *name);
-
 /* {"packets": ..., "bytes": ...} */
 json_t *json_cell(const struct sl_cell *cell);
 
-/*
- * Watches the memory of all JSON: jansson leaves out what it has no memory for. json_begin() comes
- * first; json_is_whole(): nothing was left out so far.
- */
-void json_begin(void);
-bool json_is_whole(void);
+/* Returns a name as JSON: unchanged if it is UTF-8, otherwise as name_shown() prints it. */
+json_t *json_name(const char *name);
 
-/* Prints a JSON document and frees it; NULL is out of memory. */
+/* Prints a JSON document and frees it. NULL: out of memory. */
 int json_print(json_t *document);
 
 /*
- * Prints an item of a list, in one line, and frees it; NULL is out of memory. For a list that is
- * too long to be made in memory as a whole: after a failure the document has no end.
+ * Prints an item of a list, in one line, and frees it. NULL: out of memory. For a list that is too
+ * long to be in memory as a whole: after a failure the document has no end.
  */
 int json_print_item(json_t *item, bool is_first);
 

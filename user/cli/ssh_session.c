@@ -107,8 +107,7 @@ static bool session_find(const struct gate *gate, struct session *ret)
 	return !owner_of(ret->text).ifindex && filters(gate, &owner);
 }
 
-int ssh_check_denies(const struct gate *gate, const struct ruleset *denies,
-			     const char *name)
+int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name)
 {
 	const char *option = gate_option(gate->name);
 	struct session session;

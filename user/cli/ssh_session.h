@@ -11,8 +11,7 @@
  * gate: its address is within the prefix, and neither a longer prefix nor an allow comes first.
  * name: the list of the denies; NULL: they are by hand.
  */
-int ssh_check_denies(const struct gate *gate, const struct ruleset *denies,
-			     const char *name);
+int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 
 /* Notes a limit of a rule in force that is too low for the ssh session. */
 void ssh_warn_limits(const struct gate *gate, const struct rule *rule);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "program/writer.h"
+
 /* Priorities of sd-daemon(3) and syslog(3). */
 static const int priorities[] = {
 	[SL_ERROR] = 3,
@@ -52,8 +54,30 @@ void messages_begin(void)
 	error_set_printer(message_print);
 }
 
-int messages_exit_status(int err)
+/* Prints the first error of the list, which is the cause of those that follow. */
+static void error_print_json(void)
 {
+	for (unsigned int i = 0; i < error_count(); i++) {
+		const struct sl_error *error = error_get(i);
+
+		if (error->severity != SL_ERROR)
+			continue;
+		print_object(NULL);
+		print_object("error");
+		print_string("id", NULL, error->id);
+		print_string("object", NULL, error->object ?: "");
+		print_string("text", NULL, error->text);
+		print_string("hint", NULL, error->hint ?: "");
+		print_end();
+		print_end();
+		return;
+	}
+}
+
+int messages_exit_status(int err, bool json)
+{
+	if (err && json && !print_is_begun())
+		error_print_json();
 	error_flush();
 	if (!err)
 		return 0;

@@ -15,10 +15,11 @@
 void messages_begin(void);
 
 /*
- * Prints the list of errors. Returns the exit status for a result: 0, 2 if the last error is a
- * misuse, and 1 otherwise.
+ * Prints the list of errors. json: after a failure also prints the first error as JSON on standard
+ * output, unless a document was printed. Returns the exit status for a result: 0, 2 if the last
+ * error is a misuse, and 1 otherwise.
  */
-int messages_exit_status(int err);
+int messages_exit_status(int err, bool json);
 
 /*
  * Returns whether the journal reads this open file: $JOURNAL_STREAM has its device and inode.

@@ -14,6 +14,7 @@
 static struct {
 	FILE *out;
 	bool is_json;
+	bool is_begun;
 	unsigned int depth;
 	unsigned int line;	       /* depth of the object that is on one line; 0: none */
 	char closes[DEPTH_MAX + 1];    /* '}' or ']' at each depth */
@@ -43,6 +44,11 @@ void print_begin(FILE *out, bool json)
 bool print_is_json(void)
 {
 	return writer.is_json;
+}
+
+bool print_is_begun(void)
+{
+	return writer.is_begun;
 }
 
 bool print_is_whole(void)
@@ -94,6 +100,7 @@ static bool value_begin(const char *key)
 {
 	if (!writer.is_json)
 		return false;
+	writer.is_begun = true;
 	if (writer.has_items[writer.depth])
 		fputs(writer.line ? ", " : ",", output());
 	writer.has_items[writer.depth] = true;

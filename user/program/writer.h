@@ -21,6 +21,9 @@
 void print_begin(FILE *out, bool json);
 bool print_is_json(void);
 
+/* Returns whether any part of a document was printed. */
+bool print_is_begun(void);
+
 /*
  * Open an object or an array, and close the one that was opened last. Text has none of them. key: NULL for the
  * document, and for an element of an array.

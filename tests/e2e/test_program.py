@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What every program of Sluice does: it runs sluice-NAME for a command that is not its own, and prints errors as JSON."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from lab import SLUICE, run, run_sluice
+
+SCRIPT = '#!/bin/sh\necho "$(basename "$0")" "$@"\nexit 7\n'
+
+
+@pytest.fixture(name="programs")
+def made_programs(tmp_path):
+    """A copy of sluice with sluice-near beside it, and sluice-far and another sluice-near in $PATH."""
+    for folder, names in ("bin", ["sluice-near"]), ("path", ["sluice-far", "sluice-near"]):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            path = tmp_path / folder / name
+            path.write_text(SCRIPT.replace("echo", f"echo {folder}"))
+            path.chmod(0o755)
+    binary = shutil.copy(SLUICE, tmp_path / "bin")
+
+    def typed(line):
+        environment = {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}"}
+        return run(binary, *line.split(), check=False, env=environment)
+    return typed
+
+
+@pytest.mark.parametrize("line,ran", [
+    ("near", "bin sluice-near"),
+    ("-g edge near -x --y=1 z -j", "bin sluice-near -g edge -x --y=1 z -j"),
+    ("-n name --gate=edge far z", "path sluice-far -n name --gate=edge z"),
+    ("-- far z", "path sluice-far -- z"),
+    ("help far", "path sluice-far --help"),
+])
+def test_a_command_of_another_program(programs, line, ran):
+    assert programs(line) == (7, ran + "\n", "")
+
+
+@pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
+def test_a_word_that_is_no_program(programs, word):
+    """Its name has only letters, digits and -."""
+    done = programs(f"-- {word}")
+    assert done.code == 2 and done.out == ""
+
+
+# the words, the exit status, and id and object of the error
+ERRORS = [
+    ("statsu", 2, "no-command", ""), ("show --jsn", 2, "no-option", ""), ("-g", 2, "no-value", ""),
+    ("set default rat 5pps", 2, "unexpected", "set"), ("set", 2, "no-operand", "set"),
+    ("set default rate 1pps rate 2pps", 2, "given-twice", "set"), ("diff", 2, "no-operand", "diff"),
+    ("help nothing", 2, "no-command", ""),
+]
+
+
+@pytest.mark.parametrize("line,status,name,subject", ERRORS, ids=[case[0] for case in ERRORS])
+def test_an_error_as_json(line, status, name, subject):
+    """It is the one document on standard output, and standard error has the same words."""
+    done = run_sluice("-j", *line.split(), status=status)
+    error = json.loads(done.out)["error"]
+    assert sorted(error) == ["hint", "id", "object", "text"]
+    assert (error["id"], error["object"]) == (name, subject)
+    words = [word for word in (error["object"], error["text"]) if word]
+    assert done.err == f"sluice: {': '.join(words)}{'; ' if error['hint'] else ''}{error['hint']}\n"
+    assert run_sluice(*line.split(), status=status).out == ""
+
+
+def test_of_several_errors_json_has_the_first(tmp_path):
+    (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: nonsense\n    limits: [{rate: 5}, {rate: 6}]\n")
+    done = run_sluice("-j", "apply", str(tmp_path / "rules.yaml"), status=2)
+    lines = done.err.splitlines()
+    error = json.loads(done.out)["error"]
+    assert len(lines) > 1 and error["text"] in lines[0] and error["text"] not in lines[1]

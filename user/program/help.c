@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "program/program.h"
+#include "program/writer.h"
+#include "sluice.h"
+
+#define USAGE_COLUMNS 80
+#define USAGE_TEXT    96
+
+void usage_print(const struct program *program, bool is_error)
+{
+	const struct option_table options = options_of(NULL, 0);
+	FILE *out = is_error ? stderr : stdout;
+
+	fprintf(out, "usage: %s [OPTION...] COMMAND ...\n", program->name);
+	for (unsigned int i = 0; i < options.count; i++) {
+		const struct option_words *option = &options.words[i];
+		char text[32];
+
+		snprintf(text, sizeof(text), "-%c, --%s %s", option->letter, option->name,
+			 option->value ?: "");
+		fprintf(out, "  %-17s  %s\n", text, option->brief);
+	}
+	fprintf(out, "%s\n", program->usage);
+	for (unsigned int i = 0; i < program->count; i++)
+		fprintf(out, "  %-9s  %s\n", program->commands[i]->name,
+			program->commands[i]->brief);
+}
+
+/* Formats a word as the usage has it: "[rate RATE]", "DEV...". */
+static const char *word_usage(const struct command *command, const struct word *word,
+			      char text[USAGE_TEXT])
+{
+	bool is_many = word->kind == OPERANDS || word->kind == OPERANDS_ANYWHERE;
+	bool is_needed = word->kind < FLAG && command->question;
+
+	snprintf(text, USAGE_TEXT, "%s%s%s%s%s%s", is_needed ? "" : "[", word->name,
+		 is_many ? "..." : "", word->value ? " " : "", word->value ?: "",
+		 is_needed ? "" : "]");
+	return text;
+}
+
+/* Prints the help of each word: its name, and all lines in one column. */
+static void words_print(const struct command *command)
+{
+	int width = 0;
+
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+		int length = strlen(word->name) + 2;
+
+		if (word->help && length > width)
+			width = length;
+	}
+	if (width)
+		putchar('\n');
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const char *label = command->words[i].name;
+
+		for (const char *line = command->words[i].help ?: ""; *line; label = "") {
+			size_t length = strcspn(line, "\n");
+
+			printf("%-*s%.*s\n", width, label, (int)length, line);
+			line += length + (line[length] == '\n');
+		}
+	}
+}
+
+void command_print(const struct command *command)
+{
+	int indent = printf("usage: sluice %s", command->name), column = indent;
+	char text[USAGE_TEXT];
+
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const char *word = word_usage(command, &command->words[i], text);
+
+		if (column + 1 + strlen(word) > USAGE_COLUMNS)
+			column = printf("\n%*s", indent, "") - 1;
+		column += printf(" %s", word);
+	}
+	printf("\n%s\n", command->brief);
+	if (command->details)
+		printf("\n%s\n", command->details);
+	words_print(command);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void command_write(const struct command *command)
+{
+	static const char *const kinds[] = {
+		[OPERAND] = "operand", [OPERANDS] = "operands", [OPERANDS_ANYWHERE] = "operands",
+		[FLAG] = "flag",       [VALUE] = "value",	[NUMBERS] = "values",
+		[VALUES] = "values",   [OPTION] = "option",
+	};
+
+	print_object(NULL);
+	print_string("name", NULL, command->name);
+	print_string("brief", NULL, command->brief);
+	if (command->package)
+		print_string("package", NULL, command->package);
+	print_bool("needs_operand", command->question);
+	print_array("words");
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+
+		print_object(NULL);
+		print_string("name", NULL, word->name);
+		print_string("kind", NULL, kinds[word->kind]);
+		if (word->value)
+			print_string("value", NULL, word->value);
+		if (word->help)
+			print_string("help", NULL, word->help);
+		print_end();
+	}
+	print_end();
+	print_end();
+}
+
+/* Writes all tables, for programs: tests compare the documents with them. */
+static void tables_write(const struct program *program)
+{
+	const struct option_table options = options_of(NULL, 0);
+
+	print_object(NULL);
+	print_array("options");
+	for (unsigned int i = 0; i < options.count; i++) {
+		const struct option_words *option = &options.words[i];
+
+		print_object(NULL);
+		print_string("letter", NULL, (char[2]){option->letter});
+		print_string("name", NULL, option->name);
+		if (option->value)
+			print_string("value", NULL, option->value);
+		print_string("brief", NULL, option->brief);
+		print_end();
+	}
+	print_end();
+	print_array("commands");
+	for (unsigned int i = 0; i < program->count; i++)
+		command_write(program->commands[i]);
+	print_end();
+	print_end();
+}
+
+/* --- help and version ----------------------------------------------------------------------- */
+
+struct help_args {
+	const char *command;
+};
+
+static int help_run(const struct context *context, const void *data)
+{
+	const struct help_args *args = data;
+	const struct program *program = context->program;
+	const struct command *command;
+
+	if (!args->command) {
+		if (context->json)
+			tables_write(program);
+		else
+			usage_print(program, false);
+		return 0;
+	}
+	command = command_find(program, args->command);
+	if (!command) {
+		char *argv[] = {NULL, "--help", NULL};
+		int err = program_exec(args->command, argv);
+
+		return err == -ENOENT ? no_such_command(program, args->command) : err;
+	}
+	if (context->json)
+		command_write(command);
+	else
+		command_print(command);
+	return 0;
+}
+
+static const struct word help_words[] = {
+	{"COMMAND", OPERAND, NULL, offsetof(struct help_args, command), NULL},
+};
+
+const struct command command_help = {
+	.name = "help",
+	.brief = "this, or more about a command",
+	COMMAND_WORDS(help_words, struct help_args),
+	.run = help_run,
+};
+
+static int version_run(const struct context *context, const void *args)
+{
+	(void)context;
+	(void)args;
+	print_object(NULL);
+	print_string("version", "sluice %s, ", SL_VERSION);
+	print_number("schema", "schema %" PRIu64 "\n", SL_SCHEMA);
+	print_end();
+	return 0;
+}
+
+const struct command command_version = {
+	.name = "version",
+	.brief = "the version of this command",
+	.run = version_run,
+};

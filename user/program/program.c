@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "program/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/netns.h"
+#include "base/streams.h"
+#include "base/text.h"
+#include "gate/gate.h"
+#include "program/messages.h"
+#include "program/writer.h"
+
+const struct command *command_find(const struct program *program, const char *name)
+{
+	for (unsigned int i = 0; i < program->count; i++)
+		if (!strcmp(program->commands[i]->name, name))
+			return program->commands[i];
+	return NULL;
+}
+
+int no_such_command(const struct program *program, const char *name)
+{
+	const char *names[program->count], *nearly;
+
+	for (unsigned int i = 0; i < program->count; i++)
+		names[i] = program->commands[i]->name;
+	nearly = nearly_find(name, names, program->count);
+	if (!nearly)
+		return error_misuse("no-command", NULL,
+				    "there is no command '%s'; see 'sluice help'", name);
+	return error_misuse("no-command", NULL,
+			    "there is no command '%s'; did you mean '%s'? See 'sluice help'", name,
+			    nearly);
+}
+
+/* --- Other programs ------------------------------------------------------------------------- */
+
+int program_exec(const char *name, char **argv)
+{
+	char path[PATH_MAX + NAME_MAX + sizeof("/sluice-")];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+	char *file;
+
+	if (!isalpha((unsigned char)*name) || strlen(name) > NAME_MAX - strlen("sluice-"))
+		return -ENOENT;
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '-')
+			return -ENOENT;
+	path[length < 0 ? 0 : length] = '\0';
+	file = strrchr(path, '/');
+	file = file ? file + 1 : path;
+	sprintf(file, "sluice-%s", name);
+	argv[0] = file;
+	fflush(NULL);
+	if (file > path && execv(path, argv) && errno == ENOENT)
+		execvp(file, argv);
+	/* EACCES is also the result for a directory of $PATH that cannot be searched */
+	if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
+		return -ENOENT;
+	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
+}
+
+/* Runs sluice-WORD for the word at argv[at], with all other words. */
+static int command_exec(const struct program *program, char **argv, int at)
+{
+	const char *name = argv[at];
+	const struct command *command = command_find(program, name);
+	int err;
+
+	for (char **word = &argv[at]; *word; word++)
+		word[0] = word[1];
+	err = program_exec(name, argv);
+	if (err != -ENOENT)
+		return err;
+	if (!command)
+		return no_such_command(program, name);
+	return error_add(ENOENT, "not-installed", NULL,
+			 "'%s' is in the package %s; install it: 'apt install %s'", name,
+			 command->package, command->package);
+}
+
+/* --- Running -------------------------------------------------------------------------------- */
+
+static const struct time_range confirm_range = {
+	.min_ns = 5 * NS_PER_SEC,
+	.max_ns = 3600 * NS_PER_SEC,
+	.words = "5s to 1h",
+};
+
+static int command_run(struct context *context, const struct command_line *line)
+{
+	const struct command *command = context->command;
+	_cleanup_free_ void *args = calloc(1, command->args_size ?: 1);
+	int option = option_find(line->options, "--confirm"), err;
+	const char *confirm = option < 0 ? NULL : line->option[option];
+
+	if (!args)
+		return error_add(ENOMEM, "no-memory", command->name, "out of memory");
+	err = words_parse(command, line, args);
+	if (err)
+		return err;
+	err = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
+	if (err)
+		return err;
+	err = command->run(context, args);
+	if (context->program->finish)
+		context->program->finish(context, confirm, err);
+	return err;
+}
+
+/* Whether the options ask for JSON, if they could not be parsed to their end. */
+static bool json_is_typed(char **argv)
+{
+	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
+		if (!strcmp(*word, "-j") || !strcmp(*word, "--json"))
+			return true;
+	return false;
+}
+
+static int run(struct context *context, struct command_line *line, int argc, char **argv)
+{
+	const struct program *program = context->program;
+	const char *const *option = line->option;
+	int at = 0, err;
+
+	context->json = json_is_typed(argv);
+	print_begin(stdout, context->json);
+	if (program->count == 1) {
+		context->command = program->commands[0];
+		line->words[line->count++] = (char *)context->command->name;
+	} else {
+		at = options_skip(line->options, argc, argv);
+		if (at < argc)
+			context->command = command_find(program, argv[at]);
+		if (at < argc && !context->command)
+			return command_exec(program, argv, at);
+	}
+	err = options_parse(argc, argv, line);
+	if (err)
+		return err;
+	context->json = option[OPTION_JSON];
+	print_begin(stdout, context->json);
+	if (option[OPTION_VERSION])
+		return command_version.run(context, NULL);
+	if (!context->command) {
+		usage_print(program, !option[OPTION_HELP]);
+		return option[OPTION_HELP] ? 0 : -EINVAL;
+	}
+	/* "complete help" is a word to complete */
+	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
+				    strcmp(context->command->name, "complete"))) {
+		command_print(context->command);
+		return 0;
+	}
+	if (!context->command->run)
+		return command_exec(program, argv, at);
+	log_libbpf(option[OPTION_VERBOSE]);
+	context->gate = option[OPTION_GATE] ?: GATE_USUAL;
+	context->gate_given = option[OPTION_GATE];
+	err = gate_check_name(context->gate);
+	if (!err && option[OPTION_NETNS])
+		err = netns_enter(option[OPTION_NETNS]);
+	return err ?: command_run(context, line);
+}
+
+/*
+ * Prints the errors, and adds one if output could not be written. The errno of an earlier write is
+ * lost, so another write is made, which fails in the same way. Returns the exit status.
+ */
+static int output_end(const struct context *context, int result)
+{
+	int exit_failed = context->command && context->command->exit_failed
+				  ? context->command->exit_failed
+				  : 1;
+	int exit = result < 0 ? messages_exit_status(result, context->json) : result;
+	bool failed = fflush(stdout);
+
+	error_flush();
+	if (exit == 1 && result < 0)
+		exit = exit_failed;
+	if (failed || ferror(stdout)) {
+		if (!failed)
+			failed = putchar('\n') == EOF || fflush(stdout);
+		error_add(errno, "cannot-write", NULL, "cannot write the output%s%s",
+			  failed ? ": " : "", failed ? strerror(errno) : "");
+		exit = exit_failed;
+	} else if (!print_is_whole() && !exit) {
+		error_add(ENOMEM, "no-memory", NULL, "the output is not whole: %s", why(ENOMEM));
+		exit = exit_failed;
+	}
+	error_flush();
+	return exit;
+}
+
+int program_main(const struct program *program, int argc, char **argv)
+{
+	const struct option_table options = options_of(program->commands, program->count);
+	_cleanup_free_ char **words = calloc(argc + 2, sizeof(*words));
+	struct command_line line = {.options = &options, .words = words};
+	struct context context = {.program = program};
+	int result;
+
+	streams_open();
+	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
+	messages_begin();
+	if (!words)
+		return 1;
+	result = run(&context, &line, argc, argv);
+	return output_end(&context, result);
+}
