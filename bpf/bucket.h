@@ -302,7 +302,7 @@ static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 	__u32 number = SL_POLICY(record);
 
 	if (policy && number >= SL_POLICY_FIRST)
-		purses_fit(bucket, policy, number);
+		slices_fit(bucket, policy, number);
 }
 
 /* `generation` and `policy_version` of a bucket: one word. */

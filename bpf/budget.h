@@ -25,29 +25,29 @@ static __always_inline int budget_refuse(const struct packet *packet)
 
 /* Charges the state of a budget, if the slice cannot decide. waits: see budget_charge(). */
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
-			  struct sl_allowance *allowance, __u32 number, __u32 waits)
+			  struct sl_budget_slice *budget_slice, __u32 number, __u32 waits)
 {
 	struct sl_state *state = bpf_map_lookup_elem(&budgets, &number);
 	struct sl_state seen;
-	struct sl_purse *purse;
+	struct sl_slice *slice;
 	__u64 cost;
 
-	if (!packet || !budget || !allowance || !state)
+	if (!packet || !budget || !budget_slice || !state)
 		return SL_DROP_OVER_BUDGET;
-	purse = &allowance->purse;
+	slice = &budget_slice->slice;
 	seen = state_read(state);
 	if (waits && credit_is_low(budget, &seen, packet_now(packet))) {
 		if (budget->refuse_by_jiffy)
-			allowance->low_at = packet->jiffy;
+			budget_slice->low_at = packet->jiffy;
 		return budget_refuse(packet);
 	}
 	cost = credit_cost(budget, packet->packets, packet->bytes);
-	if (credit_must_wait(purse, cost, packet_now(packet))) {
-		credit_refuse_jiffy(budget, purse, packet->jiffy);
+	if (credit_must_wait(slice, cost, packet_now(packet))) {
+		credit_refuse_jiffy(budget, slice, packet->jiffy);
 		return budget_refuse(packet);
 	}
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = bucket_charge(packet, budget, purse, state);
+		int reason = bucket_charge(packet, budget, slice, state);
 
 		if (reason == SL_PASS_WITHIN)
 			return SL_PASS_NEWCOMER;
@@ -65,26 +65,26 @@ static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, __u32 waits)
 {
 	const struct sl_limit *budget = &policy->newcomers;
-	struct sl_allowance *allowance;
+	struct sl_budget_slice *budget_slice;
 	__u32 number = policy->newcomers_home ?: own;
 	enum credit_answer answer;
 	__u64 cost;
 
-	allowance = bpf_map_lookup_elem(&allowances, &number);
-	if (!allowance)
+	budget_slice = bpf_map_lookup_elem(&budget_slices, &number);
+	if (!budget_slice)
 		return SL_DROP_OVER_BUDGET;
 	/* credit that was borrowed under another budget is void */
-	if (allowance->since != policy->newcomers_since)
-		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
-	if (waits && allowance->low_at == (__u32)packet->jiffy)
+	if (budget_slice->since != policy->newcomers_since)
+		*budget_slice = (struct sl_budget_slice){.since = policy->newcomers_since};
+	if (waits && budget_slice->low_at == (__u32)packet->jiffy)
 		return SL_DROP_OVER_BUDGET;
 	cost = credit_cost(budget, packet->packets, packet->bytes);
-	answer = credit_spend(&allowance->purse, cost, packet->jiffy);
+	answer = credit_spend(&budget_slice->slice, cost, packet->jiffy);
 	if (answer == CREDIT_PASS)
 		return SL_PASS_NEWCOMER;
 	if (answer == CREDIT_REFUSE)
 		return SL_DROP_OVER_BUDGET;
-	return budget_ask(packet, budget, allowance, number, waits);
+	return budget_ask(packet, budget, budget_slice, number, waits);
 }
 
 #endif

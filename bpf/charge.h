@@ -50,7 +50,7 @@ static __always_inline __u32 charge_if_new(const struct sl_limit *limit)
 #define TELL_JIFFIES 4
 
 /* Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have own states. */
-static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
+static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
 	if (!bucket || limit->apart)
@@ -61,18 +61,18 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 }
 
 /* Returns the credit in a slice; 0 for a refusal. */
-static __always_inline __s64 purse_holds(const struct sl_purse *purse)
+static __always_inline __s64 slice_holds(const struct sl_slice *slice)
 {
-	return purse ? credit_max(purse->credit, 0) : 0;
+	return slice ? credit_max(slice->credit, 0) : 0;
 }
 
 /* Returns whether the refusal in a slice still holds for a packet of this cost. */
-static __always_inline bool purse_must_wait(struct packet *packet, const struct sl_limit *limit,
-					    const struct sl_purse *purse, __u64 cost)
+static __always_inline bool slice_must_wait(struct packet *packet, const struct sl_limit *limit,
+					    const struct sl_slice *slice, __u64 cost)
 {
 	__u64 now = packet_now(packet);
 
-	return credit_must_wait(purse, cost_times(cost, limit_times(limit, now)), now);
+	return credit_must_wait(slice, cost_times(cost, limit_times(limit, now)), now);
 }
 
 /*
@@ -90,7 +90,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 		return 0;
 	key = packet_key(packet, limit);
 	index = table_index(&gate->meeting, state_digest(hash_secret, &key), &key);
-	if (index != LINE_NONE)
+	if (index != ENTRY_NONE)
 		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
 }
@@ -99,20 +99,20 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
  * Updates the marks of an entry whose key is not established. Sets packet->is_new if the key is
  * still not established and a budget pays for the packet.
  */
-static __always_inline void line_return(struct packet *packet, const struct sl_limit *limit,
-					struct sl_line *line)
+static __always_inline void entry_return(struct packet *packet, const struct sl_limit *limit,
+					 struct sl_entry *entry)
 {
 	__u64 now = packet_now(packet);
-	__u16 made = read_once(line->made);
+	__u16 made = read_once(entry->made);
 
-	if (line_age(line, now) >= LINE_BACK_AGE)
-		made |= LINE_CAME_BACK;
-	if (line_is_due(line, now))
-		made |= LINE_ESTABLISHED;
+	if (entry_age(entry, now) >= ENTRY_BACK_AGE)
+		made |= ENTRY_CAME_BACK;
+	if (entry_is_due(entry, now))
+		made |= ENTRY_ESTABLISHED;
 	else
 		packet->is_new |= charge_if_new(limit);
-	if (made != line->made)
-		write_once(line->made, made);
+	if (made != entry->made)
+		write_once(entry->made, made);
 }
 
 /*
@@ -123,67 +123,67 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
-	struct sl_purse *purse;
+	struct sl_slice *slice;
 	struct state_key key;
 	struct digest digest;
-	struct sl_line *line;
+	struct sl_entry *entry;
 	__u32 unasked;
 	__s64 held;
 	__u64 cost;
 
 	if (!packet || !limit || !gate)
 		return SL_DROP_OVER_LIMIT;
-	purse = limit_purse(limit, bucket);
+	slice = limit_slice(limit, bucket);
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	unasked = purse ? credit_unasked(purse) : 0;
-	if (purse && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
-	    purse_must_wait(packet, limit, purse, cost)) {
-		credit_refuse_jiffy(limit, purse, packet->jiffy);
+	unasked = slice ? credit_unasked(slice) : 0;
+	if (slice && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
+	    slice_must_wait(packet, limit, slice, cost)) {
+		credit_refuse_jiffy(limit, slice, packet->jiffy);
 		if (limit->shared)
-			credit_count_unasked(purse, unasked + packet->packets);
+			credit_count_unasked(slice, unasked + packet->packets);
 		return kind_refusal(limit, cost);
 	}
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
-	line = newcomers_crowd(packet, limit) ? NULL : line_first(&gate->meeting, digest);
-	if (line) {
-		line_fetch(gate, line);
+	entry = newcomers_crowd(packet, limit) ? NULL : entry_first(&gate->meeting, digest);
+	if (entry) {
+		entry_fetch(gate, entry);
 		packet_now(packet);
 	}
-	if (!line || !line_is(line, &key))
-		line = table_find(&gate->meeting, digest, &key);
-	if (!line) /* a budget does not pay for a limit that observes */
+	if (!entry || !entry_is(entry, &key))
+		entry = table_find(&gate->meeting, digest, &key);
+	if (!entry) /* a budget does not pay for a limit that observes */
 		return STATE_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
 						    &gate->meeting, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
-	if (line->span != limit->span) /* the limit has changed, and so has the time to refill */
-		write_once(line->span, limit->span);
-	if (!(read_once(line->made) & LINE_ESTABLISHED))
-		line_return(packet, limit, line);
-	held = purse_holds(purse);
+	if (entry->span != limit->span) /* the limit has changed, and so has the time to refill */
+		write_once(entry->span, limit->span);
+	if (!(read_once(entry->made) & ENTRY_ESTABLISHED))
+		entry_return(packet, limit, entry);
+	held = slice_holds(slice);
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = state_charge(packet, limit, purse, line_state(line));
+		int reason = state_charge(packet, limit, slice, entry_state(entry));
 
-		if (reason == STATE_LOST && !line_is(line, &key))
+		if (reason == STATE_LOST && !entry_is(entry, &key))
 			return STATE_NONE; /* the entry was evicted just now */
 		if (reason == STATE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
-			window_tell(packet, limit, line);
+			window_tell(packet, limit, entry);
 		if (limit->shared) {
 			bool passes = reason < SL_FIRST_DROP;
 			__u64 refused = passes ? 0 : cost;
 
 			if (unasked) /* a division costs more than the rest */
 				refused += credit_owed(cost / packet->packets, unasked);
-			line_tell(limit, line, packet->now,
-				  purse_holds(purse) - held + (passes ? cost : 0), refused);
+			entry_tell(limit, entry, packet->now,
+				   slice_holds(slice) - held + (passes ? cost : 0), refused);
 		}
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
-			line_block(packet, limit, purse, line);
+			entry_block(packet, limit, slice, entry);
 		return reason;
 	}
 	return SL_DROP_CONTENDED;
@@ -211,18 +211,18 @@ static __always_inline int newcomer_begin(struct packet *packet, const struct sl
 static __always_inline int limit_charge(struct packet *packet, const struct sl_limit *limit,
 					struct sl_bucket *bucket)
 {
-	struct sl_purse *purse = limit_purse(limit, bucket);
+	struct sl_slice *slice = limit_slice(limit, bucket);
 	int reason;
 
-	if (purse) {
+	if (slice) {
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
-		enum credit_answer answer = credit_spend(purse, cost, packet->jiffy);
+		enum credit_answer answer = credit_spend(slice, cost, packet->jiffy);
 
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE) {
 			if (limit->shared) /* read again, to save stack */
-				credit_count_unasked(purse, read_once(packet->packets));
+				credit_count_unasked(slice, read_once(packet->packets));
 			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 		}
 	}
@@ -253,7 +253,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 	family = packet_family(packet);
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		struct sl_purse *purse = limit_purse(limit, bucket);
+		struct sl_slice *slice = limit_slice(limit, bucket);
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 		__u32 times;
 
@@ -263,9 +263,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		 * A slice was charged when it was borrowed. A refund to a new source goes to the
 		 * state, because a slice does not charge the budget.
 		 */
-		times = limit_times(limit, purse ? purse->at : packet->now);
-		if (!purse || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
-		    times > 1 || !credit_give_back(limit, purse, cost))
+		times = limit_times(limit, slice ? slice->at : packet->now);
+		if (!slice || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
+		    times > 1 || !credit_give_back(limit, slice, cost))
 			state_refund(packet, limit, cost, times);
 	}
 	return 0;
@@ -321,7 +321,7 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 	family = packet_family(packet);
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		const struct sl_line *line;
+		const struct sl_entry *entry;
 		struct state_key key;
 
 		if (packet->is_new & CHARGE(limit) && due < span_due(limit->span))
@@ -329,9 +329,9 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
 			continue;
 		key = packet_key(packet, limit);
-		line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
-		if (line && age < line_age(line, packet_now(packet)))
-			age = line_age(line, packet_now(packet));
+		entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+		if (entry && age < entry_age(entry, packet_now(packet)))
+			age = entry_age(entry, packet_now(packet));
 	}
 	return age >= due;
 }

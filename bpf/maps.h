@@ -91,7 +91,7 @@ struct {
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct sl_line);
+	__type(value, struct sl_entry);
 } states SEC(".maps");
 
 /* Keys: the address, big endian; for an IPv6 source bucket_key6(). */
@@ -174,8 +174,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct sl_allowance);
-} allowances SEC(".maps");
+	__type(value, struct sl_budget_slice);
+} budget_slices SEC(".maps");
 
 /* The secret of all hashes: include/digest.h. Global data, which programs read without a lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");

@@ -3,7 +3,7 @@
  * Admission of newcomers: keys without a state.
  *
  * While new keys are few, each gets an entry with its first packet. If its policy has a budget, all
- * packets are charged to the budget until the key is established (line_is_due()). So a flood of
+ * packets are charged to the budget until the key is established (entry_is_due()). So a flood of
  * spoofed sources passes no more than the budget, and establishes no more sources than that.
  *
  * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
@@ -142,7 +142,7 @@ static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, str
 		sketch_forget(&sketch->slot[sketch_slot(digest)], digest);
 }
 
-/* Counts the result of an insertion. loss: line_loss() of the entry that was evicted for it. */
+/* Counts the result of an insertion. loss: entry_loss() of the entry that was evicted for it. */
 static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 loss)
 {
 	if (err) {
@@ -202,7 +202,7 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	newcomer_birth(packet, limit, &entrant);
 	entrant.span = limit->span;
 	entrant.now = packet->now;
-	entrant.made = line_moment(packet->now);
+	entrant.made = entry_moment(packet->now);
 	entrant.flood = pace_is_flooded(here, packet->jiffy);
 	err = table_insert(&entrant);
 	if (err == -EBUSY && table_wait(&gate->meeting, entrant.digest))

@@ -61,7 +61,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
  * Races and their cost: `born` and `drawn` are stored before the swap of `zero`, so a CPU that sees
  * the new `zero` sees them as well. A late store, after a charge by another CPU, can raise the
  * level above `refill` by at most the time between both clock readings. The entry may be given to
- * another key before the swap: see line_write() in table.h.
+ * another key before the swap: see entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
@@ -88,15 +88,15 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
 /*
- * Tries once to charge a packet to a state: charges copies, then publishes them. `purse`, or NULL,
+ * Tries once to charge a packet to a state: charges copies, then publishes them. `slice`, or NULL,
  * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
  * departure of the packet. Returns an enum sl_reason, STATE_LOST or STATE_OVER.
  */
 static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
-				     const struct sl_limit *limit, struct sl_purse *purse,
+				     const struct sl_limit *limit, struct sl_slice *slice,
 				     struct sl_state *state)
 {
-	struct sl_purse copy = {0};
+	struct sl_slice copy = {0};
 	struct sl_state seen, next;
 	struct draw draw;
 	__u32 times;
@@ -106,8 +106,8 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 		return STATE_LOST;
 	times = kind == SL_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
 	draw = packet_draw(packet, limit, times);
-	if (purse)
-		copy = *purse;
+	if (slice)
+		copy = *slice;
 	seen = state_read(state);
 	/* during a block a turn would move `drawn`, which stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now) &&
@@ -120,14 +120,14 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 	 * new source does not borrow, because a slice does not charge the budget. A slice is
 	 * charged once, so a packet that is charged several times cannot use it.
 	 */
-	if (purse && packet->hot && !(packet->is_new && limit->budgeted) && times == 1)
-		draw.fill = limit->purse;
+	if (slice && packet->hot && !(packet->is_new && limit->budgeted) && times == 1)
+		draw.fill = limit->slice;
 	next = seen;
 	passes = kind_draw(kind, limit, &next, &copy, &draw);
 	if (!state_publish(kind, state, &seen, &next))
 		return STATE_LOST;
-	if (purse)
-		*purse = copy;
+	if (slice)
+		*slice = copy;
 	if (passes && kind == SL_SHAPE) {
 		packet->departure = copy.at;
 		packet->shaped = true;
@@ -140,25 +140,25 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 
 /* One function for each kind: the verifier walks each once, and none needs the stack of all. */
 BPF_GLOBAL int bucket_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_purse *purse, struct sl_state *state)
+			     struct sl_slice *slice, struct sl_state *state)
 {
-	return state_try(SL_BUCKET, packet, limit, purse, state);
+	return state_try(SL_BUCKET, packet, limit, slice, state);
 }
 
 BPF_GLOBAL int window_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_purse *purse, struct sl_state *state)
+			     struct sl_slice *slice, struct sl_state *state)
 {
-	return state_try(SL_WINDOW, packet, limit, purse, state);
+	return state_try(SL_WINDOW, packet, limit, slice, state);
 }
 
 BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
-			    struct sl_purse *purse, struct sl_state *state)
+			    struct sl_slice *slice, struct sl_state *state)
 {
 	if (!packet || !limit)
 		return SL_DROP_OVER_HORIZON;
 	if (!packet->shaped && shape_is_too_late(limit, packet->departure, packet_now(packet)))
 		return SL_DROP_OVER_HORIZON;
-	return state_try(SL_SHAPE, packet, limit, purse, state);
+	return state_try(SL_SHAPE, packet, limit, slice, state);
 }
 
 /*
@@ -188,15 +188,15 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 
 /* Calls state_try() for the limit's kind, at packet->now. */
 static __always_inline int state_charge(struct packet *packet, const struct sl_limit *limit,
-					struct sl_purse *purse, struct sl_state *state)
+					struct sl_slice *slice, struct sl_state *state)
 {
 	int reason;
 
 	if (limit->kind == SL_SHAPE)
-		return shape_charge(packet, limit, purse, state);
+		return shape_charge(packet, limit, slice, state);
 	if (limit->kind == SL_BUCKET)
-		return bucket_charge(packet, limit, purse, state);
-	reason = window_charge(packet, limit, purse, state);
+		return bucket_charge(packet, limit, slice, state);
+	reason = window_charge(packet, limit, slice, state);
 	if (reason != STATE_OVER)
 		return reason;
 	state_turn(limit, state, packet->now);
@@ -215,14 +215,14 @@ static __always_inline int state_charge(struct packet *packet, const struct sl_l
  * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
  * to 0. `taken` and `refused` are one word; a reader subtracts the carry of `taken`.
  */
-static __always_inline void line_tell(const struct sl_limit *limit, struct sl_line *line, __u64 now,
-				      __s64 taken, __u64 refused)
+static __always_inline void entry_tell(const struct sl_limit *limit, struct sl_entry *entry,
+				       __u64 now, __s64 taken, __u64 refused)
 {
 	__u32 shift = limit->unit_shift % 64;
 	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
 	__u64 units = taken < 0 ? -((part - taken) >> shift) : (taken + part) >> shift;
 
-	__sync_fetch_and_add((__u64 *)&line->taken, ((refused + part) >> shift << 32) + units);
+	__sync_fetch_and_add((__u64 *)&entry->taken, ((refused + part) >> shift << 32) + units);
 }
 
 /*
@@ -231,35 +231,35 @@ static __always_inline void line_tell(const struct sl_limit *limit, struct sl_li
  * counts of that key are wrong once.
  */
 static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
-					struct sl_line *line)
+					struct sl_entry *entry)
 {
-	__u32 half = window_half(limit, line), seen = line_seen(packet->now);
+	__u32 half = window_half(limit, entry), seen = entry_seen(packet->now);
 
-	packet->hot |= line_rest(line, line_state(line), packet->now) < HOT_TICKS;
-	if (read_once(line->taken) != half)
-		write_once(line->taken, half);
-	if (read_once(line->refused) != seen)
-		write_once(line->refused, seen);
+	packet->hot |= entry_rest(entry, entry_state(entry), packet->now) < HOT_TICKS;
+	if (read_once(entry->taken) != half)
+		write_once(entry->taken, half);
+	if (read_once(entry->refused) != seen)
+		write_once(entry->refused, seen);
 }
 
 /*
- * Begins a block for the key of a refused packet, unless another CPU has begun a block. purse:
+ * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice:
  * stores the block as well; or NULL.
  *
  * Race: the entry may be given to another key before the swap. So the key is compared again after
  * the swap, and if it differs the block is removed. Until then a CPU that reads the state refuses
  * packets of the new key for the rest of the jiffy.
  */
-BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *limit,
-			  struct sl_purse *purse, struct sl_line *line)
+BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
+			   struct sl_slice *slice, struct sl_entry *entry)
 {
 	struct sl_state *state, seen;
 	struct state_key key;
 	__u64 block, now;
 
-	if (!packet || !limit || !line)
+	if (!packet || !limit || !entry)
 		return 0;
-	state = line_state(line);
+	state = entry_state(entry);
 	seen = state_read(state);
 	now = kind_now(limit->kind, &seen, packet->now);
 	if (block_holds(limit, &seen, now))
@@ -268,10 +268,10 @@ BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *li
 	if (__sync_val_compare_and_swap(&state->blocked, seen.blocked, block) != seen.blocked)
 		return 0;
 	key = packet_key(packet, limit);
-	if (!line_is(line, &key))
+	if (!entry_is(entry, &key))
 		__sync_val_compare_and_swap(&state->blocked, block, seen.blocked);
-	else if (purse)
-		credit_refuse_block(purse, now, packet->jiffy);
+	else if (slice)
+		credit_refuse_block(slice, now, packet->jiffy);
 	return 0;
 }
 
@@ -287,16 +287,16 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 	const struct sl_gate *gate = gate_get();
 	struct sl_state *state, copy = {0};
 	struct state_key key;
-	struct sl_line *line;
+	struct sl_entry *entry;
 	__u64 seen;
 
 	if (!packet || !limit || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	line = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
-	if (!line)
+	entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+	if (!entry)
 		return 0;
-	state = line_state(line);
+	state = entry_state(entry);
 	for (int i = 0; i < STATE_TRIES; i++) {
 		seen = read_once(state->zero);
 		copy.zero = seen;
@@ -305,7 +305,7 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 		if (__sync_val_compare_and_swap(&state->zero, seen, copy.zero) != seen)
 			continue;
 		if (limit->shared)
-			line_tell(limit, line, packet->now, -(__s64)cost, 0);
+			entry_tell(limit, entry, packet->now, -(__s64)cost, 0);
 		return 0;
 	}
 	return 0;

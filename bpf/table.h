@@ -28,16 +28,16 @@ static __always_inline struct sl_set *set_get(__u32 set)
 	return bpf_map_lookup_elem(&sets, &set);
 }
 
-static __always_inline struct sl_line *line_get(__u32 line)
+static __always_inline struct sl_entry *entry_get(__u32 entry)
 {
-	return bpf_map_lookup_elem(&states, &line);
+	return bpf_map_lookup_elem(&states, &entry);
 }
 
 /* Index of no entry: larger than every table. */
-#define LINE_NONE (~0U)
+#define ENTRY_NONE (~0U)
 
 /*
- * Returns the index of a key's entry in one set, or LINE_NONE. tag: as stored in that set. A CPU
+ * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: as stored in that set. A CPU
  * predicts these branches for a frequent key and for a key without a state, and does not wait for
  * the tags.
  */
@@ -45,44 +45,44 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 				      const struct state_key *key)
 {
 	if (!set_has_tag(set, tag))
-		return LINE_NONE;
+		return ENTRY_NONE;
 #pragma unroll
 	for (int way = 0; way < SL_WAYS; way++) {
-		struct sl_line *line;
+		struct sl_entry *entry;
 
 		if (read_once(set->tag[way]) != tag)
 			continue;
-		line = line_get(index * SL_WAYS + way);
-		if (line && line_is(line, key))
+		entry = entry_get(index * SL_WAYS + way);
+		if (entry && entry_is(entry, key))
 			return index * SL_WAYS + way;
 	}
-	return LINE_NONE;
+	return ENTRY_NONE;
 }
 
 /*
  * Returns the entry where a key with this digest usually is: the first way of its primary set. The
- * caller compares the key by line_is(). In a flood the caller reads the tags of the set instead,
+ * caller compares the key by entry_is(). In a flood the caller reads the tags of the set instead,
  * because most keys have no entry.
  */
-static __always_inline struct sl_line *line_first(const struct sl_meeting *meeting,
-						  struct digest digest)
+static __always_inline struct sl_entry *entry_first(const struct sl_meeting *meeting,
+						    struct digest digest)
 {
 	struct spot spot = spot_of(meeting, digest);
 
-	return line_get(spot.home * SL_WAYS + way_first(spot.tag));
+	return entry_get(spot.home * SL_WAYS + way_first(spot.tag));
 }
 
 /*
  * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
  * has no other prefetch. The byte is 0 in every entry, so the store is harmless if the key differs.
  */
-static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_line *line)
+static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
-	if (gate->next_limit <= LINE_FETCH_LIMITS)
-		write_once(((__u8 *)&line->limit)[LINE_ZERO_BYTE], 0);
+	if (gate->next_limit <= ENTRY_FETCH_LIMITS)
+		write_once(((__u8 *)&entry->limit)[ENTRY_ZERO_BYTE], 0);
 }
 
-/* Returns the index of a key's entry, or LINE_NONE. */
+/* Returns the index of a key's entry, or ENTRY_NONE. */
 static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
 					 const struct state_key *key)
 {
@@ -91,20 +91,20 @@ static __always_inline __u32 table_index(const struct sl_meeting *meeting, struc
 	__u32 index, other;
 
 	if (!home)
-		return LINE_NONE;
+		return ENTRY_NONE;
 	index = way_find(home, spot.home, spot.tag, key);
-	if (index != LINE_NONE || read_once(home->away) < 2)
+	if (index != ENTRY_NONE || read_once(home->away) < 2)
 		return index;
 	other = set_other(meeting, spot.home, spot.tag);
 	set = set_get(other);
-	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : LINE_NONE;
+	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : ENTRY_NONE;
 }
 
 /* Returns the entry of a key, or NULL. */
-static __always_inline struct sl_line *table_find(const struct sl_meeting *meeting,
-						  struct digest digest, const struct state_key *key)
+static __always_inline struct sl_entry *
+table_find(const struct sl_meeting *meeting, struct digest digest, const struct state_key *key)
 {
-	return line_get(table_index(meeting, digest, key));
+	return entry_get(table_index(meeting, digest, key));
 }
 
 /* --- Inserting ------------------------------------------------------------------------------ */
@@ -116,8 +116,8 @@ struct entrant {
 	struct sl_state state;
 	__u64 left; /* kind_left() of `state` before earlier packets are charged */
 	__u64 now;
-	__s64 loss; /* set by table_insert(): line_loss() of the evicted entry */
-	__u16 span; /* as in struct sl_line, like `made` */
+	__s64 loss; /* set by table_insert(): entry_loss() of the evicted entry */
+	__u16 span; /* as in struct sl_entry, like `made` */
 	__u16 made;
 	__u8 flood;  /* the CPU sees a flood of new keys */
 	__u8 evicts; /* the key was seen before: it may evict a state that is not full */
@@ -180,23 +180,23 @@ static __always_inline bool table_wait(const struct sl_meeting *meeting, struct 
 #define LOSS_FREE (-(1LL << 62))
 #define LOSS_ANY  (LOSS_BLOCKED * 2 * LOSS_PROTECTED)
 
-BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
+BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 {
-	struct sl_line *line = line_get(index);
+	struct sl_entry *entry = entry_get(index);
 	struct sl_state state;
 
-	if (!line)
+	if (!entry)
 		return LOSS_ANY;
-	if (!read_once(line->limit))
+	if (!read_once(entry->limit))
 		return LOSS_FREE;
-	state = *line_state(line);
-	return line_loss(line, &state, now, flood);
+	state = *entry_state(entry);
+	return entry_loss(entry, &state, now, flood);
 }
 
 /* The entry of a set to replace. */
 struct candidate {
 	__s64 loss;
-	__u32 line;
+	__u32 entry;
 	__u32 room; /* ways of its set that are free, or whose state is full */
 };
 
@@ -205,20 +205,20 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 						   const struct entrant *entrant)
 {
 	__u16 tag = digest_tag(entrant->digest);
-	__u32 lines = index * SL_WAYS, way = way_free(set, tag);
-	struct candidate candidate = {LOSS_ANY, lines, 0};
+	__u32 entries = index * SL_WAYS, way = way_free(set, tag);
+	struct candidate candidate = {LOSS_ANY, entries, 0};
 
 	if (ways_free(set) >= WAYS_SPARE && way < SL_WAYS)
-		return (struct candidate){LOSS_FREE, lines + way, SL_WAYS};
+		return (struct candidate){LOSS_FREE, entries + way, SL_WAYS};
 	way = way_first(tag);
 	for (int i = 0; i < SL_WAYS; i++) {
-		__u32 line = lines + (way + i) % SL_WAYS;
-		__s64 loss = line_weigh(line, entrant->now, entrant->flood);
+		__u32 entry = entries + (way + i) % SL_WAYS;
+		__s64 loss = entry_weigh(entry, entrant->now, entrant->flood);
 
 		candidate.room += (__u64)(loss - 1) >> 63; /* 1 if free or full, by its sign */
 		if (loss < candidate.loss) {
 			candidate.loss = loss;
-			candidate.line = line;
+			candidate.entry = entry;
 		}
 	}
 	return candidate;
@@ -248,13 +248,13 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 		next = set_choose(set, other, entrant);
 		if (next.room == best.room ? next.loss < read_once(entrant->loss)
 					   : next.room > best.room) {
-			best.line = next.line;
+			best.entry = next.entry;
 			entrant->loss = next.loss;
 		}
 	}
 	if (entrant->loss >= LOSS_PART && !entrant->evicts)
 		return -ENOSPC;
-	return best.line;
+	return best.entry;
 }
 
 /*
@@ -267,30 +267,31 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
  * window this word has the counts of sub-windows, so the new key may be miscounted for one T. Each
  * case is limited to one packet per other CPU, and to the time that the packet takes.
  *
- * The exchanges order the stores on every CPU. The loads of line_is() and of the state are plain.
+ * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are plain.
  * They are ordered on x86-64; a CPU that reorders loads, such as arm64, may match a half-written
  * entry to its key. This costs one charge as well.
  */
-static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
-				       __u16 tag, const struct entrant *entrant)
+static __always_inline void entry_write(struct sl_set *set, struct sl_entry *entry, __u32 way,
+					__u16 tag, const struct entrant *entrant)
 {
-	struct sl_state *state = line_state(line);
+	struct sl_state *state = entry_state(entry);
 
 	write_once(set->tag[way % SL_WAYS], 0);
-	__sync_lock_test_and_set(&line->limit, 0);
-	write_once(line->addr[0], entrant->key.addr[0]);
-	write_once(line->addr[1], entrant->key.addr[1]);
-	line->span = entrant->span;
-	line->made = entrant->made;
-	line->taken = 0;
-	line->refused = line_kind_of(entrant->key.limit) == SL_WINDOW ? line_seen(entrant->now) : 0;
+	__sync_lock_test_and_set(&entry->limit, 0);
+	write_once(entry->addr[0], entrant->key.addr[0]);
+	write_once(entry->addr[1], entrant->key.addr[1]);
+	entry->span = entrant->span;
+	entry->made = entrant->made;
+	entry->taken = 0;
+	entry->refused =
+		entry_kind_of(entrant->key.limit) == SL_WINDOW ? entry_seen(entrant->now) : 0;
 	write_once(state->zero, entrant->state.zero + loss_inherited(entrant->loss, entrant->left,
 								     entrant->flood));
 	write_once(state->born, entrant->state.born);
 	write_once(state->drawn, entrant->state.drawn);
 	write_once(state->blocked, entrant->state.blocked);
 	/* other CPUs see the next two stores in this order, after all stores above */
-	__sync_lock_test_and_set(&line->limit, entrant->key.limit);
+	__sync_lock_test_and_set(&entry->limit, entrant->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
@@ -299,11 +300,11 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
 				     const struct spot *spot, const struct entrant *entrant)
 {
 	__u32 way = index % SL_WAYS, in = index / SL_WAYS;
-	struct sl_line *line = line_get(index);
+	struct sl_entry *entry = entry_get(index);
 	struct sl_set *set = set_get(in), *home;
 	__u16 old, tag = spot->tag;
 
-	if (!line || !set)
+	if (!entry || !set)
 		return;
 	old = set->tag[way];
 	if (old & TAG_AWAY) {
@@ -317,19 +318,19 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
 			__sync_fetch_and_add(&home->away, 2);
 		tag |= TAG_AWAY;
 	}
-	line_write(set, line, way, tag, entrant);
+	entry_write(set, entry, way, tag, entrant);
 }
 
 /*
  * Returns whether a way that was chosen before its set was locked is still the choice: another CPU
  * may have inserted a key there, or charged the entry.
  */
-static __always_inline bool choice_holds(const struct sl_set *set, __u32 line,
+static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct entrant *entrant)
 {
 	if (entrant->loss == LOSS_FREE)
-		return !read_once(set->tag[line % SL_WAYS]);
-	return (__s64)line_weigh(line, entrant->now, entrant->flood) <= entrant->loss;
+		return !read_once(set->tag[entry % SL_WAYS]);
+	return (__s64)entry_weigh(entry, entrant->now, entrant->flood) <= entrant->loss;
 }
 
 /* Inserts a key whose primary set is locked. */
@@ -338,22 +339,22 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 {
 	struct sl_set *set;
 	int err = -EBUSY;
-	__s64 line;
+	__s64 entry;
 
 	if (table_find(meeting, entrant->digest, &entrant->key))
 		return -EEXIST;
-	line = table_choose(entrant, spot->home, set_other(meeting, spot->home, spot->tag));
-	if (line < 0)
-		return line;
-	if (line / SL_WAYS == spot->home) {
-		way_take(meeting, line, spot, entrant);
+	entry = table_choose(entrant, spot->home, set_other(meeting, spot->home, spot->tag));
+	if (entry < 0)
+		return entry;
+	if (entry / SL_WAYS == spot->home) {
+		way_take(meeting, entry, spot, entrant);
 		return 0;
 	}
-	set = set_get(line / SL_WAYS);
+	set = set_get(entry / SL_WAYS);
 	if (!set || !set_lock(set))
 		return -EBUSY;
-	if (choice_holds(set, line, entrant)) {
-		way_take(meeting, line, spot, entrant);
+	if (choice_holds(set, entry, entrant)) {
+		way_take(meeting, entry, spot, entrant);
 		err = 0;
 	}
 	set_unlock(set);

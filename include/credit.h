@@ -126,7 +126,7 @@ static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 }
 
 /* Returns S: the most that all slices can hold together. As a time: how long a slice is valid. */
-static inline __u64 credit_purses(const struct sl_limit *limit)
+static inline __u64 credit_slices(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
@@ -134,7 +134,7 @@ static inline __u64 credit_purses(const struct sl_limit *limit)
 /* Returns the time from which a state is full (rule 3), if nothing is charged until then. */
 static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_state *state)
 {
-	return credit_latest(state->zero + limit->burst, state->drawn + 2 * credit_purses(limit));
+	return credit_latest(state->zero + limit->burst, state->drawn + 2 * credit_slices(limit));
 }
 
 static inline bool credit_rested(const struct sl_limit *limit, const struct sl_state *state,
@@ -222,13 +222,13 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
  * borrowed before `born` is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
-				     struct sl_purse *purse, __u64 now)
+				     struct sl_slice *slice, __u64 now)
 {
 	__s64 level = credit_level(limit, state, now);
-	__s64 credit = purse->credit;
+	__s64 credit = slice->credit;
 
-	purse->credit = 0;
-	if (credit <= 0 || credit_span(state->born, purse->at) < 0)
+	slice->credit = 0;
+	if (credit <= 0 || credit_span(state->born, slice->at) < 0)
 		return level;
 	return credit_min(level + credit, limit->burst);
 }
@@ -241,14 +241,14 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
 
-static inline __u32 credit_unasked(const struct sl_purse *purse)
+static inline __u32 credit_unasked(const struct sl_slice *slice)
 {
-	return purse->until >> CREDIT_JIFFY_BITS;
+	return slice->until >> CREDIT_JIFFY_BITS;
 }
 
-static inline void credit_count_unasked(struct sl_purse *purse, __u32 packets)
+static inline void credit_count_unasked(struct sl_slice *slice, __u32 packets)
 {
-	purse->until += (__u64)packets << CREDIT_JIFFY_BITS;
+	slice->until += (__u64)packets << CREDIT_JIFFY_BITS;
 }
 
 enum credit_answer {
@@ -258,88 +258,88 @@ enum credit_answer {
 };
 
 /* Returns whether the state refused a packet that needed no more credit than this cost. */
-static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
+static inline bool credit_refused(const struct sl_slice *slice, __u64 cost)
 {
-	return purse->credit < 0 && (__s64)cost >= -purse->credit;
+	return slice->credit < 0 && (__s64)cost >= -slice->credit;
 }
 
 /* Spends `cost` from a slice, by jiffies64, which is almost free to read. */
-static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 jiffy)
+static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost, __u64 jiffy)
 {
-	if (jiffy > purse->until)
+	if (jiffy > slice->until)
 		return CREDIT_ASK;
-	if (purse->credit >= (__s64)cost) {
-		purse->credit -= cost;
+	if (slice->credit >= (__s64)cost) {
+		slice->credit -= cost;
 		return CREDIT_PASS;
 	}
 	/* compared again: a count in `until` makes it later than any jiffy */
-	return credit_refused(purse, cost) && jiffy <= (purse->until & CREDIT_JIFFY_MASK)
+	return credit_refused(slice, cost) && jiffy <= (slice->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
 }
 
 /* Returns whether the refusal in a slice still holds for a packet of this cost, by the clock. */
-static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __u64 now)
+static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __u64 now)
 {
-	return credit_refused(purse, cost) && credit_span(now, purse->at) > 0;
+	return credit_refused(slice, cost) && credit_span(now, slice->at) > 0;
 }
 
 /* Keeps a refusal for the rest of this jiffy, without reading clock or state. */
-static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_purse *purse,
+static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
-	purse->until = limit->refuse_by_jiffy ? jiffy : 0;
+	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
 /* Stores a block, which refuses every cost. For one jiffy: `forgive` may end the block. */
-static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 jiffy)
+static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
-	*purse = (struct sl_purse){.credit = -1, .at = now, .until = jiffy};
+	*slice = (struct sl_slice){.credit = -1, .at = now, .until = jiffy};
 }
 
 /* Refunds a cost to its slice. Returns false if the slice has no room: refund the state. */
-static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purse *purse,
+static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {
-	if (purse->credit < 0 || purse->credit + cost > limit->purse)
+	if (slice->credit < 0 || slice->credit + cost > limit->slice)
 		return false;
-	purse->credit += cost;
+	slice->credit += cost;
 	return true;
 }
 
 /*
  * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `state` and
- * `purse` are copies that the caller publishes: the state by compare-and-swap on `zero`. The rest
+ * `slice` are copies that the caller publishes: the state by compare-and-swap on `zero`. The rest
  * of the old slice is returned first. If the state refuses, the slice stores the level that it
- * needs, and when it will have it if nothing is charged. fill: limit->purse, or 0; now, jiffy: the
+ * needs, and when it will have it if nothing is charged. fill: limit->slice, or 0; now, jiffy: the
  * time of the packet.
  */
 static inline bool credit_draw(const struct sl_limit *limit, struct sl_state *state,
-			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
+			       struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
 			       __u64 jiffy)
 {
 	__s64 level;
-	bool has_credit = purse->credit > 0;
+	bool has_credit = slice->credit > 0;
 
 	now = credit_latest(now, credit_latest(state->born, state->drawn));
 	if (credit_rested(limit, state, now))
 		state->born = now;
-	level = credit_take_back(limit, state, purse, now);
+	level = credit_take_back(limit, state, slice, now);
 
 	if (level < credit_needed(limit, cost)) {
 		if (has_credit)
 			credit_set_level(limit, state, level, now);
-		purse->credit = -credit_needed(limit, cost);
-		purse->at = credit_ready_at(limit, state, cost);
-		credit_refuse_jiffy(limit, purse, jiffy);
+		slice->credit = -credit_needed(limit, cost);
+		slice->at = credit_ready_at(limit, state, cost);
+		credit_refuse_jiffy(limit, slice, jiffy);
 		return false;
 	}
 	level -= cost;
 	fill = credit_max(0, credit_min(level, fill));
 	credit_set_level(limit, state, level - fill, now);
-	purse->credit = fill;
-	purse->at = now;
-	purse->until = jiffy + limit->life - 1;
+	slice->credit = fill;
+	slice->at = now;
+	slice->until = jiffy + limit->life - 1;
 	return true;
 }
 
@@ -349,13 +349,13 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_state *st
  * the policy the slices end, so that their credit returns to the state with the next packet, and
  * refusals are cleared.
  */
-static inline void purses_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
+static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)
 {
 	if (bucket->policy == number && bucket->policy_since == policy->since)
 		return;
 	for (int i = 0; i < SL_LIMITS_MAX; i++) {
-		struct sl_purse *slice = &bucket->slice[i];
+		struct sl_slice *slice = &bucket->slice[i];
 
 		if (bucket->policy != number || slice->credit < 0 ||
 		    (__s32)(policy->changed[i] - bucket->policy_since) > 0)

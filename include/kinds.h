@@ -88,51 +88,51 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
  * can end it. A shape refuses every packet then, because no packet departs earlier. A packet that
  * can never pass is not stored: it shows nothing about the next packet, and begins no block.
  */
-static inline void kind_remember(const struct sl_limit *limit, struct sl_purse *purse,
+static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct draw *draw)
 {
-	*purse = (struct sl_purse){
+	*slice = (struct sl_slice){
 		.credit = limit->kind == SL_SHAPE ? -1 : -(__s64)draw->cost,
 		.at = draw->now,
 	};
 	if (kind_refusal(limit, draw->cost) != SL_DROP_OVERSIZE)
-		credit_refuse_jiffy(limit, purse, draw->jiffy);
+		credit_refuse_jiffy(limit, slice, draw->jiffy);
 }
 
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
-					struct sl_state *state, struct sl_purse *purse,
+					struct sl_state *state, struct sl_slice *slice,
 					const struct draw *draw, __u64 now)
 {
 	if (kind == SL_BUCKET)
-		return credit_draw(limit, state, purse, draw->fill, draw->cost, now, draw->jiffy);
+		return credit_draw(limit, state, slice, draw->fill, draw->cost, now, draw->jiffy);
 	if (kind == SL_WINDOW
 		    ? window_draw(limit, state, draw->cost)
-		    : shape_draw(limit, state, draw->cost, draw->now, draw->earliest, &purse->at)) {
-		purse->credit = 0; /* clears a refusal */
+		    : shape_draw(limit, state, draw->cost, draw->now, draw->earliest, &slice->at)) {
+		slice->credit = 0; /* clears a refusal */
 		return true;
 	}
-	kind_remember(limit, purse, draw);
+	kind_remember(limit, slice, draw);
 	return false;
 }
 
 /*
  * Charges a packet to a state that kind_roll() has brought to its time. Returns false if the state
- * refuses. `state` and `purse` are copies that the caller publishes: the state by one
+ * refuses. `state` and `slice` are copies that the caller publishes: the state by one
  * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or for a
  * shape the departure time (`at`). kind: the limit's kind, a constant in a caller with one function
  * for each kind.
  */
 static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
-				      struct sl_state *state, struct sl_purse *purse,
+				      struct sl_state *state, struct sl_slice *slice,
 				      const struct draw *draw)
 {
 	__u64 now = kind_now(kind, state, draw->now);
 
 	if (block_holds(limit, state, now)) {
-		credit_refuse_block(purse, now, draw->jiffy);
+		credit_refuse_block(slice, now, draw->jiffy);
 		return false;
 	}
-	return kind_charge(kind, limit, state, purse, draw, now);
+	return kind_charge(kind, limit, state, slice, draw, now);
 }
 
 /* Returns whether a refused packet of this cost begins a block; not if it can never pass. */

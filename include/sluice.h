@@ -6,8 +6,8 @@
  * SL_SCHEMA, so that a command of another version refuses the gate instead of misreading it.
  * tests/unit/gate/test_schema.c has the digests of the layouts.
  *
- * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_purse),
- * entry of the table (sl_line), full (whole), charge or borrow (draw), evict (forget).
+ * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_slice),
+ * entry of the table (sl_entry), full (whole), charge or borrow (draw), evict (forget).
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -240,7 +240,7 @@ struct sl_limit {
 		__u64 period; /* window: the longest sub-window, in ticks */
 	};
 	union {
-		__u64 purse;  /* most credit of one CPU; 0: each packet is charged to the state */
+		__u64 slice;  /* most credit of one CPU; 0: each packet is charged to the state */
 		__u64 factor; /* window: window_scale() */
 	};
 	__u64 block;	 /* ticks that an overrun blocks; 0: no block */
@@ -266,7 +266,7 @@ struct sl_limit {
 	__u8 coarse;	 /* window: unit of time: 2^coarse ticks */
 	__u8 escalate;	 /* factor of each following block; 0: none */
 	__u8 steps_max;	 /* steps until a block is as long as block_max */
-	__u16 span;	 /* of its entries: struct sl_line */
+	__u16 span;	 /* of its entries: struct sl_entry */
 	__u8 unit_shift; /* shared limit: unit of its counts: 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1: its policy has a newcomers' budget */
 };
@@ -439,13 +439,13 @@ struct sl_set {
 };
 
 /* An entry: a key and its state, in one cache line. */
-struct sl_line {
+struct sl_entry {
 	__u64 addr[2]; /* masked by the limit; an IPv4 address: the first 32 bits */
 	__u32 limit;   /* id << 3 | kind << 1 | IPv4; 0: the entry is free */
 	__u16 span;    /* the time in which an empty state refills: short_make() */
-	__u16 made;    /* when: line_moment(); and LINE_CAME_BACK, LINE_ESTABLISHED */
-	__u32 taken;   /* shared limit: what was taken, including slices; window: LINE_HAS_HALF */
-	__u32 refused; /* shared limit: what was refused: line_tell(); window: line_seen() */
+	__u16 made;    /* when: entry_moment(); and ENTRY_CAME_BACK, ENTRY_ESTABLISHED */
+	__u32 taken;   /* shared limit: what was taken, including slices; window: ENTRY_HAS_HALF */
+	__u32 refused; /* shared limit: what was refused: entry_tell(); window: entry_seen() */
 	struct sl_state_words state;
 };
 
@@ -454,7 +454,7 @@ struct sl_line {
  * `buckets6`. An evicted bucket loses its counters and the credit of its slices; the source's
  * states are in the table.
  */
-struct sl_purse {
+struct sl_slice {
 	__s64 credit; /* ticks; negative: the state refused a packet that needed so much */
 	__u64 at;     /* when it was borrowed; refusal: when the state may hold enough */
 	__u64 until;  /* the last valid jiffy64; refusal: also a count, credit_unasked() */
@@ -465,7 +465,7 @@ struct sl_bucket {
 	__u32 policy_version; /* the record in `policies`, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* the last jiffy before an entry may expire */
 	struct sl_cell passed;
-	struct sl_purse slice[SL_LIMITS_MAX]; /* by slot */
+	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
 	struct sl_cell observed;    /* passed, but without credit of a limit that observes */
 	__u64 seal[2];		    /* complement of the key; if it differs, the bucket is void */
@@ -479,14 +479,14 @@ struct sl_bucket {
 /* Policy version of a bucket whose /64 is split by longer rules: each packet looks up its own. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
-/* Budgets, by policy: their states in map `budgets`, their slices in map `allowances`, per CPU. */
-struct sl_allowance {
-	struct sl_purse purse;
+/* Budgets, by policy: their states in map `budgets`, their slices in map `budget_slices`, per CPU. */
+struct sl_budget_slice {
+	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the version when it was borrowed */
 	__u32 low_at; /* the last jiffy in which keys without a state were refused */
 };
 
 _Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");
-_Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
+_Static_assert(__builtin_offsetof(struct sl_entry, taken) == 24, "one word with `refused`");
 
 #endif

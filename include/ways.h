@@ -37,7 +37,7 @@
 
 struct state_key {
 	__u64 addr[2];
-	__u32 limit; /* as in struct sl_line */
+	__u32 limit; /* as in struct sl_entry */
 };
 
 /* Returns the key that a limit charges an address by. */
@@ -60,40 +60,40 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 }
 
 /*
- * line_fetch() in bpf/table.h stores 0 to the upper byte of `limit`. That byte is 0 for ids below
+ * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`. That byte is 0 for ids below
  * 2^21. The prefetch ends at half of that, so that no packet under way can meet a larger id.
  */
-#define LINE_FETCH_LIMITS (1U << 20)
+#define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define LINE_ZERO_BYTE 3
+#define ENTRY_ZERO_BYTE 3
 #else
-#define LINE_ZERO_BYTE 0
+#define ENTRY_ZERO_BYTE 0
 #endif
 
-/* limit: as in struct sl_line */
-static inline enum sl_kind line_kind_of(__u32 limit)
+/* limit: as in struct sl_entry */
+static inline enum sl_kind entry_kind_of(__u32 limit)
 {
 	return limit >> 1 & 3;
 }
 
-static inline enum sl_kind line_kind(const struct sl_line *line)
+static inline enum sl_kind entry_kind(const struct sl_entry *entry)
 {
-	return line_kind_of(line->limit);
+	return entry_kind_of(entry->limit);
 }
 
 /*
  * Returns whether an entry belongs to a key. `limit` is read last, because it is 0 while the entry
- * is given to another key. CPUs that reorder loads may read it first: line_write() in bpf/table.h.
+ * is given to another key. CPUs that reorder loads may read it first: entry_write() in bpf/table.h.
  */
-static inline bool line_is(const struct sl_line *line, const struct state_key *key)
+static inline bool entry_is(const struct sl_entry *entry, const struct state_key *key)
 {
-	return table_once(line->addr[0]) == key->addr[0] &&
-	       table_once(line->addr[1]) == key->addr[1] && table_once(line->limit) == key->limit;
+	return table_once(entry->addr[0]) == key->addr[0] &&
+	       table_once(entry->addr[1]) == key->addr[1] && table_once(entry->limit) == key->limit;
 }
 
-static inline struct sl_state *line_state(struct sl_line *line)
+static inline struct sl_state *entry_state(struct sl_entry *entry)
 {
-	return (struct sl_state *)&line->state;
+	return (struct sl_state *)&entry->state;
 }
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
@@ -206,53 +206,53 @@ static inline __u64 span_rest(__u64 span)
 }
 
 /* The unit of `made`: 2^34 ticks, 1.07 s. `made` wraps after 4.9 hours. */
-#define LINE_MOMENT_SHIFT 34
-#define LINE_MOMENTS	  0x4000
+#define ENTRY_MOMENT_SHIFT 34
+#define ENTRY_MOMENTS	   0x4000
 
-/* In `made`: the key has sent a packet LINE_BACK_AGE units or more after the entry was made. */
-#define LINE_CAME_BACK LINE_MOMENTS
-#define LINE_BACK_AGE  2
+/* In `made`: the key has sent a packet ENTRY_BACK_AGE units or more after the entry was made. */
+#define ENTRY_CAME_BACK ENTRY_MOMENTS
+#define ENTRY_BACK_AGE	2
 
-/* In `made`: the key is established, see line_is_due(). */
-#define LINE_ESTABLISHED (2 * LINE_MOMENTS)
+/* In `made`: the key is established, see entry_is_due(). */
+#define ENTRY_ESTABLISHED (2 * ENTRY_MOMENTS)
 
-static inline __u16 line_moment(__u64 now)
+static inline __u16 entry_moment(__u64 now)
 {
-	return now >> LINE_MOMENT_SHIFT & (LINE_MOMENTS - 1);
+	return now >> ENTRY_MOMENT_SHIFT & (ENTRY_MOMENTS - 1);
 }
 
 /*
  * Returns how many units before `now` an entry was made: 0 if it was made in the next unit, by a
  * CPU whose clock is a little ahead.
  */
-static inline __u16 line_age(const struct sl_line *line, __u64 now)
+static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
-	__u16 age = (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
+	__u16 age = (entry_moment(now) - entry->made) & (ENTRY_MOMENTS - 1);
 
-	return age == LINE_MOMENTS - 1 ? 0 : age;
+	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
 /* Units until a key is established at the latest: 64 s. */
-#define LINE_DUE_MAX 60
+#define ENTRY_DUE_MAX 60
 
 /*
  * Returns the age at which an entry is old enough: the time in which an empty state refills, at
- * least one unit and at most LINE_DUE_MAX. So in addition to what a budget paid for, a key passes
+ * least one unit and at most ENTRY_DUE_MAX. So in addition to what a budget paid for, a key passes
  * no more than if its state had begun empty. The maximum is for limits that refill slowly: until a
- * key is established, it is exposed to floods. span: as in struct sl_line.
+ * key is established, it is exposed to floods. span: as in struct sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
-	__u64 units = short_value(span) >> LINE_MOMENT_SHIFT;
+	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
 	/* an age of n units is more than n - 1 units of time */
-	return 2 + (units < LINE_DUE_MAX ? units : LINE_DUE_MAX - 1);
+	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
 /* Returns whether a packet at `now` establishes its key. */
-static inline bool line_is_due(const struct sl_line *line, __u64 now)
+static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 {
-	return line_age(line, now) >= span_due(line->span);
+	return entry_age(entry, now) >= span_due(entry->span);
 }
 
 /*
@@ -262,12 +262,12 @@ static inline bool line_is_due(const struct sl_line *line, __u64 now)
  * estimate is too long rather than too short, except for an entry made hours before. The entry does
  * not store whether its limit escalates.
  */
-static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_state *state)
+static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
 	__u64 steps = state->blocked & BLOCK_STEPS_MAX, length = state->blocked - state->drawn;
 
 	if (credit_span(state->drawn, state->blocked) <= 0)
-		length = (line_age(line, state->blocked) + 1ULL) << LINE_MOMENT_SHIFT;
+		length = (entry_age(entry, state->blocked) + 1ULL) << ENTRY_MOMENT_SHIFT;
 	if (length > SL_BURST_TICKS_MAX / (BLOCK_STEPS_MAX + 1))
 		return state->blocked + SL_BURST_TICKS_MAX;
 	return state->blocked + length * (steps + 1) + 1;
@@ -277,11 +277,11 @@ static inline __u64 line_block_counts(const struct sl_line *line, const struct s
  * Returns the time from which a state is full if nothing is charged until then. Never too early; up
  * to an eighth of its span too late, because the entry does not store whether its limit has slices.
  */
-static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_state *state)
+static inline __u64 entry_whole_at(const struct sl_entry *entry, const struct sl_state *state)
 {
-	__u64 span = short_value(line->span), at;
+	__u64 span = short_value(entry->span), at;
 
-	switch (line_kind(line)) {
+	switch (entry_kind(entry)) {
 	case SL_WINDOW:
 		at = state->drawn + span;
 		break;
@@ -291,7 +291,7 @@ static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_st
 	default:
 		at = credit_latest(state->zero + span, state->drawn + span_rest(span));
 	}
-	return state->blocked ? credit_latest(at, line_block_counts(line, state)) : at;
+	return state->blocked ? credit_latest(at, entry_block_counts(entry, state)) : at;
 }
 
 /*
@@ -324,84 +324,87 @@ enum loss_class {
 };
 
 /* In `taken` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
-#define LINE_HAS_HALF 1
+#define ENTRY_HAS_HALF 1
 
 /* The unit of `refused` in a window's entry, the last packet's time: 0.26 ms; wraps in 13 days. */
-#define LINE_SEEN_SHIFT 22
+#define ENTRY_SEEN_SHIFT 22
 
-static inline __u32 line_seen(__u64 now)
+static inline __u32 entry_seen(__u64 now)
 {
-	return now >> LINE_SEEN_SHIFT;
+	return now >> ENTRY_SEEN_SHIFT;
 }
 
 /*
  * Returns how long a key has been idle, at least: since its last charge; in a window, whose `drawn`
  * only stores the sub-window, since its last packet.
  */
-static inline __s64 line_rest(const struct sl_line *line, const struct sl_state *state, __u64 now)
+static inline __s64 entry_rest(const struct sl_entry *entry, const struct sl_state *state,
+			       __u64 now)
 {
 	/* from -1, because the clock of another CPU may be a little ahead */
-	__u32 seen = line_seen(now) - table_once(line->refused) + 1;
+	__u32 seen = entry_seen(now) - table_once(entry->refused) + 1;
 
-	if (line_kind(line) == SL_WINDOW)
-		return ((__s64)seen - 2) * (1LL << LINE_SEEN_SHIFT);
+	if (entry_kind(entry) == SL_WINDOW)
+		return ((__s64)seen - 2) * (1LL << ENTRY_SEEN_SHIFT);
 	return credit_span(state->drawn, now);
 }
 
-static inline __u32 window_half(const struct sl_limit *limit, const struct sl_line *line)
+static inline __u32 window_half(const struct sl_limit *limit, const struct sl_entry *entry)
 {
-	return 2 * window_total(table_once(line->state.zero)) <= limit->most ? LINE_HAS_HALF : 0;
+	return 2 * window_total(table_once(entry->state.zero)) <= limit->most ? ENTRY_HAS_HALF : 0;
 }
 
 /*
  * Returns the deficit of a state that is not full: 1 or more sixteenths of a burst, above
  * LOSS_PARTS in debt. A window's entry only stores whether more than half is missing.
  */
-static inline __u64 line_lack(const struct sl_line *line, const struct sl_state *state, __u64 now)
+static inline __u64 entry_lack(const struct sl_entry *entry, const struct sl_state *state,
+			       __u64 now)
 {
-	__u64 span = short_value(line->span);
-	__u64 filled = line_kind(line) == SL_SHAPE ? state->ready : state->zero + span;
+	__u64 span = short_value(entry->span);
+	__u64 filled = entry_kind(entry) == SL_SHAPE ? state->ready : state->zero + span;
 
-	if (line_kind(line) == SL_WINDOW)
-		return line->taken == LINE_HAS_HALF ? LOSS_PARTS / 2 : LOSS_PARTS;
+	if (entry_kind(entry) == SL_WINDOW)
+		return entry->taken == ENTRY_HAS_HALF ? LOSS_PARTS / 2 : LOSS_PARTS;
 	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
 			  (1 << LOSS_TENURE_SHIFT) - 1);
 }
 
-static inline enum loss_class line_class(const struct sl_line *line, const struct sl_state *state,
-					 __u64 parts, __u64 now, bool flood)
+static inline enum loss_class entry_class(const struct sl_entry *entry,
+					  const struct sl_state *state, __u64 parts, __u64 now,
+					  bool flood)
 {
 	if (state->blocked && credit_span(now, state->blocked) > 0)
 		return LOSS_BLOCKED;
 	if (parts > LOSS_PARTS / 2 ||
-	    (state->blocked && credit_span(now, line_block_counts(line, state)) > 0))
+	    (state->blocked && credit_span(now, entry_block_counts(entry, state)) > 0))
 		return LOSS_DEEP;
-	return flood && line_rest(line, state, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
+	return flood && entry_rest(entry, state, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
 }
 
-static inline __u64 line_tenure(const struct sl_line *line, enum loss_class class, __u64 now)
+static inline __u64 entry_tenure(const struct sl_entry *entry, enum loss_class class, __u64 now)
 {
-	__u16 age = line_age(line, now);
+	__u16 age = entry_age(entry, now);
 
-	if (class >= LOSS_DEEP && !(line->made & LINE_CAME_BACK))
-		return LINE_MOMENTS - 1 - age;
-	return LINE_MOMENTS + age;
+	if (class >= LOSS_DEEP && !(entry->made & ENTRY_CAME_BACK))
+		return ENTRY_MOMENTS - 1 - age;
+	return ENTRY_MOMENTS + age;
 }
 
 /* Returns the cost of evicting an entry. */
-static inline __s64 line_loss(const struct sl_line *line, const struct sl_state *state, __u64 now,
-			      bool flood)
+static inline __s64 entry_loss(const struct sl_entry *entry, const struct sl_state *state,
+			       __u64 now, bool flood)
 {
-	__s64 whole = credit_span(now, line_whole_at(line, state));
-	__u64 parts = whole < 0 ? 0 : line_lack(line, state, now);
-	enum loss_class class = line_class(line, state, parts, now, flood);
-	bool established = line->made & LINE_ESTABLISHED;
+	__s64 whole = credit_span(now, entry_whole_at(entry, state));
+	__u64 parts = whole < 0 ? 0 : entry_lack(entry, state, now);
+	enum loss_class class = entry_class(entry, state, parts, now, flood);
+	bool established = entry->made & ENTRY_ESTABLISHED;
 	__s64 rank;
 
 	if (whole < 0 && class <= (established ? LOSS_LITTLE : LOSS_KNOWN))
 		return whole - (established ? 0 : LOSS_ESTABLISHED);
 	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
-	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
+	return rank + (entry_tenure(entry, class, now) << LOSS_TENURE_SHIFT | parts);
 }
 
 /* Returns the deficit in an eviction cost. */

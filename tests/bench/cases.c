@@ -11,7 +11,7 @@
 #define AMPLE_WINDOW .window = "1000000000 per 1s"
 #define AMPLE_SHAPE  .shape = "200mpps"
 
-/* The burst is too small for purses: each packet asks the state. */
+/* The burst is too small for slices: each packet asks the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
 /* What real sources would have: a flood of one is refused nearly always. */

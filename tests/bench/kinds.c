@@ -29,11 +29,11 @@ static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_
 {
 	const struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = now};
 	struct sl_state next = *state;
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 	bool passes;
 
 	kind_roll(limit, &next, now);
-	passes = kind_draw(limit->kind, limit, &next, &purse, &draw);
+	passes = kind_draw(limit->kind, limit, &next, &slice, &draw);
 	if (next.zero != state->zero)
 		__sync_val_compare_and_swap(&state->zero, state->zero, next.zero);
 	state->born = next.born;

@@ -70,12 +70,12 @@ struct account {
 static uint64_t state_zero(const struct account *account)
 {
 	struct state_key key;
-	struct found_line found;
+	struct found_entry found;
 	__u64 addr[2];
 
 	memcpy(addr, account->source.prefix.addr, sizeof(addr));
 	key = state_key_of(account->limit, addr, true);
-	return table_read(account->gate, &key, &found) ? 0 : found.line.state.zero;
+	return table_read(account->gate, &key, &found) ? 0 : found.entry.state.zero;
 }
 
 /* Sends one CPU's share. Draws per packet; negative errno. */
@@ -130,7 +130,7 @@ static const char notes[] =
 	"TRANSFERS/S = PPS x DRAWS/PACKET x %d: a draw reads the state's cache line, then owns "
 	"it.\n"
 	"LINE BUSY: the part of each second for which it is under way, if a transfer takes %d ns,\n"
-	"which is assumed. NO PURSES: the same if each packet drew its own cost; above 100%% the\n"
+	"which is assumed. NO SLICES: the same if each packet drew its own cost; above 100%% the\n"
 	"line cannot keep up.\n";
 
 int model_run(void)
@@ -139,10 +139,10 @@ int model_run(void)
 	struct gate gate = GATE_CLOSED;
 	int status = model_gate(&gate, &programs);
 
-	run_on(0); /* purses are a CPU's */
+	run_on(0); /* slices are a CPU's */
 	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);
 	printf("%-8s %-6s %10s %12s %12s %10s %10s\n", "RATE", "BURST", "PPS", "DRAWS/PACKET",
-	       "TRANSFERS/S", "LINE BUSY", "NO PURSES");
+	       "TRANSFERS/S", "LINE BUSY", "NO SLICES");
 	for (size_t i = 0; !status && i < ARRAY_SIZE(models); i++)
 		status = model_print(&gate, programs.fd[HOOK_XDP], i);
 	printf(notes, TRANSFERS_PER_DRAW, TRANSFER_NS);

@@ -91,11 +91,11 @@ bool rig_state(const struct rig *rig, const struct sl_prefix *address, const str
 	       struct sl_state *ret)
 {
 	struct state_key key = key_of(limit, address);
-	struct found_line found;
+	struct found_entry found;
 
 	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
 	if (found.is_found)
-		memcpy(ret, &found.line.state, sizeof(*ret));
+		memcpy(ret, &found.entry.state, sizeof(*ret));
 	return found.is_found;
 }
 
@@ -104,7 +104,7 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
 	struct state_key key = key_of(limit, address);
-	struct found_line found;
+	struct found_entry found;
 	struct table table;
 	struct sl_set *sets;
 	uint16_t *tag;
@@ -117,7 +117,7 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 	if (*tag & TAG_AWAY)
 		sets[set_other(meeting, found.index / SL_WAYS, *tag)].away -= 2;
 	*tag = 0;
-	table.lines[found.index] = (struct sl_line){0};
+	table.entries[found.index] = (struct sl_entry){0};
 	table_close(&table);
 }
 
@@ -131,7 +131,7 @@ uint32_t rig_states_of(const struct rig *rig, enum sl_family family)
 	sets = table.sets.values;
 	for (uint32_t i = 0; i < table.count; i++)
 		count += sets[i / SL_WAYS].tag[i % SL_WAYS] &&
-			 (table.lines[i].limit & 1) == (family == SL_IPV4);
+			 (table.entries[i].limit & 1) == (family == SL_IPV4);
 	table_close(&table);
 	return count;
 }

@@ -52,7 +52,7 @@ static const struct length_case length_cases[] = {
 	{"rate 1/h burst 5 action block 2h", 5, 7200 * SEC, 2},
 	{"rate 1mpps burst 5 action block 3ms", 5, 3 * MS, 5},
 	{"rate 1kpps burst 1000 action block 500ms", 1000, SEC / 2,
-	 500}, /* purses, were it a drop */
+	 500}, /* slices, were it a drop */
 	{"rate 1kpps burst 1000 action block 730d", 1000, 730 * 86400 * SEC, 1000},
 	{"rate 10pps burst 20 per 24/56 action block 1s", 20, SEC, 10},
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},

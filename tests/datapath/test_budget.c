@@ -54,7 +54,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* A budget without purses is exact to the packet; with purses it lags behind by what they hold. */
+/* A budget without slices is exact to the packet; with slices it lags behind by what they hold. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -71,7 +71,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 		marches[i] =
 			march_from(i, nets[i], rig->programs.fd[i ? HOOK_EGRESS : HOOK_INGRESS]);
 	cost = credit_cost(budget, 1, marches[0].frame.size);
-	slack = budget->purse ? credit_purses(budget) / cost + 1 : 0;
+	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
 		/* a refused source may be refused for the rest of the jiffy */
 		uint64_t ticks =
@@ -337,7 +337,7 @@ static void test_levels_stay(void **state)
 }
 
 /* What a CPU holds of one budget is never spent under another. */
-static void test_purses_are_void(void **state)
+static void test_slices_are_void(void **state)
 {
 	struct rig *rig = budget_rig(state);
 	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
@@ -348,7 +348,7 @@ static void test_purses_are_void(void **state)
 	rig_admit(rig, false);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a purse */
+		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a slice */
 	}
 	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked);
 	rig_del(rig, "10.0.0.0/8");
@@ -371,7 +371,7 @@ int main(void)
 		cmocka_unit_test(test_charges_go_back), cmocka_unit_test(test_refused_before),
 		cmocka_unit_test(test_observed_behind), cmocka_unit_test(test_none),
 		cmocka_unit_test(test_not_for_others),	cmocka_unit_test(test_levels_stay),
-		cmocka_unit_test(test_purses_are_void),
+		cmocka_unit_test(test_slices_are_void),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

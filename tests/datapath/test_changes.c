@@ -206,7 +206,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* A change of other rules, after which the next packet is paid from the same purse. */
+/* A change of other rules, after which the next packet is paid from the same slice. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -226,7 +226,7 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 	assert_int_equal(bucket_of(rig, "192.0.2.1").generation, generation + 1);
 }
 
-static void test_others_keep_their_purses(void **state)
+static void test_others_keep_their_slices(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -268,10 +268,10 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * A change of a limit, or of another one of its policy, leaves what a purse holds, for the next
+ * A change of a limit, or of another one of its policy, leaves what a slice holds, for the next
  * packet to take back to the state; another key, and so another state, does not.
  */
-static void test_limits_keep_their_purses(void **state)
+static void test_limits_keep_their_slices(void **state)
 {
 	static const struct {
 		const char *limits[3];
@@ -327,7 +327,7 @@ static void test_limits_keep_their_purses(void **state)
  * What was drawn from one state is never put into another, however many changes later a packet
  * comes.
  */
-static void test_purses_are_of_their_states(void **state)
+static void test_slices_are_of_their_states(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
@@ -345,7 +345,7 @@ static void test_purses_are_of_their_states(void **state)
 	rig_check_counted(rig);
 }
 
-/* Forty changes of a limit cost its level nothing: what purses held went back each time. */
+/* Forty changes of a limit cost its level nothing: what slices held went back each time. */
 static void test_changes_cost_nothing(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -405,9 +405,9 @@ int main(void)
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_all_limits_at_once),
 		cmocka_unit_test(test_numbers_are_used_again),
-		cmocka_unit_test(test_others_keep_their_purses),
-		cmocka_unit_test(test_limits_keep_their_purses),
-		cmocka_unit_test(test_purses_are_of_their_states),
+		cmocka_unit_test(test_others_keep_their_slices),
+		cmocka_unit_test(test_limits_keep_their_slices),
+		cmocka_unit_test(test_slices_are_of_their_states),
 		cmocka_unit_test(test_changes_cost_nothing),
 		cmocka_unit_test(test_others_keep_their_levels),
 	};

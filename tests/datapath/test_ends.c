@@ -182,8 +182,8 @@ static void test_limits_take_over(void **state)
 		}
 }
 
-/* A source keeps its purses over an entry that it hardly noticed. */
-static void test_purses_stay(void **state)
+/* A source keeps its slices over an entry that it hardly noticed. */
+static void test_slices_stay(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	uint64_t passed = 0;
@@ -581,7 +581,7 @@ int main(void)
 		cmocka_unit_test(test_ends_at_its_moment),
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_limits_take_over),
-		cmocka_unit_test(test_purses_stay),
+		cmocka_unit_test(test_slices_stay),
 		cmocka_unit_test(test_another_end),
 		cmocka_unit_test(test_over_for_good),
 		cmocka_unit_test(test_ends_within_a_64),

@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "rules/sizes.h"
 
-/* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
+/* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
@@ -69,7 +69,7 @@ static void test_fresh_burst(void **state)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Packets on both CPUs in turn: what one CPU's purse holds, the other cannot have. */
+/* Packets on both CPUs in turn: what one CPU's slice holds, the other cannot have. */
 static void test_fresh_burst_of_two_cpus(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -258,21 +258,21 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 		rig_clock_forward(rig, pick_step(limit));
 	}
 	print_message("any span, %s %u, %s: %lu passed, each within the bound\n", rate, burst,
-		      limit->purse ? "purses" : "no purses", passed);
+		      limit->slice ? "slices" : "no slices", passed);
 	rig_check_counted(rig);
 }
 
 static void test_any_span(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	uint32_t purses = 32 * rig->gate.machine.cpus; /* the least burst with purses */
+	uint32_t slices = 32 * rig->gate.machine.cpus; /* the least burst with slices */
 
 	srand(2);
-	any_span_check(rig, "100pps", purses, 10000);
-	any_span_check(rig, "10pps", purses + 6, 5000);
-	any_span_check(rig, "1/min", purses, 5000);
+	any_span_check(rig, "100pps", slices, 10000);
+	any_span_check(rig, "10pps", slices + 6, 5000);
+	any_span_check(rig, "1/min", slices, 5000);
 	any_span_check(rig, "100pps", 32, 5000);
-	any_span_check(rig, "1mpps", purses, 5000);
+	any_span_check(rig, "1mpps", slices, 5000);
 	print_message("figure: over any span, with merged packets of up to 3 bursts, 1 or more "
 		      "CPUs: never above\n");
 }

@@ -250,7 +250,7 @@ static void test_a_change_reaches_heirs(void **state)
  * What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot
  * next.
  */
-static void test_purses_stay_with_their_limits(void **state)
+static void test_slices_stay_with_their_limits(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -430,7 +430,7 @@ int main(void)
 		cmocka_unit_test(test_heir_and_parent_share_a_state),
 		cmocka_unit_test(test_levels_stay),
 		cmocka_unit_test(test_a_change_reaches_heirs),
-		cmocka_unit_test(test_purses_stay_with_their_limits),
+		cmocka_unit_test(test_slices_stay_with_their_limits),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_counters_of_any_slot),
 		cmocka_unit_test(test_a_fifth_is_refused),

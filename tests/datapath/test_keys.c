@@ -191,7 +191,7 @@ static void test_sources_that_are_whole_addresses(void **state)
 }
 
 /*
- * With purses, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no
+ * With slices, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no
  * more.
  */
 static void test_whole_addresses_exactly(void **state)
@@ -202,7 +202,7 @@ static void test_whole_addresses_exactly(void **state)
 	struct sl_prefix address;
 
 	rig_set(rig, "default", "1kpps", "2000");
-	assert_true(rig_limit(rig, sources[0])->purse);
+	assert_true(rig_limit(rig, sources[0])->slice);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], FRAME_LEAST);
 		uint64_t passed = 0;

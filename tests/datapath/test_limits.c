@@ -51,7 +51,7 @@ struct refund_case {
 	const char *name;
 	const char *limits[4]; /* `all` is for every packet; UDP is refused by another */
 	uint64_t burst;	       /* in packets, of other protocols */
-	bool purses;	       /* `all` has them */
+	bool slices;	       /* `all` has them */
 	unsigned int udp;      /* packets that pass first */
 };
 
@@ -63,13 +63,13 @@ static const struct refund_case refund_cases[] = {
 	 false,
 	 3},
 	{"no tick", {"rate 1mpps burst 20", "name u rate 1/h burst 3 match udp"}, 20, false, 3},
-	{"purses", {"rate 1/min burst 1000", "name u rate 1/h burst 3 match udp"}, 1000, true, 3},
-	{"purses of both",
+	{"slices", {"rate 1/min burst 1000", "name u rate 1/h burst 3 match udp"}, 1000, true, 3},
+	{"slices of both",
 	 {"rate 1/min burst 1000", "name u rate 1/h burst 500 match udp"},
 	 1000,
 	 true,
 	 500},
-	{"purses, high rate",
+	{"slices, high rate",
 	 {"rate 10kpps burst 2000", "name u rate 1/h burst 3 match udp"},
 	 2000,
 	 true,
@@ -86,10 +86,10 @@ static const struct refund_case refund_cases[] = {
 	 false,
 	 3},
 	{"bits", {"rate 1kbit burst 2000B", "name u rate 1/h burst 3 match udp"}, 20, false, 3},
-	{"bits, purses",
+	{"bits, slices",
 	 {"rate 1mbit burst 200kB", "name u rate 1/h burst 3 match udp"},
 	 2000,
-	 false, /* packets of another size could be two of a purse */
+	 false, /* packets of another size could be two of a slice */
 	 3},
 	{"more than a burst",
 	 {"rate 1/h burst 20", "name u rate 1kbit burst 99B match udp"},
@@ -105,8 +105,8 @@ static void refund_check(struct rig *rig, const struct refund_case *it, const ch
 	rig_empty(rig);
 	rig_limits(rig, "default", it->limits[0], it->limits[1], it->limits[2], it->limits[3],
 		   NULL);
-	if (it->purses)
-		assert_true(rig_limit_named(rig, source, "all")->purse);
+	if (it->slices)
+		assert_true(rig_limit_named(rig, source, "all")->slice);
 	assert_int_equal(send_in_turn(rig, &udp, it->udp + PLENTY), it->udp);
 	assert_int_equal(send_in_turn(rig, &tcp, 5), 5);
 	assert_int_equal(send_in_turn(rig, &udp, PLENTY), 0);
@@ -124,7 +124,7 @@ static void test_a_drop_charges_nothing(void **state)
 			refund_check(rig, &refund_cases[i], sources[s]);
 		}
 	print_message("figure: of two to four limits, one refuses 6000 packets: the others lose "
-		      "none, with purses and without\n");
+		      "none, with slices and without\n");
 }
 
 /* --- Observing ------------------------------------------------------------------------------ */
@@ -136,7 +136,7 @@ static void test_observe_passes_and_counts(void **state)
 		uint64_t burst;
 	} cases[] = {
 		{"rate 1/h burst 10 action observe", 10},
-		{"rate 1/min burst 1000 action observe", 1000}, /* purses */
+		{"rate 1/min burst 1000 action observe", 1000}, /* slices */
 		{"rate 1mpps burst 10 action observe", 10},	/* no refusal by the tick */
 		{"rate 1/h burst 10 per 24/56 action observe", 10},
 		{"rate 1/h burst 10 start empty action observe", 0},
@@ -189,9 +189,9 @@ static void test_start_share(void **state)
 	rig->gate.state->nodes = 0;
 }
 
-/* --- Purses --------------------------------------------------------------------------------- */
+/* --- Slices --------------------------------------------------------------------------------- */
 
-static int64_t purse_sum(const struct rig *rig, const char *address, unsigned int slot)
+static int64_t slice_sum(const struct rig *rig, const char *address, unsigned int slot)
 {
 	struct sl_prefix prefix = prefix_of(address);
 	struct source source;
@@ -204,8 +204,8 @@ static int64_t purse_sum(const struct rig *rig, const char *address, unsigned in
 	return sum;
 }
 
-/* Each limit has a purse of its own in its source's bucket, and spends nothing from another's. */
-static void test_four_purses(void **state)
+/* Each limit has a slice of its own in its source's bucket, and spends nothing from another's. */
+static void test_four_slices(void **state)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, 47, 50};
 	struct rig *rig = rig_begin(state);
@@ -224,7 +224,7 @@ static void test_four_purses(void **state)
 		for (int i = 0; i < 4; i++) {
 			frames[i] = packet_of(sources[s], protos[i]);
 			for (int other = 0; other < 4; other++)
-				assert_int_equal(!!purse_sum(rig, sources[s], other), other < i);
+				assert_int_equal(!!slice_sum(rig, sources[s], other), other < i);
 			assert_true(rig_send(rig, HOOK_INGRESS, &frames[i], 1));
 		}
 		for (int i = 0; i < 4; i++)
@@ -239,7 +239,7 @@ int main(void)
 		cmocka_unit_test(test_a_drop_charges_nothing),
 		cmocka_unit_test(test_observe_passes_and_counts),
 		cmocka_unit_test(test_start_share),
-		cmocka_unit_test(test_four_purses),
+		cmocka_unit_test(test_four_slices),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -16,7 +16,7 @@
 
 static const enum gate_map maps_of_rules[] = {
 	MAP_HOSTS4,   MAP_HOSTS6,   MAP_PREFIXES, MAP_SPLITS,  MAP_LISTS,
-	MAP_POLICIES, MAP_COUNTERS, MAP_BLOCKS,	  MAP_BUDGETS, MAP_ALLOWANCES,
+	MAP_POLICIES, MAP_COUNTERS, MAP_BLOCKS,	  MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
 /* The memory of a map of that object, empty, on such a machine. */
@@ -108,7 +108,7 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 	return passed;
 }
 
-/* Without a bucket there is no purse: each packet is judged by the state, as exactly. */
+/* Without a bucket there is no slice: each packet is judged by the state, as exactly. */
 static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -248,7 +248,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* No key has two lines, no set is left locked, and the counts of keys away from home are right. */
+/* No key has two entries, no set is left locked, and the counts of keys away from home are right. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_meeting meeting = rig->gate.state->meeting;
@@ -261,8 +261,8 @@ static void table_check(const struct rig *rig)
 	away = calloc(table.sets.count, sizeof(*away));
 	assert_non_null(away);
 	for (uint32_t i = 0; i < table.count; i++) {
-		const struct sl_line *line = &table.lines[i];
-		struct state_key key = {{line->addr[0], line->addr[1]}, line->limit};
+		const struct sl_entry *entry = &table.entries[i];
+		struct state_key key = {{entry->addr[0], entry->addr[1]}, entry->limit};
 		struct spot spot = spot_of(&meeting, state_digest(rig->gate.secret, &key));
 		uint16_t tag = sets[i / SL_WAYS].tag[i % SL_WAYS];
 
@@ -270,8 +270,8 @@ static void table_check(const struct rig *rig)
 			continue;
 		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
 		assert_ptr_equal(
-			table_find_mapped(&meeting, rig->gate.secret, sets, table.lines, &key),
-			line);
+			table_find_mapped(&meeting, rig->gate.secret, sets, table.entries, &key),
+			entry);
 		away[spot.home] += tag & TAG_AWAY;
 	}
 	for (uint32_t i = 0; i < table.sets.count; i++)
@@ -301,7 +301,7 @@ static uint64_t hammer_check(const struct hammer_case *it)
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
 	 * Each refusal makes one packet a newcomer's, or drops it if all states are empty; so does
-	 * a line that goes right after it came.
+	 * a entry that goes right after it came.
 	 */
 	refused = rig_refusals(rig);
 	/* with a budget all are newcomers', until they are established */

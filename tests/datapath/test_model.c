@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policies at random, against a model: plain token buckets, one for each limit and key, and the
- * rules of sluice(8). Small limits, without purses and refusals by the tick, answer as the model,
+ * rules of sluice(8). Small limits, without slices and refusals by the tick, answer as the model,
  * packet by packet, on any CPU; of large ones each packet that passes is one that the model
  * affords.
  */
@@ -439,7 +439,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Packets come in volleys, or no purse would ever be emptied. */
+/* Packets come in volleys, or no slice would ever be emptied. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

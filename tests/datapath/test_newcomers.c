@@ -93,7 +93,7 @@ static void test_refused_for_long(void **state)
 	static const char *const words[] = {
 		"rate 1/h burst 20",	       "rate 1/h burst 20 action block 2h",
 		"rate 1/h burst 20 per 24/56", "rate 1/h burst 20 per 32/128",
-		"rate 1/h burst 600", /* with purses */
+		"rate 1/h burst 600", /* with slices */
 	};
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 	struct rig *rig = rig_begin(state);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the line of a shared limit counts (line_tell() in bpf/state.h), which `sluice share` tells
+ * What the entry of a shared limit counts (entry_tell() in bpf/state.h), which `sluice share` tells
  * other machines: `taken` and `refused`, in units of 2^unit_shift ticks. What was asked is the sum.
  *
  * The bounds. A part of a unit is rounded by chance: within 2 % here. `taken` is at most what was
- * admitted and all purses hold, burst / 16. What a purse has refused is told when its state is
+ * admitted and all slices hold, burst / 16. What a slice has refused is told when its state is
  * asked next: of what was refused no more is missing than came since.
  */
 #include "rig.h"
@@ -18,10 +18,10 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
+/* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
 static const struct {
 	const char *words;
-	bool has_purses;
+	bool has_slices;
 } limits[] = {
 	{"rate 1kpps burst 1000 shared yes", true},
 	{"rate 100kpps burst 50000 shared yes", true},
@@ -35,12 +35,12 @@ static const struct {
 	{"rate 1kpps 10mbit burst 1000 1MB shared yes", true},
 };
 
-static struct found_line find_line(const struct rig *rig, const struct sl_limit *limit,
-				   const char *source)
+static struct found_entry find_entry(const struct rig *rig, const struct sl_limit *limit,
+				     const char *source)
 {
 	struct sl_prefix address = prefix_of(source);
 	struct state_key key;
-	struct found_line found;
+	struct found_entry found;
 	__u64 addr[2];
 
 	memcpy(addr, address.addr, sizeof(addr));
@@ -50,21 +50,21 @@ static struct found_line find_line(const struct rig *rig, const struct sl_limit 
 	return found;
 }
 
-static struct sl_line line_of(const struct rig *rig, const struct sl_limit *limit,
-			      const char *source)
+static struct sl_entry entry_of(const struct rig *rig, const struct sl_limit *limit,
+				const char *source)
 {
-	return find_line(rig, limit, source).line;
+	return find_entry(rig, limit, source).entry;
 }
 
-/* Lets the counters of a line begin elsewhere. */
-static void line_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
-		       uint32_t taken, uint32_t refused)
+/* Lets the counters of a entry begin elsewhere. */
+static void entry_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
+			uint32_t taken, uint32_t refused)
 {
-	struct found_line found = find_line(rig, limit, source);
+	struct found_entry found = find_entry(rig, limit, source);
 
-	found.line.taken = taken;
-	found.line.refused = refused;
-	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_STATES], &found.index, &found.line,
+	found.entry.taken = taken;
+	found.entry.refused = refused;
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_STATES], &found.index, &found.entry,
 					     BPF_EXIST),
 			 0);
 }
@@ -99,7 +99,7 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Lets what a purse holds, or remembers of a refusal, end: then the state is asked, and counts all
+ * Lets what a slice holds, or remembers of a refusal, end: then the state is asked, and counts all
  * that came before.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
@@ -109,15 +109,15 @@ static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *fram
 	return rig_send(rig, hook, frame, 1);
 }
 
-static void check_counts(const char *what, const struct sl_limit *limit, const struct sl_line *line,
-			 uint64_t taken, uint64_t asked)
+static void check_counts(const char *what, const struct sl_limit *limit,
+			 const struct sl_entry *entry, uint64_t taken, uint64_t asked)
 {
-	uint64_t purses = limit->burst / 16 + cost_of(limit);
-	uint64_t has_taken = ticks_of(limit, line->taken),
-		 has_asked = ticks_of(limit, line->taken + line->refused);
+	uint64_t slices = limit->burst / 16 + cost_of(limit);
+	uint64_t has_taken = ticks_of(limit, entry->taken),
+		 has_asked = ticks_of(limit, entry->taken + entry->refused);
 
 	/* a unit counts as a whole one by chance: within 2 % */
-	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + purses)
+	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
 		fail_msg("%s: asked %" PRIu64 " of %" PRIu64, what, has_asked, asked);
@@ -128,24 +128,24 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	struct frame frame = frame_from(source, FRAME_LEAST);
 	const struct sl_limit *limit;
 	uint64_t count = 4000, passed;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_empty(rig);
 	rig_limits(rig, "default", limits[i].words, NULL);
 	limit = rig_limit(rig, source);
 	assert_true(limit->shared);
-	if ((limit->purse != 0) != limits[i].has_purses)
-		fail_msg("%s: purse of %" PRIu64, limits[i].words, (uint64_t)limit->purse);
+	if ((limit->slice != 0) != limits[i].has_slices)
+		fail_msg("%s: slice of %" PRIu64, limits[i].words, (uint64_t)limit->slice);
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
-	line = line_of(rig, limit, source);
+	entry = entry_of(rig, limit, source);
 	if (limit->observe) /* all pass; what would is not known here */
-		passed = ticks_of(limit, line.taken) / cost_of(limit);
-	check_counts(limits[i].words, limit, &line, passed * cost_of(limit),
+		passed = ticks_of(limit, entry.taken) / cost_of(limit);
+	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
 }
 
-static void test_lines_count_what_is_taken_and_asked(void **state)
+static void test_entries_count_what_is_taken_and_asked(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -157,28 +157,28 @@ static void test_lines_count_what_is_taken_and_asked(void **state)
 
 /* --- One limit ------------------------------------------------------------------------------- */
 
-/* Nothing is refused, and what purses give back is taken no more. */
+/* Nothing is refused, and what slices give back is taken no more. */
 static void test_a_source_within_its_limit_is_refused_nothing(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
 	uint64_t random = RANDOM_BEGIN;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_limits(rig, "default", "rate 100kpps burst 50000 shared yes", NULL);
 	limit = rig_limit(rig, SOURCE);
-	assert_true(limit->purse != 0);
+	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* in bursts, and with rests in which purses end */
+		/* in bursts, and with rests in which slices end */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
 	}
-	line = line_of(rig, limit, SOURCE);
-	assert_int_equal(line.refused, 0);
-	check_counts("within", limit, &line, 3000 * cost_of(limit),
-		     (uint64_t)line.taken << limit->unit_shift);
+	entry = entry_of(rig, limit, SOURCE);
+	assert_int_equal(entry.refused, 0);
+	check_counts("within", limit, &entry, 3000 * cost_of(limit),
+		     (uint64_t)entry.taken << limit->unit_shift);
 }
 
 /* A reader that undoes the carry, as user/share/accounts.c does, sees any 32 bits wrap. */
@@ -195,18 +195,18 @@ static void test_counters_wrap(void **state)
 	rig_send(rig, HOOK_XDP, &frame, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(begins); i++) {
 		uint64_t before = (uint64_t)begins[i][1] << 32 | begins[i][0], after;
-		struct sl_line line;
+		struct sl_entry entry;
 		uint64_t passed;
 
 		rig_clock_forward(rig, 3 * limit->burst);
-		line_begin(rig, limit, SOURCE, begins[i][0], begins[i][1]);
+		entry_begin(rig, limit, SOURCE, begins[i][0], begins[i][1]);
 		passed = offer(rig, HOOK_XDP, &frame, limit, 2000);
 		passed += settle(rig, HOOK_XDP, &frame, limit);
-		line = line_of(rig, limit, SOURCE);
-		after = (uint64_t)line.refused << 32 | line.taken;
-		line.taken = after - before;
-		line.refused = (after - before - (int32_t)line.taken) >> 32;
-		check_counts("wrapped", limit, &line, passed * cost_of(limit),
+		entry = entry_of(rig, limit, SOURCE);
+		after = (uint64_t)entry.refused << 32 | entry.taken;
+		entry.taken = after - before;
+		entry.refused = (after - before - (int32_t)entry.taken) >> 32;
+		check_counts("wrapped", limit, &entry, passed * cost_of(limit),
 			     2001 * cost_of(limit));
 	}
 }
@@ -217,7 +217,7 @@ static void test_each_cpu_adds_its_own(void **state)
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
 	uint64_t passed = 0;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_need_cpus(rig, 2);
 	rig_limits(rig, "default", "rate 10kpps burst 10000 shared yes", NULL);
@@ -231,18 +231,18 @@ static void test_each_cpu_adds_its_own(void **state)
 		passed += settle(rig, HOOK_XDP, &frame, limit);
 	}
 	rig_run_on(rig, 0);
-	line = line_of(rig, limit, SOURCE);
-	check_counts("two CPUs", limit, &line, passed * cost_of(limit), 40002 * cost_of(limit));
+	entry = entry_of(rig, limit, SOURCE);
+	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* An heir's packets are those of its parent's limit: one line counts both. */
-static void test_an_heir_counts_on_the_line_of_its_parent(void **state)
+/* An heir's packets are those of its parent's limit: one entry counts both. */
+static void test_an_heir_counts_on_the_entry_of_its_parent(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
 	uint64_t passed;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_limits(rig, "default", "name a rate 1kpps burst 100 shared yes", NULL);
 	passed = rig_send(rig, HOOK_XDP, &frame, 50);
@@ -251,10 +251,10 @@ static void test_an_heir_counts_on_the_line_of_its_parent(void **state)
 	assert_true(limit->shared);
 	passed += offer(rig, HOOK_XDP, &frame, limit, 2000);
 	passed += settle(rig, HOOK_XDP, &frame, limit);
-	line = line_of(rig, limit, SOURCE);
-	check_counts("heir", limit, &line, passed * cost_of(limit), 2051 * cost_of(limit));
-	line = line_of(rig, rig_limit_named(rig, SOURCE, "b"), SOURCE);
-	assert_true(!line.taken && !line.refused);
+	entry = entry_of(rig, limit, SOURCE);
+	check_counts("heir", limit, &entry, passed * cost_of(limit), 2051 * cost_of(limit));
+	entry = entry_of(rig, rig_limit_named(rig, SOURCE, "b"), SOURCE);
+	assert_true(!entry.taken && !entry.refused);
 }
 
 /* --- Several limits of one policy ------------------------------------------------------------ */
@@ -287,7 +287,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 	const struct sl_limit *first, *second;
 	struct frame frame = frame_from(source, FRAME_LEAST);
 	uint64_t count = 4000, passed;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_empty(rig);
 	rig_limits(rig, "default", two->first, two->second, NULL);
@@ -295,14 +295,14 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 	second = rig_limit_named(rig, source, "b");
 	passed = offer(rig, hook, &frame, second, count);
 	passed += settle(rig, hook, &frame, second);
-	line = line_of(rig, second, source);
-	check_counts(two->second, second, &line, passed * cost_of(second),
+	entry = entry_of(rig, second, source);
+	check_counts(two->second, second, &entry, passed * cost_of(second),
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
 	/* what the second refuses costs the first one nothing */
-	line = line_of(rig, first, source);
-	check_counts(two->first, first, &line, passed * cost_of(first), passed * cost_of(first));
+	entry = entry_of(rig, first, source);
+	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
 
 static void test_each_of_two_limits_counts_its_own(void **state)
@@ -322,7 +322,7 @@ static void test_packets_of_no_match_are_not_asked(void **state)
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
 	uint64_t passed = 0;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	frame_set_proto(&icmp, 1);
 	rig_limits(rig, "default", "rate 1kpps burst 100 match icmp shared yes", NULL);
@@ -334,15 +334,15 @@ static void test_packets_of_no_match_are_not_asked(void **state)
 	}
 	rig_clock_forward(rig, 2 * JIFFY);
 	passed += rig_send(rig, HOOK_XDP, &icmp, 1);
-	line = line_of(rig, limit, SOURCE);
-	check_counts("icmp", limit, &line, passed * cost_of(limit), 201 * cost_of(limit));
+	entry = entry_of(rig, limit, SOURCE);
+	check_counts("icmp", limit, &entry, passed * cost_of(limit), 201 * cost_of(limit));
 }
 
 static void test_a_merged_packet_counts_for_all(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_limits(rig, "default", "rate 1kpps burst 100 shared yes", NULL);
 	limit = rig_limit(rig, SOURCE);
@@ -351,8 +351,8 @@ static void test_a_merged_packet_counts_for_all(void **state)
 	/* those that were refused for the rest of the jiffy are told by the next one */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
-	line = line_of(rig, limit, SOURCE);
-	check_counts("merged of 20", limit, &line, 120 * cost_of(limit), 220 * cost_of(limit));
+	entry = entry_of(rig, limit, SOURCE);
+	check_counts("merged of 20", limit, &entry, 120 * cost_of(limit), 220 * cost_of(limit));
 }
 
 static void test_a_limit_that_is_not_shared_counts_nothing(void **state)
@@ -360,14 +360,14 @@ static void test_a_limit_that_is_not_shared_counts_nothing(void **state)
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
-	struct sl_line line;
+	struct sl_entry entry;
 
 	rig_limits(rig, "default", "rate 1kpps burst 100", NULL);
 	limit = rig_limit(rig, SOURCE);
 	offer(rig, HOOK_XDP, &frame, limit, 1000);
-	line = line_of(rig, limit, SOURCE);
-	assert_int_equal(line.taken, 0);
-	assert_int_equal(line.refused, 0);
+	entry = entry_of(rig, limit, SOURCE);
+	assert_int_equal(entry.taken, 0);
+	assert_int_equal(entry.refused, 0);
 }
 
 /* `shared` alone is no other limit: its levels stay. */
@@ -392,7 +392,7 @@ static double part_of(struct rig *rig, const struct frame *frame, const struct s
 	uint64_t begin, passed;
 
 	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
-	offer(rig, HOOK_XDP, frame, limit, 1000); /* what purses hold */
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* what slices hold */
 	begin = *rig->clock_ticks;
 	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
 	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
@@ -453,7 +453,7 @@ static void test_what_is_divided_is_counted_once(void **state)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* What was charged in parts is given back whole, to the state or to the purse that it is from. */
+/* What was charged in parts is given back whole, to the state or to the slice that it is from. */
 static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **state)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -461,7 +461,7 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 
 	for (uint64_t known = 0; known <= 45; known += 45) {
 		const struct sl_limit *limit;
-		struct sl_line line;
+		struct sl_entry entry;
 		uint64_t passed = 0;
 		int64_t left;
 
@@ -473,16 +473,16 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* jiffies apart: within one a purse pays again with what it was given back */
+		/* jiffies apart: within one a slice pays again with what it was given back */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);
 		}
 		assert_int_equal(passed, 50 - known);
-		line = line_of(rig, limit, SOURCE);
-		left = credit_level(limit, line_state(&line), *rig->clock_ticks) / cost_of(limit);
-		/* what a purse holds from before is not in the state */
-		assert_in_range(left, known ? 1000 - 50 - limit->purse / cost_of(limit) : 800,
+		entry = entry_of(rig, limit, SOURCE);
+		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
+		/* what a slice holds from before is not in the state */
+		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 	}
@@ -491,11 +491,11 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines_count_what_is_taken_and_asked),
+		cmocka_unit_test(test_entries_count_what_is_taken_and_asked),
 		cmocka_unit_test(test_a_source_within_its_limit_is_refused_nothing),
 		cmocka_unit_test(test_counters_wrap),
 		cmocka_unit_test(test_each_cpu_adds_its_own),
-		cmocka_unit_test(test_an_heir_counts_on_the_line_of_its_parent),
+		cmocka_unit_test(test_an_heir_counts_on_the_entry_of_its_parent),
 		cmocka_unit_test(test_each_of_two_limits_counts_its_own),
 		cmocka_unit_test(test_packets_of_no_match_are_not_asked),
 		cmocka_unit_test(test_a_merged_packet_counts_for_all),

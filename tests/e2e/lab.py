@@ -27,7 +27,7 @@ STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "newcomers", "shortcuts",
-        "host_shortcuts", "blocks", "budgets", "allowances", "secret"]
+        "host_shortcuts", "blocks", "budgets", "budget_slices", "secret"]
 PRIVATE = {"secret", "sets", "in_use", "newcomers", "host_shortcuts"}  # with the hash secret, or hashes
 LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
@@ -114,7 +114,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """A packet over a veth pair is judged on the CPU that sends it. Purses are per CPU: what one of
+    """A packet over a veth pair is judged on the CPU that sends it. Slices are per CPU: what one of
     them holds is of no use to a packet on another."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})

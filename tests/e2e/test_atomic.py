@@ -144,7 +144,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        elif who in ("drained", "changing"):  # what purses held when its policy changed went back
+        elif who in ("drained", "changing"):  # what slices held when its policy changed went back
             assert passed == BURST, (who, family, passed)
         elif who == "limited":
             allowed = RATE_BURST + RATE * spent

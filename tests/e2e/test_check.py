@@ -35,7 +35,7 @@ def test_asking_costs_nothing(attached, source):
 
 
 @pytest.mark.parametrize("source", [SOURCE, SOURCE6])
-@pytest.mark.parametrize("burst", [1, 3, 100, 5000])  # from 100 on purses may hold a part of it
+@pytest.mark.parametrize("burst", [1, 3, 100, 5000])  # from 100 on slices may hold a part of it
 def test_remaining_is_exact(attached, source, burst):
     attached.sluice("set", "default", "rate", "1/h", "burst", str(burst))
     sent = 0

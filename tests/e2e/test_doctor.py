@@ -632,7 +632,7 @@ def test_rules_that_have_no_effect(attached):
         "needs-egress": "11.0.0.0/8 all", "never-matches": "10.0.0.0/8 proto-58",
         "covered": "10.0.0.0/8", "allow-over-deny": "198.51.100.0/24", "entry-over-limits": "192.0.2.0/24",
         "looser": "10.0.0.0/9 a", "budget-idle": "10.128.0.0/9", "no-budget": "default",
-        "no-purses": "default a"}
+        "no-slices": "default a"}
 
 
 def test_everything_is_denied(healthy):

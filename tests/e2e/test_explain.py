@@ -89,7 +89,7 @@ RULES = {
     "one key for all": {"policies": [policy("default", limit(burst=30, per="0/0"))]},
     "bits": {"policies": [policy("default", limit(rate="1kbit", burst="20kB"),
                                  limit("syn", match="tcp-syn", rate="1kbit", burst="9100B"))]},
-    "purses": {"policies": [policy("default", limit(burst=100),
+    "slices": {"policies": [policy("default", limit(burst=100),
                                    limit("udp", match="udp", burst=70))]},
     "destinations": {"policies": [policy("default", limit("to", key="dst", burst=9),
                                          limit("udp", key="dst", match="udp", burst=5),
@@ -103,7 +103,7 @@ PICKS = ["tcp S", "tcp A", "tcp SA", "udp to 53", "udp to 80", "icmp echo", "esp
          "priority tag, tcp syn", "fragment, first", "fragment, middle", "fragment, last of tcp",
          "tag 5, fragment, first", "udp, 3 bytes", "tcp syn, 12 bytes", "9 headers", "ah",
          "fragment, atomic of a syn", "fragment, last, of options"]
-BITS, PURSES = "bits", "purses"
+BITS, SLICES = "bits", "slices"
 TIMES = 4
 
 
@@ -191,7 +191,7 @@ def compare(check, before, after):
 
 
 def drain(gate, animals):
-    """Nearly all: the last packets are then spent from purses, and from what is beside them."""
+    """Nearly all: the last packets are then spent from slices, and from what is beside them."""
     gate.send_and_wait([animal.frame for animal in animals for _ in range(97)], "out9")
 
 
@@ -201,7 +201,7 @@ def test_check_says_what_happens(gate, name):
     gate.apply({"policies": []})  # so that limits of the same names begin anew
     gate.apply(RULES[name])
     animals = animals_for(name)
-    if name == PURSES:
+    if name == SLICES:
         drain(gate, animals)
     stats = gate.json("stats")
     for i in range(TIMES):

@@ -311,7 +311,7 @@ def test_values_at_random(hostile, layout):
         hostile.restore()
 
 
-@pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "allowances",
+@pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
     """Every word of it is a possible moment or count: no command takes it for damaged."""
@@ -331,8 +331,8 @@ def test_the_state_of_sources(hostile, name):
 
 
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
-@pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("allowances", "sl_allowance")])
-def test_purses_that_no_packet_leaves(hostile, layout, name, kind, credit):
+@pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
+def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
     """Of the sources' buckets, which are of the policy in force, and of the newcomers' budget."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
@@ -346,7 +346,7 @@ def test_purses_that_no_packet_leaves(hostile, layout, name, kind, credit):
             for at in (8 * there.size // cpus * cpu for cpu in range(cpus)):
                 for place in places:
                     value = poked(value, at + place, 64, credit)
-                if name == "allowances":
+                if name == "budget_slices":
                     value = poked(value, at + offset_of(layout, kind, ".since")[0], 32, since)
             there.write(key, value)
         for words in ["sources", "sort", "level"], ["check", SOURCE], ["check", "203.0.113.6"]:

@@ -164,7 +164,7 @@ def test_a_block_lasts_its_time_and_ends_by_itself(attached):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # purses may hold a part of 200
+    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # slices may hold a part of 200
 def test_forgive_gives_a_full_bucket(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     for _ in range(3):

@@ -406,7 +406,7 @@ def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab, sort
 
 def test_what_is_forgiven_makes_room(lab):
     """At once, because a full bucket is nothing to remember."""
-    burst = 5000  # with purses
+    burst = 5000  # with slices
 
     def gate():
         return lab.json("status")["gates"][0]

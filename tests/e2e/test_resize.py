@@ -21,7 +21,7 @@ from test_faults import moments
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
 SIZES = {"sources": ["sets", "states"], "buckets": ["buckets4", "buckets6"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
-FOLLOWING = {"policies": ["policies", "budgets", "allowances"], "hosts": ["host_shortcuts"],
+FOLLOWING = {"policies": ["policies", "budgets", "budget_slices"], "hosts": ["host_shortcuts"],
              "sources": ["buckets4", "buckets6", "in_use"], "buckets": ["in_use"]}
 
 SIZE = 4096
@@ -272,7 +272,7 @@ def test_a_full_gate_gets_other_policies(lab):
                                                    ("50kpps", 100000, 50000)])
 def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
     """One source through two devices, which the resizes switch one after the other: it gets no more
-    than burst + rate x t, and each packet is counted once. The larger limit has purses."""
+    than burst + rate x t, and each packet is counted once. The larger limit has slices."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     lab.sluice("set", "default", "rate", rate, "burst", str(burst))

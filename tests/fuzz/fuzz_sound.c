@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits, states and purses as somebody else may have written them into the maps of a gate: any
+ * Limits, states and slices as somebody else may have written them into the maps of a gate: any
  * bytes. What passes the checks of user/rules is compiled, printed and asked without a fault; what
  * does not is refused without one.
  */
@@ -21,7 +21,7 @@ struct input {
 	struct sl_prefix prefix;
 	struct limit limit;
 	struct sl_state state;
-	struct sl_purse purse;
+	struct sl_slice slice;
 	uint64_t now;
 	uint32_t bytes;
 };
@@ -50,15 +50,15 @@ static void limit_use(const struct input *input, enum sl_family family)
 	uint64_t cost = credit_cost(&limit, 1, input->bytes % (1 << 20));
 	uint64_t now = kind_now(limit.kind, &input->state, input->now);
 	struct sl_state state = input->state, full = kind_full(&limit, now);
-	struct sl_purse purse = input->purse;
+	struct sl_slice slice = input->slice;
 
 	kind_decide(&limit, &input->state, 0, cost, now);
 	kind_roll(&limit, &state, now);
-	if (purse.credit > (int64_t)SL_BURST_TICKS_MAX ||
-	    purse.credit < -(int64_t)SL_BURST_TICKS_MAX)
-		purse.credit = 0;
-	if (!credit_must_wait(&purse, cost, now))
-		kind_draw(limit.kind, &limit, &state, &purse,
+	if (slice.credit > (int64_t)SL_BURST_TICKS_MAX ||
+	    slice.credit < -(int64_t)SL_BURST_TICKS_MAX)
+		slice.credit = 0;
+	if (!credit_must_wait(&slice, cost, now))
+		kind_draw(limit.kind, &limit, &state, &slice,
 			  &(struct draw){.cost = cost, .now = now});
 	expect(kind_decide(&limit, &full, 0, cost, now).retry_after == 0 ||
 	       kind_refusal(&limit, cost) == SL_DROP_OVERSIZE);

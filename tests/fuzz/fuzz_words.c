@@ -183,7 +183,7 @@ static const char *const grammar[] = {
 };
 
 /* Writes one line as words, and returns where the next begins. */
-static size_t line_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
+static size_t entry_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
 	size_t length = 0, i = 0;
 
@@ -215,7 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	while (size) {
 		unsigned int field = *data++ % (SPEC_FIELDS + 1);
-		size_t used = line_write(data, --size, text[field]);
+		size_t used = entry_write(data, --size, text[field]);
 
 		data += used;
 		size -= used;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A reference for include/credit.h: a bucket that knows nothing of states and purses. */
+/* A reference for include/credit.h: a bucket that knows nothing of states and slices. */
 #ifndef SLUICE_TEST_BUCKET_MODEL_H
 #define SLUICE_TEST_BUCKET_MODEL_H
 

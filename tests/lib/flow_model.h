@@ -29,7 +29,7 @@ struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_line line;	/* with its state */
+	struct sl_entry entry;	/* with its state */
 	struct flow_count own;	/* what it admitted and was offered */
 	int64_t alone, lowest;	/* the level of a bucket charged with that and nothing else */
 	struct flow_count seen; /* of that, what the last round saw */
@@ -76,7 +76,7 @@ struct world {
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Without purses. What is charged is a span of time, so packets have no cost of their own. */
+/* Without slices. What is charged is a span of time, so packets have no cost of their own. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -107,8 +107,8 @@ static inline void world_begin(struct world *world)
 	world->limit = world_limit(world->burst);
 	world->limit.start_share = world->starts_shared;
 	for (unsigned int i = 0; i < world->nodes; i++) {
-		world->node[i].line.limit = world_key.limit;
-		*line_state(&world->node[i].line) =
+		world->node[i].entry.limit = world_key.limit;
+		*entry_state(&world->node[i].entry) =
 			credit_birth(&world->limit, world->nodes, world->now);
 		world->node[i].alone = world->burst;
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
@@ -132,7 +132,7 @@ static inline double world_at(const struct world *world)
 
 static inline int64_t world_level(const struct world *world, const struct world_node *node)
 {
-	return credit_level(&world->limit, (const struct sl_state *)&node->line.state, world->now);
+	return credit_level(&world->limit, (const struct sl_state *)&node->entry.state, world->now);
 }
 
 /* The store counts whole units only. */
@@ -147,10 +147,10 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
 	uint64_t want = offered * world->step;
 	uint64_t got = credit_max(0, credit_min(want, world_level(world, node) / times));
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
 	if (got)
-		credit_draw(&world->limit, line_state(&node->line), &purse, 0, got * times,
+		credit_draw(&world->limit, entry_state(&node->entry), &slice, 0, got * times,
 			    world->now, 1);
 	node->own.taken += got;
 	node->own.asked += want;
@@ -280,7 +280,7 @@ static inline void world_step(struct world *world, struct world_node *node)
 	if (world->divides && division_step(&node->division, world->now))
 		flow_forget(&node->flow, world->now);
 	else if (node->shares)
-		debt_step(&world->limit, &node->line, &world_key, &node->flow, &node->debt,
+		debt_step(&world->limit, &node->entry, &world_key, &node->flow, &node->debt,
 			  world->now);
 }
 

@@ -3,7 +3,7 @@
  * One source under one limit of any kind, on several CPUs, each with a clock of its own: what the
  * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/charge.h
  * (state_host.h); the references judge the packets that pass. In some runs CPUs have buckets, with
- * purses and the refusals that purses remember, limits block, and sources start empty.
+ * slices and the refusals that slices remember, limits block, and sources start empty.
  *
  *   run_draw     a limit, clocks and an epoch, chosen at random or by a fuzzer
  *   run_packet   a packet on a CPU
@@ -196,10 +196,10 @@ static inline void run_rest(void)
 
 /* --- A source that has just come ------------------------------------------------------------ */
 
-/* `purse` is another word in a window. */
-static inline bool run_has_purses(void)
+/* `slice` is another word in a window. */
+static inline bool run_has_slices(void)
 {
-	return run.limit.kind == SL_BUCKET && run.limit.purse;
+	return run.limit.kind == SL_BUCKET && run.limit.slice;
 }
 
 /* What buckets, blocks and the start add to a limit. */
@@ -217,7 +217,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* else few bursts are long enough for purses */
+	/* else few bursts are long enough for slices */
 	if (kind == SL_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
@@ -242,7 +242,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 				 ? run.limit.period * (run.comes_round ? run.limit.groups : 15) -
 					   run.limit.period / 2
 				 : run_choose(run_unit());
-	if (run_has_purses() && run.stall_most > run.jiffy - WINDOW_CLOCKS - run.jiffy_late)
+	if (run_has_slices() && run.stall_most > run.jiffy - WINDOW_CLOCKS - run.jiffy_late)
 		run.stall_most = run.jiffy - WINDOW_CLOCKS - run.jiffy_late;
 	run.now = WINDOW_CLOCKS;
 	run.policy.limits[SL_IPV4] = 1;
@@ -384,7 +384,7 @@ static inline void run_refund(const struct packet *packet, struct sl_bucket *buc
 	run.shape_log.given_back += host_cost(&run.limit, packet);
 }
 
-/* What the state and all purses that can still be spent hold together: one burst at most. */
+/* What the state and all slices that can still be spent hold together: one burst at most. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -392,16 +392,16 @@ static inline int64_t run_holds(void)
 	int64_t sum = credit_level(&run.limit, host_state, now);
 
 	for (int cpu = 0; cpu < run.cpus; cpu++) {
-		const struct sl_purse *purse = run.bucket[cpu].slice;
-		bool is_void = rested || credit_span(host_state->born, purse->at) < 0;
+		const struct sl_slice *slice = run.bucket[cpu].slice;
+		bool is_void = rested || credit_span(host_state->born, slice->at) < 0;
 
-		if (purse->credit > 0 && (!is_void || jiffy <= purse->until))
-			sum += purse->credit;
+		if (slice->credit > 0 && (!is_void || jiffy <= slice->until))
+			sum += slice->credit;
 	}
 	return sum;
 }
 
-/* No other CPU judges a packet, so no copy of a purse is about to be published. */
+/* No other CPU judges a packet, so no copy of a slice is about to be published. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -449,9 +449,9 @@ static inline void run_packet(int cpu)
 	if (run.sequential && run.now < blocked_until &&
 	    memcmp(&before, host_state, sizeof(before)))
 		run_fail("a packet changed a state that is blocked");
-	if (run_has_purses() && run_is_quiet(cpu) &&
+	if (run_has_slices() && run_is_quiet(cpu) &&
 	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
-		run_fail("the state and the purses hold more than one burst");
+		run_fail("the state and the slices hold more than one burst");
 	if (run.sequential && !run.buckets)
 		run_compare(cpu, cost, reason == SL_PASS_WITHIN, packet.departure);
 	if (reason == SL_DROP_CONTENDED)

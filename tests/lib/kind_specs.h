@@ -18,7 +18,7 @@ static inline struct sl_limit spec_compile_for(const struct sl_limit_spec *spec,
 	return limit_compile(&limit, SL_IPV4, machine);
 }
 
-/* Without purses, because no purse of so many CPUs holds two packets: each packet asks its state. */
+/* Without slices, because no slice of so many CPUs holds two packets: each packet asks its state. */
 static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
 {
 	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bpf/charge.h and bpf/state.h, compiled for the host, with a table of one line, which exists.
+ * bpf/charge.h and bpf/state.h, compiled for the host, with a table of one entry, which exists.
  *
- *   host_begin    gives the line to a limit
- *   host_state   the state of that line, which every packet is charged to
+ *   host_begin    gives the entry to a limit
+ *   host_state   the state of that entry, which every packet is charged to
  *   host_between  called before each access to a word that CPUs share: other CPUs may act there;
  *                 NULL: not called
  *   host_ask      charges a packet as a CPU does
@@ -22,8 +22,8 @@ static void (*host_between)(void);
 
 static struct sl_gate host_gate;
 static struct sl_set host_set;
-static struct sl_line host_line;
-static struct sl_state *const host_state = (struct sl_state *)&host_line.state;
+static struct sl_entry host_entry;
+static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
 /* What a CPU notes of a window, while host_between is set. */
 struct host_notes {
@@ -74,17 +74,17 @@ static void *map_find(const void *map, const void *key)
 		return &host_gate;
 	if (map == &sets)
 		return &host_set;
-	return map == &states ? &host_line : NULL;
+	return map == &states ? &host_entry : NULL;
 }
 
-/* From here on the line is that of the limit, for the source 0. */
+/* From here on the entry is that of the limit, for the source 0. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
 	struct state_key key = packet_key(&packet, limit);
 
 	host_set.tag[0] = spot_of(&host_gate.meeting, state_digest(hash_secret, &key)).tag;
-	host_line = (struct sl_line){.limit = key.limit};
+	host_entry = (struct sl_entry){.limit = key.limit};
 	*host_state = state;
 }
 
@@ -105,7 +105,7 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its purse in `bucket`, or to the state. bucket: NULL: each packet asks the
+ * Charges a packet to its slice in `bucket`, or to the state. bucket: NULL: each packet asks the
  * state. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
  * packets of other CPUs in between restore the clock.
  */

@@ -8,31 +8,30 @@
 
 #include "ways.h"
 
-/* Finds a key in one set. lines: all of `states`. NULL: not there. */
-static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line *lines, __u32 set,
-				       __u16 tag, const struct state_key *key)
+/* Finds a key in one set. entries: all of `states`. NULL: not there. */
+static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
+					__u32 set, __u16 tag, const struct state_key *key)
 {
 	for (__u32 way = 0; way < SL_WAYS; way++) {
-		struct sl_line *line = &lines[set * SL_WAYS + way];
+		struct sl_entry *entry = &entries[set * SL_WAYS + way];
 
-		if (sets[set].tag[way] == tag && line_is(line, key))
-			return line;
+		if (sets[set].tag[way] == tag && entry_is(entry, key))
+			return entry;
 	}
 	return 0;
 }
 
-/* The line of a key; NULL: it has none. */
-static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
-						const __u64 secret[SL_SECRETS],
-						const struct sl_set *sets, struct sl_line *lines,
-						const struct state_key *key)
+/* The entry of a key; NULL: it has none. */
+static inline struct sl_entry *
+table_find_mapped(const struct sl_meeting *meeting, const __u64 secret[SL_SECRETS],
+		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)
 {
 	struct spot spot = spot_of(meeting, state_digest(secret, key));
-	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
+	struct sl_entry *entry = set_find(sets, entries, spot.home, spot.tag, key);
 
-	return line ? line
-		    : set_find(sets, lines, set_other(meeting, spot.home, spot.tag),
-			       spot.tag | TAG_AWAY, key);
+	return entry ? entry
+		     : set_find(sets, entries, set_other(meeting, spot.home, spot.tag),
+				spot.tag | TAG_AWAY, key);
 }
 
 #endif

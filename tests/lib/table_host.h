@@ -6,7 +6,7 @@
  *
  *   host_table_begin   a table that is empty, with a new secret, and one set of buckets
  *   host_table_find    map_find() of its maps
- *   host_table_check   fails if a key has two lines, or one that is not found, or a count is wrong
+ *   host_table_check   fails if a key has two entries, or one that is not found, or a count is wrong
  */
 #ifndef SLUICE_TEST_TABLE_HOST_H
 #define SLUICE_TEST_TABLE_HOST_H
@@ -16,13 +16,13 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* lines of a CPU */
+#define HOST_SKETCH   1024 /* entries of a CPU */
 
 static struct {
 	struct sl_gate gate;
 	uint32_t sets;
 	struct sl_set set[HOST_SETS_MAX];
-	struct sl_line line[HOST_SETS_MAX * SL_WAYS];
+	struct sl_entry entry[HOST_SETS_MAX * SL_WAYS];
 	struct sl_sketch newcomers[2 * HOST_SKETCH];
 } host_table;
 
@@ -44,7 +44,7 @@ static inline void *host_table_find(const void *map, const void *key)
 	if (map == &sets)
 		return array_entry(host_table.set, sizeof(*host_table.set), host_table.sets, key);
 	if (map == &states)
-		return array_entry(host_table.line, sizeof(*host_table.line),
+		return array_entry(host_table.entry, sizeof(*host_table.entry),
 				   host_table.sets * SL_WAYS, key);
 	if (map == &newcomers)
 		return array_entry(host_table.newcomers, sizeof(*host_table.newcomers),
@@ -52,9 +52,9 @@ static inline void *host_table_find(const void *map, const void *key)
 	return NULL;
 }
 
-static inline struct state_key host_line_key(const struct sl_line *line)
+static inline struct state_key host_entry_key(const struct sl_entry *entry)
 {
-	return (struct state_key){.addr = {line->addr[0], line->addr[1]}, .limit = line->limit};
+	return (struct state_key){.addr = {entry->addr[0], entry->addr[1]}, .limit = entry->limit};
 }
 
 static inline void host_table_check(void)
@@ -64,22 +64,22 @@ static inline void host_table_check(void)
 
 	memset(away, 0, sizeof(away));
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
-		struct sl_line *line = &host_table.line[i];
-		struct state_key key = host_line_key(line);
+		struct sl_entry *entry = &host_table.entry[i];
+		struct state_key key = host_entry_key(entry);
 		struct spot spot = spot_of(meeting, state_digest(hash_secret, &key));
 		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
 			continue;
-		assert_true(line->limit);
+		assert_true(entry->limit);
 		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
 		assert_int_equal(i / SL_WAYS,
 				 tag & TAG_AWAY ? set_other(meeting, spot.home, tag) : spot.home);
 		away[spot.home] += tag & TAG_AWAY;
-		/* of two lines with one key only the first is found */
+		/* of two entries with one key only the first is found */
 		assert_ptr_equal(table_find_mapped(meeting, hash_secret, host_table.set,
-						   host_table.line, &key),
-				 line);
+						   host_table.entry, &key),
+				 entry);
 	}
 	for (uint32_t i = 0; i < host_table.sets; i++)
 		assert_int_equal(host_table.set[i].away, 2 * away[i]);

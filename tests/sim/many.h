@@ -21,7 +21,7 @@
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
 /* A source at a node. */
-struct many_line {
+struct many_entry {
 	uint64_t zero;	  /* of its state */
 	uint64_t excess;  /* at the scan `scanned`, and what was taken since */
 	uint32_t scanned; /* the number of a scan of this node */
@@ -41,7 +41,7 @@ struct many_account {
 };
 
 struct many_node {
-	struct many_line *line; /* by source */
+	struct many_entry *entry; /* by source */
 	struct many_account *account;
 	uint32_t *touched; /* sources that this scan looks at */
 	uint32_t touched_count, scan, accounts, candidates;
@@ -120,7 +120,7 @@ static inline void many_begin(struct many *many)
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
-		node->line = many_alloc(many->sources, sizeof(*node->line));
+		node->entry = many_alloc(many->sources, sizeof(*node->entry));
 		node->touched = many_alloc(many->sources, sizeof(*node->touched));
 		node->account = many_alloc(many->most, sizeof(*node->account));
 	}
@@ -130,7 +130,7 @@ static inline void many_begin(struct many *many)
 static inline void many_end(struct many *many)
 {
 	for (unsigned int i = 0; i < many->nodes; i++) {
-		free(many->node[i].line);
+		free(many->node[i].entry);
 		free(many->node[i].touched);
 		free(many->node[i].account);
 	}
@@ -141,14 +141,14 @@ static inline void many_end(struct many *many)
 	free(many->leave.list);
 }
 
-static inline int64_t many_level(const struct many *many, const struct many_line *line)
+static inline int64_t many_level(const struct many *many, const struct many_entry *entry)
 {
-	return credit_min(credit_span(line->zero, many->now), many->burst);
+	return credit_min(credit_span(entry->zero, many->now), many->burst);
 }
 
-static inline void many_charge(const struct many *many, struct many_line *line, int64_t cost)
+static inline void many_charge(const struct many *many, struct many_entry *entry, int64_t cost)
 {
-	line->zero = credit_latest(line->zero, many->now - many->burst) + cost;
+	entry->zero = credit_latest(entry->zero, many->now - many->burst) + cost;
 }
 
 /* Charges the bucket of all with a packet. */
@@ -162,82 +162,83 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* From the scan at which a line was looked at to the last one. */
-static inline uint64_t many_since(const struct many_node *node, const struct many_line *line)
+/* From the scan at which a entry was looked at to the last one. */
+static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
-	return line->scanned < node->scan ? MANY_ROUND * (node->scan - line->scanned) : 0;
+	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;
 }
 
 static inline void many_packet(struct many *many)
 {
 	struct many_node *node = &many->node[random_next(&many->random) % many->nodes];
 	uint32_t number = many_draw(many);
-	struct many_line *line = &node->line[number];
-	bool passes = many_level(many, line) >= (int64_t)many->cost;
+	struct many_entry *entry = &node->entry[number];
+	bool passes = many_level(many, entry) >= (int64_t)many->cost;
 	uint64_t taken = passes ? many->cost : 0;
 
 	many->source[number].asked++;
-	line->asked++;
+	entry->asked++;
 	if (passes) {
-		many_charge(many, line, many->cost);
+		many_charge(many, entry, many->cost);
 		many_pass(many, &many->source[number]);
 	}
-	if (!line->is_listed) {
-		line->is_listed = true;
+	if (!entry->is_listed) {
+		entry->is_listed = true;
 		node->touched[node->touched_count++] = number;
 	}
-	if (line->account) {
-		node->account[line->account - 1].own.taken += taken;
-		node->account[line->account - 1].own.asked += many->cost;
+	if (entry->account) {
+		node->account[entry->account - 1].own.taken += taken;
+		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
 	/* scans that did not look at it found nothing taken */
-	if (line->scanned < node->scan) {
-		uint64_t untold = MANY_ROUND / 100 / many->nodes * (node->scan - line->scanned);
+	if (entry->scanned < node->scan) {
+		uint64_t untold = MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
 
-		line->excess -= credit_min(line->excess, untold);
-		line->demand = choice_demand(line->demand, 0, many_since(node, line), many->burst);
-		line->scanned = node->scan;
+		entry->excess -= credit_min(entry->excess, untold);
+		entry->demand =
+			choice_demand(entry->demand, 0, many_since(node, entry), many->burst);
+		entry->scanned = node->scan;
 	}
-	line->excess += taken;
+	entry->excess += taken;
 }
 
-/* Whether a source should have an account: as line_scan() of accounts.c. */
-static inline bool many_is_near(struct many *many, struct many_node *node, struct many_line *line)
+/* Whether a source should have an account: as entry_scan() of accounts.c. */
+static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t untold = MANY_ROUND / 100 / many->nodes;
 
-	line->demand = choice_demand(line->demand, line->asked * many->cost,
-				     MANY_ROUND + many_since(node, line), many->burst);
-	line->excess -= credit_min(line->excess, untold * (node->scan + 1 - line->scanned));
-	line->scanned = node->scan + 1;
-	return !line->account && flow_is_due(line->excess, many_level(many, line), many->burst);
+	entry->demand = choice_demand(entry->demand, entry->asked * many->cost,
+				      MANY_ROUND + many_since(node, entry), many->burst);
+	entry->excess -= credit_min(entry->excess, untold * (node->scan + 1 - entry->scanned));
+	entry->scanned = node->scan + 1;
+	return !entry->account && flow_is_due(entry->excess, many_level(many, entry), many->burst);
 }
 
 static inline double many_weight(const struct many *many, const struct many_node *node,
 				 uint32_t number)
 {
-	const struct many_line *line = &node->line[number];
+	const struct many_entry *entry = &node->entry[number];
 	const struct state_key key = {.addr = {number}};
 
-	return choice_weight(choice_demand(line->demand, 0, many_since(node, line), many->burst), 0,
-			     &key);
+	return choice_weight(choice_demand(entry->demand, 0, many_since(node, entry), many->burst),
+			     0, &key);
 }
 
 static inline void many_forget(struct many_node *node, struct many_account *account)
 {
-	struct many_line *line = &node->line[account->source];
+	struct many_entry *entry = &node->entry[account->source];
 
 	account->is_used = false;
 	node->accounts--;
-	line->account = 0;
+	entry->account = 0;
 }
 
 static inline void many_account(struct many *many, struct many_node *node,
 				struct many_account *account, uint32_t number)
 {
 	const struct flow_count nothing = {0};
-	struct many_line *line = &node->line[number];
+	struct many_entry *entry = &node->entry[number];
 
 	if (account->is_used)
 		many_forget(node, account);
@@ -245,11 +246,11 @@ static inline void many_account(struct many *many, struct many_node *node,
 		.source = number,
 		.is_used = true,
 		.begun_at = many->now - MANY_ROUND,
-		.own = {line->excess, credit_max(line->excess, line->asked * many->cost)},
+		.own = {entry->excess, credit_max(entry->excess, entry->asked * many->cost)},
 	};
 	flow_begin(&account->flow, &nothing, account->begun_at);
-	line->account = account - node->account + 1;
-	line->excess = 0;
+	entry->account = account - node->account + 1;
+	entry->excess = 0;
 	node->accounts++;
 }
 
@@ -295,11 +296,11 @@ static inline void many_scan(struct many *many, struct many_node *node)
 	many->come.count = 0;
 	for (uint32_t i = 0; i < node->touched_count; i++) {
 		uint32_t source = node->touched[i];
-		struct many_line *line = &node->line[source];
+		struct many_entry *entry = &node->entry[source];
 
-		line->is_listed = false;
-		if (!many_is_near(many, node, line)) {
-			line->asked = 0;
+		entry->is_listed = false;
+		if (!many_is_near(many, node, entry)) {
+			entry->asked = 0;
 			continue;
 		}
 		node->touched[due++] = source;
@@ -309,12 +310,12 @@ static inline void many_scan(struct many *many, struct many_node *node)
 	many_choose(many, node);
 	node->touched_count = 0;
 	for (uint32_t i = 0; i < due; i++) {
-		struct many_line *line = &node->line[node->touched[i]];
+		struct many_entry *entry = &node->entry[node->touched[i]];
 
-		line->asked = 0;
-		if (line->account)
+		entry->asked = 0;
+		if (entry->account)
 			continue;
-		line->is_listed = true;
+		entry->is_listed = true;
 		node->touched[node->touched_count++] = node->touched[i];
 		many->left_out++;
 	}
@@ -344,18 +345,18 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Of a state without purses `zero` says all. */
+/* Of a state without slices `zero` says all. */
 static inline void many_step(struct many *many, struct many_account *account,
-			     struct many_line *line)
+			     struct many_entry *entry)
 {
 	const struct sl_limit limit = world_limit(many->burst);
-	struct sl_line charged = {
+	struct sl_entry charged = {
 		.limit = world_key.limit,
-		.state = {.zero = line->zero, .born = many->begin, .drawn = many->begin},
+		.state = {.zero = entry->zero, .born = many->begin, .drawn = many->begin},
 	};
 
 	debt_step(&limit, &charged, &world_key, &account->flow, &account->debt, many->now);
-	line->zero = charged.state.zero;
+	entry->zero = charged.state.zero;
 }
 
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)
@@ -364,7 +365,7 @@ static inline void many_daemon(struct many *many, struct many_node *node, bool i
 		struct many_account *account = &node->account[i];
 
 		if (account->is_used)
-			many_step(many, account, &node->line[account->source]);
+			many_step(many, account, &node->entry[account->source]);
 	}
 	if (!is_round)
 		return;

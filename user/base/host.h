@@ -11,9 +11,9 @@ int kernel_check(const char *release);
 /* Refuses the running kernel if it is older than the oldest tested one. */
 int kernel_require(void);
 
-/* The facts of the host that decide how a burst is split over purses. */
+/* The facts of the host that decide how a burst is split over slices. */
 struct machine {
-	unsigned int cpus;     /* possible CPUs: each may hold a purse */
+	unsigned int cpus;     /* possible CPUs: each may hold a slice */
 	unsigned int jiffy_ns; /* 1 / CONFIG_HZ */
 	unsigned int cpu_ids;  /* highest number of a possible CPU + 1: numbers may have gaps */
 };

@@ -230,36 +230,36 @@ static void oversize_check(const struct ruleset *set, const struct rule_facts *f
 		       word_typed(a->device));
 }
 
-/* --- Purses --------------------------------------------------------------------------------- */
+/* --- Slices --------------------------------------------------------------------------------- */
 
 /* Below these rates the cost of a packet does not matter. */
-#define PURSES_PPS 1000
-#define PURSES_BPS 10e6
+#define SLICES_PPS 1000
+#define SLICES_BPS 10e6
 
-static bool lacks_purses(const struct limit *limit, const struct rule *rule,
+static bool lacks_slices(const struct limit *limit, const struct rule *rule,
 			 const struct rule_facts *facts)
 {
 	bool by_bytes = limit->spec.rate_unit == SL_RATE_BITS;
 
 	(void)rule;
-	return rate_per_second(&limit->spec) >= (by_bytes ? PURSES_BPS : PURSES_PPS) &&
-	       limit_burst_for_purses(limit, &facts->machine);
+	return rate_per_second(&limit->spec) >= (by_bytes ? SLICES_BPS : SLICES_PPS) &&
+	       limit_burst_for_slices(limit, &facts->machine);
 }
 
-static void no_purses_check(const struct ruleset *set, const struct rule_facts *facts,
+static void no_slices_check(const struct ruleset *set, const struct rule_facts *facts,
 			    struct findings *findings)
 {
-	struct cases cases = limits_find(set, facts, lacks_purses);
+	struct cases cases = limits_find(set, facts, lacks_slices);
 	unsigned int cpus = facts->machine.cpus;
 	struct limit wanted;
 
-	if (!cases_tell(&cases, FIND_NO_PURSES, findings,
+	if (!cases_tell(&cases, FIND_NO_SLICES, findings,
 			"its burst is too short to share among %u %s at %u Hz, so each packet asks "
 			"the shared bucket, which costs twice as much",
 			cpus, plural(cpus, "CPU", "CPUs"), 1000000000U / facts->machine.jiffy_ns))
 		return;
 	wanted = *cases.limit;
-	wanted.spec.burst = limit_burst_for_purses(&wanted, &facts->machine);
+	wanted.spec.burst = limit_burst_for_slices(&wanted, &facts->machine);
 	wanted.spec.burst_unit =
 		wanted.spec.rate_unit == SL_RATE_BITS ? SL_BURST_BYTES : SL_BURST_PACKETS;
 	advise_setting(&cases.rule->prefix, &wanted, facts->gate, findings);
@@ -297,6 +297,6 @@ void ruleset_check(const struct ruleset *set, const struct rule_facts *facts,
 	above_link_check(set, facts, findings);
 	looser_check(set, facts, findings);
 	oversize_check(set, facts, findings);
-	no_purses_check(set, facts, findings);
+	no_slices_check(set, facts, findings);
 	budget_idle_check(set, facts, findings);
 }

@@ -33,7 +33,7 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_HOST_SHORTCUTS] = "host_shortcuts",
 	[MAP_BLOCKS] = "blocks",
 	[MAP_BUDGETS] = "budgets",
-	[MAP_ALLOWANCES] = "allowances",
+	[MAP_BUDGET_SLICES] = "budget_slices",
 	[MAP_SECRET] = "secret",
 };
 

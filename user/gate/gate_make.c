@@ -195,7 +195,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_HOST_SHORTCUTS] = host_sets(sizes),
 		[MAP_BLOCKS] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
-		[MAP_ALLOWANCES] = sizes->policies,
+		[MAP_BUDGET_SLICES] = sizes->policies,
 		[MAP_SECRET] = 1,
 	};
 

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <bpf/bpf.h>
 
-/* --- One line ------------------------------------------------------------------------------- */
+/* --- One entry ------------------------------------------------------------------------------- */
 
 static int table_failed(const struct gate *gate, int err)
 {
@@ -15,7 +15,7 @@ static int table_failed(const struct gate *gate, int err)
 
 /* Looks for a key in one set, whose tag there is `tag`. 0, or a negative errno. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
-		    const struct state_key *key, struct found_line *ret)
+		    const struct state_key *key, struct found_entry *ret)
 {
 	struct sl_set ways;
 	int err = array_value_read(gate, MAP_SETS, table ? &table->sets : NULL, set, &ways);
@@ -25,8 +25,8 @@ static int set_read(const struct gate *gate, const struct table *table, uint32_t
 			continue;
 		ret->index = set * SL_WAYS + way;
 		err = array_value_read(gate, MAP_STATES, table ? &table->states : NULL, ret->index,
-				       &ret->line);
-		ret->is_found = !err && line_is(&ret->line, key);
+				       &ret->entry);
+		ret->is_found = !err && entry_is(&ret->entry, key);
 	}
 	return err;
 }
@@ -47,7 +47,7 @@ static uint32_t *index_place(const struct table *table, const struct state_key *
 	uint32_t at = reader_hash(key->addr, key->limit);
 
 	while (table->places[at & table->places_mask] &&
-	       !line_is(&table->lines[table->places[at & table->places_mask] - 1], key))
+	       !entry_is(&table->entries[table->places[at & table->places_mask] - 1], key))
 		at++;
 	return &table->places[at & table->places_mask];
 }
@@ -64,17 +64,17 @@ static int index_make(struct table *table)
 	if (!table->places)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->count; i++) {
-		const struct sl_line *line = &table->lines[i];
-		struct state_key key = {{line->addr[0], line->addr[1]}, line->limit};
+		const struct sl_entry *entry = &table->entries[i];
+		struct state_key key = {{entry->addr[0], entry->addr[1]}, entry->limit};
 
-		if (line->limit)
+		if (entry->limit)
 			*index_place(table, &key) = i + 1;
 	}
 	return 0;
 }
 
 static int table_search(const struct gate *gate, const struct table *table,
-			const struct state_key *key, struct found_line *ret)
+			const struct state_key *key, struct found_entry *ret)
 {
 	struct table copy = TABLE_CLOSED;
 	int status = table ? OK : table_open(gate, &copy);
@@ -85,21 +85,21 @@ static int table_search(const struct gate *gate, const struct table *table,
 	if (!table)
 		table = &copy;
 	place = *index_place(table, key);
-	*ret = (struct found_line){.is_found = place};
+	*ret = (struct found_entry){.is_found = place};
 	if (place) {
 		ret->index = place - 1;
-		ret->line = table->lines[ret->index];
+		ret->entry = table->entries[ret->index];
 	}
 	table_close(&copy);
 	return OK;
 }
 
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_line *ret)
+		  struct found_entry *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
 	struct spot spot = spot_of(&meeting, state_digest(gate->secret, key));
-	struct found_line found = {0};
+	struct found_entry found = {0};
 	int err;
 
 	if (!gate->has_secret)
@@ -114,21 +114,21 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 	return OK;
 }
 
-int table_read(const struct gate *gate, const struct state_key *key, struct found_line *ret)
+int table_read(const struct gate *gate, const struct state_key *key, struct found_entry *ret)
 {
 	return table_read_in(gate, NULL, key, ret);
 }
 
-/* --- All lines ------------------------------------------------------------------------------ */
+/* --- All entries ------------------------------------------------------------------------------ */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
 	struct table table = TABLE_CLOSED;
-	int status = array_view_open(gate, MAP_STATES, sizeof(struct sl_line), &table.states);
+	int status = array_view_open(gate, MAP_STATES, sizeof(struct sl_entry), &table.states);
 
 	if (!status && gate->has_secret)
 		status = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
-	table.lines = table.states.values;
+	table.entries = table.states.values;
 	table.count = table.states.count;
 	table.id = gate_map_id(gate->map[MAP_STATES]);
 	if (!status && !gate->has_secret && index_make(&table))

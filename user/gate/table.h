@@ -11,20 +11,20 @@
 #include "gate/gate.h"
 #include "ways.h"
 
-/* One line that was found in `states`. */
-struct found_line {
-	struct sl_line line; /* a copy */
+/* One entry that was found in `states`. */
+struct found_entry {
+	struct sl_entry entry; /* a copy */
 	uint32_t index;
 	bool is_found;
 };
 
 /* All of a table, in memory. */
 struct table {
-	struct sl_line *lines;
+	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		  /* the kernel's id of the map of lines; a resize changes it */
+	uint32_t id;		  /* the kernel's id of the map of entries; a resize changes it */
 	struct array_view sets;	  /* not open for a reader */
-	struct array_view states; /* the lines */
+	struct array_view states; /* the entries */
 	/* a reader's index by reader_hash(): index in `states` + 1; 0: free; NULL: no reader */
 	uint32_t *places;
 	uint32_t places_mask;
@@ -39,14 +39,14 @@ int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the line of a key with a few system calls. A reader, which lacks the hash secret, searches
+ * Reads the entry of a key with a few system calls. A reader, which lacks the hash secret, searches
  * a copy of the table.
  */
-int table_read(const struct gate *gate, const struct state_key *key, struct found_line *ret);
+int table_read(const struct gate *gate, const struct state_key *key, struct found_entry *ret);
 
 /* The same in an open table. table NULL: table_read(). */
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_line *ret);
+		  struct found_entry *ret);
 
 /*
  * Changes of the words of a state that packets charge at the same time, as they make them:

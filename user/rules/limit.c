@@ -11,13 +11,13 @@
 #include "rules/value.h"
 #include "ways.h"
 
-/* All purses of a state together hold at most the burst divided by this. */
-#define PURSES_PART 16
+/* All slices of a state together hold at most the burst divided by this. */
+#define SLICES_PART 16
 
-/* A purse that holds fewer packets is not worth its cost: each packet then draws its own cost. */
-#define PURSE_PACKETS_MIN 2
+/* A slice that holds fewer packets is not worth its cost: each packet then draws its own cost. */
+#define SLICE_PACKETS_MIN 2
 
-/* Purses end this many jiffies early: the kernel may count a jiffy late, and clocks differ. */
+/* Slices end this many jiffies early: the kernel may count a jiffy late, and clocks differ. */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -67,26 +67,26 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 }
 
 /*
- * The longest life of a purse in ticks. A source that sends draws from its state at least this
+ * The longest life of a slice in ticks. A source that sends draws from its state at least this
  * often, which keeps its state from being forgotten in a flood.
  */
-#define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
+#define SLICE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* Splits the burst between state and purses: rules 1 and 2 of include/credit.h. */
-static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_purses)
+/* Splits the burst between state and slices: rules 1 and 2 of include/credit.h. */
+static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_slices)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
-	uint64_t purses = limit->burst / PURSES_PART;
+	uint64_t slices = limit->burst / SLICES_PART;
 	uint64_t packet = credit_cost(limit, 1, FRAME_USUAL);
-	uint64_t jiffies = purses / jiffy;
-	uint64_t most = PURSE_LIFE_MAX / jiffy;
+	uint64_t jiffies = slices / jiffy;
+	uint64_t most = SLICE_LIFE_MAX / jiffy;
 
 	limit->refill = limit->burst;
-	if (has_purses && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
+	if (has_slices && slices / machine->cpus >= SLICE_PACKETS_MIN * packet &&
 	    jiffies >= 1 + JIFFIES_LATE) {
-		limit->purse = purses / machine->cpus;
+		limit->slice = slices / machine->cpus;
 		limit->life = jiffies - JIFFIES_LATE < most ? jiffies - JIFFIES_LATE : most;
-		limit->refill -= purses;
+		limit->refill -= slices;
 	}
 	limit->refuse_by_jiffy = limit->refill >= 2 * jiffy;
 }
@@ -182,7 +182,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* no purse for a limit that blocks: its credit would pass packets in a block */
+		/* no slice for a limit that blocks: its credit would pass packets in a block */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));
@@ -203,20 +203,20 @@ bool limit_is_below_merged(const struct limit *limit)
 	       spec->rate < (is_by_bytes(spec) ? MERGED_BYTES : MERGED_PACKETS);
 }
 
-uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine *machine)
+uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
 	struct sl_limit out = limit_compile(limit, SL_IPV4, machine);
 	wide jiffy = (wide)machine->jiffy_ns * SL_TICKS_PER_NS, least, amount;
 
 	if (spec->kind != SL_BUCKET || out.apart || spec->per[SL_IPV4] < 32 || out.block ||
-	    out.purse)
+	    out.slice)
 		return 0;
 	/* as bucket_split() asks */
-	least = (wide)machine->cpus * PURSE_PACKETS_MIN * credit_cost(&out, 1, FRAME_USUAL);
+	least = (wide)machine->cpus * SLICE_PACKETS_MIN * credit_cost(&out, 1, FRAME_USUAL);
 	if (least < (1 + JIFFIES_LATE) * jiffy)
 		least = (1 + JIFFIES_LATE) * jiffy;
-	amount = least * PURSES_PART << (out.by_bytes ? SL_BYTE_COST_SHIFT : 0);
+	amount = least * SLICES_PART << (out.by_bytes ? SL_BYTE_COST_SHIFT : 0);
 	return divide_up(amount, out.cost) + 1;
 }
 

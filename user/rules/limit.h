@@ -67,10 +67,10 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 bool limit_is_below_merged(const struct limit *limit);
 
 /*
- * The least burst, in packets or bytes, with which CPUs hold purses of a limit. 0: they do already,
+ * The least burst, in packets or bytes, with which CPUs hold slices of a limit. 0: they do already,
  * or it is of a kind, key or action that has none.
  */
-uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine *machine);
+uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine *machine);
 
 /*
  * Whether a limit that is changed can go on with its states: it has the same key and kind, and a

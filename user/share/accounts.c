@@ -17,13 +17,13 @@
  */
 #define EXPIRY_TRIES 100
 
-/* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
+/* Packets of full links make the counts of a entry wrap within this: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* The part of a burst by which `taken` of a line may fall: twice that of purses. */
+/* The part of a burst by which `taken` of a entry may fall: twice that of slices. */
 #define FALL_PART 8
 
-/* How far ahead of a scan lines are fetched, in sets. */
+/* How far ahead of a scan entries are fetched, in sets. */
 #define SETS_AHEAD 16
 
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
@@ -85,8 +85,8 @@ static void account_free(struct accounts *accounts, struct account *account)
 {
 	int64_t untold = credit_span(account->flow.reported.taken, account->own.taken);
 
-	if (account->line != NO_LINE) {
-		struct watch *watch = &accounts->watch[account->line];
+	if (account->entry != NO_ENTRY) {
+		struct watch *watch = &accounts->watch[account->entry];
 
 		watch->account = 0;
 		watch->excess = credit_max(
@@ -124,29 +124,29 @@ static void account_begin_anew(struct account *account)
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* The key of a line; false: it is free, or handed to another key just now. */
-static bool line_key(const struct sl_line *line, struct state_key *ret)
+/* The key of a entry; false: it is free, or handed to another key just now. */
+static bool entry_key(const struct sl_entry *entry, struct state_key *ret)
 {
-	ret->limit = table_once(line->limit);
-	ret->addr[0] = table_once(line->addr[0]);
-	ret->addr[1] = table_once(line->addr[1]);
-	return ret->limit && line_is(line, ret);
+	ret->limit = table_once(entry->limit);
+	ret->addr[0] = table_once(entry->addr[0]);
+	ret->addr[1] = table_once(entry->addr[1]);
+	return ret->limit && entry_is(entry, ret);
 }
 
 static uint32_t key_hash(const struct state_key *key, uint16_t made)
 {
 	uint64_t hash = (key->addr[0] ^ key->addr[1] * 0x9e3779b97f4a7c15 ^ key->limit ^
-			 (uint64_t)(made & (LINE_MOMENTS - 1)) << 32) *
+			 (uint64_t)(made & (ENTRY_MOMENTS - 1)) << 32) *
 			0xff51afd7ed558ccd;
 
 	return hash >> 32 ?: 1;
 }
 
-/* What a line counted since its word was seen, in units. `taken` may fall, and `asked` with it. */
+/* What a entry counted since its word was seen, in units. `taken` may fall, and `asked` with it. */
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_anew; /* the key lost its line meanwhile, and got it again: since then */
+	bool is_anew; /* the key lost its entry meanwhile, and got it again: since then */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
@@ -158,52 +158,53 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }
 
-static uint64_t line_word(const struct sl_line *line)
+static uint64_t entry_word(const struct sl_entry *entry)
 {
-	return __atomic_load_n((const uint64_t *)&line->taken, __ATOMIC_ACQUIRE);
+	return __atomic_load_n((const uint64_t *)&entry->taken, __ATOMIC_ACQUIRE);
 }
 
 /* The key is blocked again, if it still is elsewhere, when it comes back. */
-static void account_lose_line(struct account *account)
+static void account_lose_entry(struct account *account)
 {
-	account->line = NO_LINE;
+	account->entry = NO_ENTRY;
 	account->block_end = account->flow.reported_at;
 }
 
 /*
- * Watches the key that a line has now. One that has come there since the scan before has counted
- * from 0; what lines have counted before the first scan is not told.
+ * Watches the key that a entry has now. One that has come there since the scan before has counted
+ * from 0; what entries have counted before the first scan is not told.
  */
-static struct watch *line_watch(struct accounts *accounts, uint32_t index,
-				const struct state_key *key)
+static struct watch *entry_watch(struct accounts *accounts, uint32_t index,
+				 const struct state_key *key)
 {
-	const struct sl_line *line = &accounts->table.lines[index];
+	const struct sl_entry *entry = &accounts->table.entries[index];
 	struct watch *watch = &accounts->watch[index];
-	uint32_t who = key_hash(key, table_once(line->made));
+	uint32_t who = key_hash(key, table_once(entry->made));
 
 	if (watch->who == who)
 		return watch;
 	if (watch->account) /* of the key before */
-		account_lose_line(&accounts->list[watch->account - 1]);
-	*watch = (struct watch){.word = accounts->is_fresh ? line_word(line) : 0, .who = who};
+		account_lose_entry(&accounts->list[watch->account - 1]);
+	*watch = (struct watch){.word = accounts->is_fresh ? entry_word(entry) : 0, .who = who};
 	return watch;
 }
 
 /*
- * What was counted in the line since it was read last. False: it was handed to another key
- * meanwhile, whose count would seem to have fallen. Where it fell by more than purses give back, to
- * what a new line can have counted since, this key has lost the line, and got it again: `made` does
+ * What was counted in the entry since it was read last. False: it was handed to another key
+ * meanwhile, whose count would seem to have fallen. Where it fell by more than slices give back, to
+ * what a new entry can have counted since, this key has lost the entry, and got it again: `made` does
  * not tell that within some seconds. passed: since then
  */
-static bool line_read(const struct sl_line *line, struct watch *watch, const struct state_key *key,
-		      const struct sl_limit *limit, uint64_t passed, struct counted *ret)
+static bool entry_read(const struct sl_entry *entry, struct watch *watch,
+		       const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
+		       struct counted *ret)
 {
 	int64_t fall_most = limit->burst / FALL_PART >> limit->unit_shift;
 	int64_t made_most = (passed + 2 * limit->burst) >> limit->unit_shift;
-	uint64_t word = line_word(line);
+	uint64_t word = entry_word(entry);
 	struct counted ever = counted_since(0, word);
 
-	if (!line_is(line, key))
+	if (!entry_is(entry, key))
 		return false;
 	*ret = counted_since(watch->word, word);
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
@@ -226,27 +227,27 @@ static int64_t ticks_of(const struct shared_limit *limit, int64_t units)
 	return credit_max(-most, credit_min(units, most)) * (1LL << limit->limit.unit_shift);
 }
 
-static void account_take_line(struct accounts *accounts, struct account *account, uint32_t line)
+static void account_take_entry(struct accounts *accounts, struct account *account, uint32_t entry)
 {
-	account->line = line;
+	account->entry = entry;
 	account->debt.lent = 0;
-	accounts->watch[line].account = account - accounts->list + 1;
+	accounts->watch[entry].account = account - accounts->list + 1;
 }
 
-static void account_find_line(struct accounts *accounts, struct account *account)
+static void account_find_entry(struct accounts *accounts, struct account *account)
 {
-	struct found_line found;
+	struct found_entry found;
 	struct watch *watch;
 
 	if (table_read_in(accounts->gate, &accounts->table, &account->key, &found) ||
 	    !found.is_found)
 		return;
-	watch = line_watch(accounts, found.index, &account->key);
+	watch = entry_watch(accounts, found.index, &account->key);
 	if (watch->account) { /* a second account, begun when the key came back within a scan */
 		account_free(accounts, account);
 		return;
 	}
-	account_take_line(accounts, account, found.index);
+	account_take_entry(accounts, account, found.index);
 }
 
 /* Lines are handed to other keys, and keys get others: tells accounts where theirs are. */
@@ -257,19 +258,19 @@ static void accounts_place(struct accounts *accounts)
 
 		if (!account->limit)
 			continue;
-		if (account->line != NO_LINE &&
-		    !line_is(&accounts->table.lines[account->line], &account->key)) {
-			accounts->watch[account->line].account = 0;
-			account_lose_line(account);
+		if (account->entry != NO_ENTRY &&
+		    !entry_is(&accounts->table.entries[account->entry], &account->key)) {
+			accounts->watch[account->entry].account = 0;
+			account_lose_entry(account);
 		}
-		if (account->line == NO_LINE)
-			account_find_line(accounts, account);
+		if (account->entry == NO_ENTRY)
+			account_find_entry(accounts, account);
 	}
 }
 
 /* A key that should have an account. */
 struct candidate {
-	uint32_t line;
+	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks */
@@ -305,7 +306,7 @@ static double account_weight(const struct accounts *accounts, const struct accou
 		return -INFINITY;
 	if (account_is_quiet(account))
 		return -1 - (double)credit_max(0, credit_span(account->flow.busy_at, now));
-	demand = account->line == NO_LINE ? 0 : accounts->watch[account->line].demand;
+	demand = account->entry == NO_ENTRY ? 0 : accounts->watch[account->entry].demand;
 	stays = credit_max(limit->limit.burst, CHOICE_TICKS);
 	if (demand > 0 && (account->lost || credit_span(account->begun_at, now) < stays))
 		return INFINITY;
@@ -324,14 +325,14 @@ static void account_begin(struct accounts *accounts, struct account *account,
 		.key = candidate->key,
 		.limit = candidate->limit,
 		.meaning = candidate->limit->meaning,
-		.line = candidate->line,
+		.entry = candidate->entry,
 		.own = {candidate->excess, credit_max(candidate->excess, candidate->asked)},
 		.begun_at = since,
 		.block_end = since,
 	};
 	flow_begin(&account->flow, &nothing, since);
-	accounts->watch[candidate->line].account = account - accounts->list + 1;
-	accounts->watch[candidate->line].excess = 0; /* the account tells of it */
+	accounts->watch[candidate->entry].account = account - accounts->list + 1;
+	accounts->watch[candidate->entry].excess = 0; /* the account tells of it */
 	accounts->count++;
 }
 
@@ -389,22 +390,22 @@ static bool count_is_known(const struct shared_limit *limit, uint64_t passed)
 }
 
 /* passed: since the scan before */
-static void line_scan(struct accounts *accounts, uint32_t index, const struct untold *untold,
-		      uint64_t passed, uint64_t now, struct candidates *candidates)
+static void entry_scan(struct accounts *accounts, uint32_t index, const struct untold *untold,
+		       uint64_t passed, uint64_t now, struct candidates *candidates)
 {
-	const struct sl_line *line = &accounts->table.lines[index];
-	struct candidate candidate = {.line = index};
+	const struct sl_entry *entry = &accounts->table.entries[index];
+	struct candidate candidate = {.entry = index};
 	struct counted counted;
 	struct watch *watch;
 	unsigned int number;
 
-	if (!line_key(line, &candidate.key))
+	if (!entry_key(entry, &candidate.key))
 		return;
 	candidate.limit = shared_limit_of(&accounts->limits, candidate.key.limit);
 	if (!candidate.limit)
 		return;
-	watch = line_watch(accounts, index, &candidate.key);
-	if (!line_read(line, watch, &candidate.key, &candidate.limit->limit, passed, &counted))
+	watch = entry_watch(accounts, index, &candidate.key);
+	if (!entry_read(entry, watch, &candidate.key, &candidate.limit->limit, passed, &counted))
 		return;
 	if (!count_is_known(candidate.limit, passed))
 		counted = (struct counted){0};
@@ -418,8 +419,8 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 		account->own.taken += ticks_of(account->limit, counted.taken);
 		account->own.asked += ticks_of(account->limit, counted.asked);
 		if (counted.is_anew) {
-			account_lose_line(account);
-			account_take_line(accounts, account, index);
+			account_lose_entry(account);
+			account_take_entry(accounts, account, index);
 		}
 		return;
 	}
@@ -428,7 +429,7 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	candidate.excess = ticks_of(candidate.limit, watch->excess);
 	if (!flow_is_due(candidate.excess,
 			 credit_level(&candidate.limit->limit,
-				      (const struct sl_state *)&line->state, now),
+				      (const struct sl_state *)&entry->state, now),
 			 candidate.limit->limit.burst))
 		return;
 	candidate.asked = ticks_of(candidate.limit, credit_max(counted.asked, 0));
@@ -444,14 +445,14 @@ static void set_prefetch(const struct accounts *accounts, const struct sl_set *s
 {
 	for (uint32_t way = 0; way < SL_WAYS; way++)
 		if (table_once(sets[set].tag[way])) {
-			__builtin_prefetch(&accounts->table.lines[set * SL_WAYS + way]);
+			__builtin_prefetch(&accounts->table.entries[set * SL_WAYS + way]);
 			__builtin_prefetch(&accounts->watch[set * SL_WAYS + way], 1);
 		}
 }
 
-/* Reads the tags of all sets, and of the lines those that are in use. */
-static void lines_scan(struct accounts *accounts, const struct untold *untold, uint64_t passed,
-		       uint64_t now, struct candidates *candidates)
+/* Reads the tags of all sets, and of the entries those that are in use. */
+static void entries_scan(struct accounts *accounts, const struct untold *untold, uint64_t passed,
+			 uint64_t now, struct candidates *candidates)
 {
 	const struct sl_set *sets = accounts->table.sets.values;
 	uint32_t count = accounts->table.count / SL_WAYS;
@@ -461,8 +462,8 @@ static void lines_scan(struct accounts *accounts, const struct untold *untold, u
 			set_prefetch(accounts, sets, set + SETS_AHEAD);
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			if (table_once(sets[set].tag[way]))
-				line_scan(accounts, set * SL_WAYS + way, untold, passed, now,
-					  candidates);
+				entry_scan(accounts, set * SL_WAYS + way, untold, passed, now,
+					   candidates);
 	}
 }
 
@@ -475,7 +476,7 @@ static uint64_t table_scan(struct accounts *accounts, unsigned int nodes, uint64
 
 	accounts_place(accounts);
 	untold.now += passed / FLOW_UNTOLD_PART / (nodes ?: 1);
-	lines_scan(accounts, &untold, passed, now, candidates);
+	entries_scan(accounts, &untold, passed, now, candidates);
 	accounts->untold = untold.now;
 	accounts->scanned_at = now;
 	accounts->is_fresh = false;
@@ -512,15 +513,15 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
  * What a limit counted before it was shared, or while it was another one, is not told. Lines of a
  * limit that was made since have counted from 0, as those of keys that came since the last scan.
  */
-static void line_follow(struct accounts *accounts, uint32_t index,
-			const struct shared_limits *before)
+static void entry_follow(struct accounts *accounts, uint32_t index,
+			 const struct shared_limits *before)
 {
-	const struct sl_line *line = &accounts->table.lines[index];
+	const struct sl_entry *entry = &accounts->table.entries[index];
 	const struct shared_limit *limit, *was;
 	struct watch *watch;
 	struct state_key key;
 
-	if (!line_key(line, &key))
+	if (!entry_key(entry, &key))
 		return;
 	limit = shared_limit_of(&accounts->limits, key.limit);
 	was = shared_limit_of(before, key.limit);
@@ -528,19 +529,19 @@ static void line_follow(struct accounts *accounts, uint32_t index,
 		return;
 	if (!was && (int32_t)(limit->since - before->generation) > 0)
 		return;
-	watch = line_watch(accounts, index, &key);
-	watch->word = line_word(line);
+	watch = entry_watch(accounts, index, &key);
+	watch->word = entry_word(entry);
 	watch->excess = 0;
 	watch->demand = 0;
 }
 
-static void lines_follow(struct accounts *accounts, const struct shared_limits *before)
+static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
 	const struct sl_set *sets = accounts->table.sets.values;
 
 	for (uint32_t index = 0; index < accounts->table.count; index++)
 		if (table_once(sets[index / SL_WAYS].tag[index % SL_WAYS]))
-			line_follow(accounts, index, before);
+			entry_follow(accounts, index, before);
 }
 
 static void account_follow(struct accounts *accounts, struct account *account)
@@ -576,12 +577,12 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 		struct account *account = &accounts->list[i];
 
 		if (!is_same)
-			account->line = NO_LINE;
+			account->entry = NO_ENTRY;
 		if (account->limit)
 			account_follow(accounts, account);
 	}
 	if (is_same && accounts->limits.meaning != before.limits.meaning)
-		lines_follow(accounts, &before.limits);
+		entries_follow(accounts, &before.limits);
 	maps_close(&before);
 	return OK;
 }
@@ -595,12 +596,12 @@ static uint64_t block_untold_ms(const struct accounts *accounts, const struct ac
 	const struct sl_limit *limit = &account->limit->limit;
 	struct sl_state state = {0};
 
-	if (!account->limit->shares_blocks || account->line == NO_LINE)
+	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
 	/* it could replace a longer one */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
-	state.blocked = table_once(accounts->table.lines[account->line].state.blocked);
+	state.blocked = table_once(accounts->table.entries[account->entry].state.blocked);
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
@@ -652,12 +653,12 @@ static void block_learn(struct accounts *accounts, struct account *account,
 	uint64_t asked_at = account->flow.reported_at, until = asked_at + lasts;
 	bool is_news = !item->block_ms && credit_span(account->block_end, until) > 0;
 
-	if (!item->blocked_ms || !account->limit->shares_blocks || account->line == NO_LINE)
+	if (!item->blocked_ms || !account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return;
 	account->block_end = credit_latest(account->block_end, now + lasts);
 	if (is_news && credit_span(now, until) > credit_span(asked_at, now))
 		accounts->blocked +=
-			debt_block(&account->limit->limit, &accounts->table.lines[account->line],
+			debt_block(&account->limit->limit, &accounts->table.entries[account->entry],
 				   &account->key, until, now);
 }
 
@@ -728,13 +729,13 @@ void accounts_step(struct accounts *accounts, uint64_t now)
 {
 	for (unsigned int i = 0; i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
-		struct sl_line *line = NULL;
+		struct sl_entry *entry = NULL;
 
 		if (!account->limit)
 			continue;
-		if (account->line != NO_LINE)
-			line = &accounts->table.lines[account->line];
-		accounts->charged += debt_step(&account->limit->limit, line, &account->key,
+		if (account->entry != NO_ENTRY)
+			entry = &accounts->table.entries[account->entry];
+		accounts->charged += debt_step(&account->limit->limit, entry, &account->key,
 					       &account->flow, &account->debt, now) > 0;
 	}
 }

@@ -21,7 +21,7 @@
 #include "share/shared_limits.h"
 #include "share/store.h"
 
-/* What was seen of a line of the table at the last scan. */
+/* What was seen of a entry of the table at the last scan. */
 struct watch {
 	uint64_t word;	  /* `taken` and `asked` */
 	uint32_t who;	  /* a hash of its key; 0: none */
@@ -34,7 +34,7 @@ struct account {
 	struct state_key key;
 	const struct shared_limit *limit; /* NULL: this account is free */
 	uint64_t meaning;		  /* of the limit for which its flow began */
-	uint32_t line;			  /* NO_LINE: the key has none now */
+	uint32_t entry;			  /* NO_ENTRY: the key has none now */
 	struct flow flow;
 	uint64_t begun_at;
 	struct flow_count own; /* ticks */
@@ -48,21 +48,21 @@ struct account {
 	bool block_is_known; /* the store has told whether there is one */
 };
 
-#define NO_LINE UINT32_MAX
+#define NO_ENTRY UINT32_MAX
 
 struct accounts {
 	const char *name; /* of the cluster */
 	const struct gate *gate;
 	struct table table;
 	struct shared_limits limits;
-	struct watch *watch; /* by line */
+	struct watch *watch; /* by entry */
 	struct account *list;
 	unsigned int most;  /* accounts that there may be */
 	unsigned int count; /* that there are */
 	unsigned int lost;  /* the most rounds in a row that one of them got no answer */
 	uint64_t scanned_at;
 	uint64_t untold; /* ticks that each key may have taken without telling of it, since ever */
-	bool is_fresh;	 /* no scan yet: what lines have counted so far is of before */
+	bool is_fresh;	 /* no scan yet: what entries have counted so far is of before */
 	/* totals, for metrics */
 	uint64_t left_out; /* keys that would have got an account at a scan, and found none free */
 	uint64_t charged;  /* steps in which a state was charged for others */

@@ -53,17 +53,17 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	return state;
 }
 
-int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
-		    int64_t cost, uint64_t *lent, uint64_t now)
+int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
+		    const struct state_key *key, int64_t cost, uint64_t *lent, uint64_t now)
 {
-	struct sl_state *state = line_state(line);
+	struct sl_state *state = entry_state(entry);
 
 	for (int i = 0; (cost || *lent) && i < TRIES; i++) {
 		struct sl_state seen = state_copy(state), next;
 		uint64_t lends = *lent;
 		int64_t charged;
 
-		if (!line_is(line, key))
+		if (!entry_is(entry, key))
 			return 0;
 		next = state_charged(limit, seen, cost, &lends, now, &charged);
 		if (!charged) {
@@ -74,11 +74,11 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line, const st
 		moment_advance(&state->drawn, next.drawn);
 		if (!word_swap(&state->zero, seen.zero, next.zero))
 			continue;
-		if (line_is(line, key)) {
+		if (entry_is(entry, key)) {
 			*lent = lends;
 			return charged;
 		}
-		/* the line is another key's, which may have overwritten the charge */
+		/* the entry is another key's, which may have overwritten the charge */
 		word_swap(&state->zero, next.zero, seen.zero);
 		return 0;
 	}
@@ -89,17 +89,17 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line, const st
  * What a state could have refilled since the last step, and not have held, is lent no more: it may
  * have been full in between, and be empty again.
  */
-int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
+int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now)
 {
-	int64_t level = line ? credit_level(limit, line_state(line), now) : 0;
+	int64_t level = entry ? credit_level(limit, entry_state(entry), now) : 0;
 	int64_t cost = flow_step(flow, debt_most(limit), level, now);
 	int64_t over = credit_max(0, credit_span(debt->full_at, now)), charged;
 
-	if (!line)
+	if (!entry)
 		return 0;
 	debt->lent -= credit_min(debt->lent, over);
-	charged = debt_charge(limit, line, key, cost, &debt->lent, now);
+	charged = debt_charge(limit, entry, key, cost, &debt->lent, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
 	/* when it would be full without what was lent, if no packet came */
 	debt->full_at = now + limit->refill - (level - charged + debt->lent);
@@ -120,19 +120,19 @@ static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_
 	return end ?: BLOCK_STEPS_MAX + 1;
 }
 
-bool debt_block(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
+bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		uint64_t until, uint64_t now)
 {
-	struct sl_state *state = line_state(line);
+	struct sl_state *state = entry_state(entry);
 	struct sl_state seen = state_copy(state), next = seen;
 
 	if (!limit->block || credit_span(now, until) <= 0 || block_holds(limit, &seen, now) ||
-	    !line_is(line, key))
+	    !entry_is(entry, key))
 		return false;
 	next.blocked = block_word(limit, until, now);
 	if (!word_swap(&state->blocked, seen.blocked, next.blocked))
 		return false;
-	if (line_is(line, key))
+	if (entry_is(entry, key))
 		return true;
 	word_swap(&state->blocked, next.blocked, seen.blocked);
 	return false;

@@ -99,7 +99,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 				      credit_min(counted(flow->reported.asked, own->asked), most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now);
-	/* a purse that gives back lets `taken` fall: that is told by telling less later */
+	/* a slice that gives back lets `taken` fall: that is told by telling less later */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;

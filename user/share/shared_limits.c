@@ -90,7 +90,7 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 	return true;
 }
 
-/* As in sl_line.limit. */
+/* As in sl_entry.limit. */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the limits of a gate that say `shared yes`, by the number that lines of the table have.
+ * Share: the limits of a gate that say `shared yes`, by the number that entries of the table have.
  */
 #ifndef SLUICE_SHARED_LIMITS_H
 #define SLUICE_SHARED_LIMITS_H
@@ -34,7 +34,7 @@ struct shared_limits {
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret);
 void shared_limits_free(struct shared_limits *limits);
 
-/* The limit of a line, by sl_line.limit. NULL: it is not shared. */
+/* The limit of a entry, by sl_entry.limit. NULL: it is not shared. */
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit);
 
 /* A hash of a text, the same on any node. */

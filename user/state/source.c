@@ -20,8 +20,8 @@ static bool source_is_split(const struct gate *gate, const struct sl_prefix *sou
 }
 
 /*
- * Sums the buckets, and empties the purses that the next packet would find void. A split /64 has no
- * purses.
+ * Sums the buckets, and empties the slices that the next packet would find void. A split /64 has no
+ * slices.
  */
 static void source_sum(const struct gate *gate, struct source *source)
 {
@@ -36,12 +36,12 @@ static void source_sum(const struct gate *gate, struct source *source)
 		if (source->split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
-			purses_fit(bucket, record_read(gate, source->rule.record), owner);
+			slices_fit(bucket, record_read(gate, source->rule.record), owner);
 	}
 }
 
-int source_read(const struct gate *gate, const struct table *table,
-			const struct sl_prefix *address, struct source *ret)
+int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
+		struct source *ret)
 {
 	struct source source = {.prefix = prefix_source(address), .table = table};
 	int status = rules_judge(gate, address, &source.rule);

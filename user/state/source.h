@@ -23,7 +23,7 @@ struct source {
 	struct sl_cell dropped;
 	struct sl_cell observed; /* passed, although a limit that observes had no credit */
 	/*
-	 * Of each CPU that remembers it, without purses that the next packet would find void. Freed
+	 * Of each CPU that remembers it, without slices that the next packet would find void. Freed
 	 * by source_free().
 	 */
 	struct sl_bucket *buckets;
@@ -35,8 +35,8 @@ struct source {
  * Reads the source of an address. A source that has no bucket is OK, and has counters of zero.
  * table: NULL, or the table in memory, for a caller that reads many sources.
  */
-int source_read(const struct gate *gate, const struct table *table,
-			const struct sl_prefix *address, struct source *ret);
+int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
+		struct source *ret);
 
 void source_free(struct source *source);
 

@@ -66,57 +66,57 @@ uint64_t burst_units(const struct sl_limit *limit)
 
 /* --- State of one limit --------------------------------------------------------------------- */
 
-/* A trial charge of a packet's cost to copies of a state and of its purses. */
+/* A trial charge of a packet's cost to copies of a state and of its slices. */
 struct trial {
 	const struct sl_limit *limit;
 	struct sl_state state;
 	uint64_t cost;
 	unsigned int times; /* how often a packet is charged its cost: credit_times() */
 	uint64_t now;
-	const struct sl_bucket *buckets; /* with a purse of this state */
+	const struct sl_bucket *buckets; /* with a slice of this state */
 	unsigned int count;
-	unsigned int cpus; /* those without such a bucket have an empty purse */
+	unsigned int cpus; /* those without such a bucket have an empty slice */
 };
 
 /*
- * A purse with more than any packet leaves there, which the owner of the gate wrote, is empty.
+ * A slice with more than any packet leaves there, which the owner of the gate wrote, is empty.
  * index: of a bucket, or beyond them.
  */
-static struct sl_purse purse_of(const struct trial *q, unsigned int index)
+static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 {
 	const int64_t most = SL_BURST_TICKS_MAX;
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
 	if (index < q->count)
-		purse = q->buckets[index].slice[q->limit->slot];
-	if (purse.credit > most || purse.credit < -most)
-		purse.credit = 0;
-	return purse;
+		slice = q->buckets[index].slice[q->limit->slot];
+	if (slice.credit > most || slice.credit < -most)
+		slice.credit = 0;
+	return slice;
 }
 
-/* Whether the packet would pass with that purse, as limit_ask() in bpf/charge.h decides. */
-static bool purse_passes(const struct trial *q, unsigned int index)
+/* Whether the packet would pass with that slice, as limit_ask() in bpf/charge.h decides. */
+static bool slice_passes(const struct trial *q, unsigned int index)
 {
-	struct sl_purse purse = purse_of(q, index);
+	struct sl_slice slice = slice_of(q, index);
 	struct sl_state state = q->state;
 
-	if (credit_must_wait(&purse, q->cost, q->now))
+	if (credit_must_wait(&slice, q->cost, q->now))
 		return false;
 	kind_roll(q->limit, &state, q->now);
-	return kind_draw(q->limit->kind, q->limit, &state, &purse,
+	return kind_draw(q->limit->kind, q->limit, &state, &slice,
 			 &(struct draw){.cost = q->cost, .now = q->now});
 }
 
-/* What purses hold of a bucket beside its state, in ticks. */
+/* What slices hold of a bucket beside its state, in ticks. */
 static uint64_t trial_held(const struct trial *q)
 {
 	uint64_t held = 0;
 
 	for (unsigned int i = 0; q->limit->kind == SL_BUCKET && i < q->count; i++) {
-		struct sl_purse purse = purse_of(q, i);
+		struct sl_slice slice = slice_of(q, i);
 
-		if (purse.credit > 0 && credit_span(q->state.born, purse.at) >= 0)
-			held += purse.credit;
+		if (slice.credit > 0 && credit_span(q->state.born, slice.at) >= 0)
+			held += slice.credit;
 	}
 	return held;
 }
@@ -137,7 +137,7 @@ static enum sl_reason trial_reason(const struct trial *q)
 	if (block_holds(q->limit, &q->state, q->now))
 		return SL_DROP_BLOCKED;
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++)
-		if (purse_passes(q, i))
+		if (slice_passes(q, i))
 			return SL_PASS_WITHIN;
 	return kind_refusal(q->limit, q->cost);
 }
@@ -201,22 +201,22 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 /* --- The newcomers' budget ------------------------------------------------------------------ */
 
 /*
- * Reads each CPU's purse of the budget, as bucket entries with one purse. A purse drawn under
+ * Reads each CPU's slice of the budget, as bucket entries with one slice. A slice drawn under
  * another record is void, as in budget_charge() of bpf/budget.h. NULL and errno: reading failed.
  */
-static struct sl_bucket *allowances_read(const struct gate *gate, const struct sl_policy *policy,
-					 uint32_t number)
+static struct sl_bucket *budget_slices_read(const struct gate *gate, const struct sl_policy *policy,
+					    uint32_t number)
 {
-	struct sl_allowance *allowances = calloc(gate->machine.cpus, sizeof(*allowances));
+	struct sl_budget_slice *budget_slices = calloc(gate->machine.cpus, sizeof(*budget_slices));
 	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
 	int err = -ENOMEM;
 
-	if (allowances && cpus)
-		err = bpf_map_lookup_elem(gate->map[MAP_ALLOWANCES], &number, allowances);
+	if (budget_slices && cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, budget_slices);
 	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
-		if (allowances[cpu].since == policy->newcomers_since)
-			cpus[cpu].slice[policy->newcomers.slot] = allowances[cpu].purse;
-	free(allowances);
+		if (budget_slices[cpu].since == policy->newcomers_since)
+			cpus[cpu].slice[policy->newcomers.slot] = budget_slices[cpu].slice;
+	free(budget_slices);
 	if (!err)
 		return cpus;
 	free(cpus);
@@ -228,7 +228,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));
-	struct sl_bucket *cpus = allowances_read(gate, policy, number);
+	struct sl_bucket *cpus = budget_slices_read(gate, policy, number);
 	struct trial q = {
 		.limit = &policy->newcomers,
 		.state = gate->budgets[number],

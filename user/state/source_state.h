@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: what a limit would do with a packet of a source now, computed from state and purses with
+ * State: what a limit would do with a packet of a source now, computed from state and slices with
  * the arithmetic of the packet path. Reading consumes no credit.
  */
 #ifndef SLUICE_SOURCE_STATE_H

@@ -134,7 +134,7 @@ static int buckets_list(struct lister *lister)
 
 /* A limit whose keys tell the source: each is one, or some addresses of one. */
 struct source_limit {
-	__u32 limit;	 /* as in struct sl_line */
+	__u32 limit;	 /* as in struct sl_entry */
 	bool only_whole; /* only those of sources that are whole addresses: identity_key() */
 };
 
@@ -202,24 +202,24 @@ static int limits_collect(const struct gate *gate, struct source_limits *ret)
 	return OK;
 }
 
-/* Whether a line tells something of a source; ret: which. */
-static bool line_source(const struct sl_line *line, const struct source_limits *limits,
-			uint64_t now, struct sl_prefix *ret)
+/* Whether a entry tells something of a source; ret: which. */
+static bool entry_source(const struct sl_entry *entry, const struct source_limits *limits,
+			 uint64_t now, struct sl_prefix *ret)
 {
-	const struct source_limit wanted = {.limit = line->limit}, *limit;
-	struct sl_line copy = *line;
+	const struct source_limit wanted = {.limit = entry->limit}, *limit;
+	struct sl_entry copy = *entry;
 
 	limit = limits->count ? bsearch(&wanted, limits->items, limits->count,
 					sizeof(*limits->items), limit_order)
 			      : NULL;
-	if (!limit || (limit->only_whole && !identity_is_whole(line->addr)) ||
-	    line_loss(line, line_state(&copy), now, false) <= 0)
+	if (!limit || (limit->only_whole && !identity_is_whole(entry->addr)) ||
+	    entry_loss(entry, entry_state(&copy), now, false) <= 0)
 		return false;
-	*ret = prefix_of_source(line->addr, line->limit & 1);
+	*ret = prefix_of_source(entry->addr, entry->limit & 1);
 	return true;
 }
 
-static int lines_walk(struct lister *lister)
+static int entries_walk(struct lister *lister)
 {
 	const struct table *table = lister->table;
 	struct source_limits limits = {0};
@@ -229,12 +229,12 @@ static int lines_walk(struct lister *lister)
 	if (status)
 		return status;
 	for (uint32_t i = 0; !status && i < table->count; i++) {
-		struct sl_line line = {0};
+		struct sl_entry entry = {0};
 		struct sl_prefix source;
 
-		if (table_once(table->lines[i].limit))
-			line = table->lines[i];
-		if (line.limit && line_source(&line, &limits, now, &source) &&
+		if (table_once(table->entries[i].limit))
+			entry = table->entries[i];
+		if (entry.limit && entry_source(&entry, &limits, now, &source) &&
 		    prefix_covers(lister->within, &source) && !list_item(lister, &source))
 			status = list_failed(lister->gate);
 	}
@@ -251,7 +251,7 @@ int sources_list(const struct gate *gate, const struct table *table, const struc
 	int status = buckets_list(&lister);
 
 	if (!status)
-		status = lines_walk(&lister);
+		status = entries_walk(&lister);
 	free(lister.index.places);
 	if (status)
 		free(lister.list.items);

@@ -20,17 +20,18 @@ int state_read(const struct gate *gate, const struct table *table, const struct 
 	       uint32_t *ret_age)
 {
 	struct state_key key = key_of(limit, address);
-	struct found_line found;
+	struct found_entry found;
 	int status = table_read_in(gate, table, &key, &found);
 
 	if (status)
 		return status;
-	*ret = found.is_found ? *line_state(&found.line)
+	*ret = found.is_found ? *entry_state(&found.entry)
 			      : kind_birth(limit->kind, limit, gate->state->nodes, now);
 	*ret_found = found.is_found;
 	*ret_age = 0;
-	if (found.is_found && (found.line.made & LINE_ESTABLISHED || line_is_due(&found.line, now)))
-		*ret_age = line_age(&found.line, now);
+	if (found.is_found &&
+	    (found.entry.made & ENTRY_ESTABLISHED || entry_is_due(&found.entry, now)))
+		*ret_age = entry_age(&found.entry, now);
 	return OK;
 }
 
@@ -41,16 +42,16 @@ static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set 
 		     bool flood, int64_t *least)
 {
 	for (uint32_t way = 0; way < SL_WAYS; way++) {
-		struct sl_line line;
+		struct sl_entry entry;
 		int64_t loss = -1; /* a free way */
 		int err = 0;
 
 		if (ways->tag[way])
-			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &line);
+			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &entry);
 		if (err)
 			return err;
 		if (ways->tag[way])
-			loss = line_loss(&line, line_state(&line), now, flood);
+			loss = entry_loss(&entry, entry_state(&entry), now, flood);
 		if (loss < *least)
 			*least = loss;
 	}
@@ -140,13 +141,13 @@ static bool window_empty(struct sl_state *state)
 }
 
 /*
- * The state of a bucket that nothing was drawn from since it was full, for so long that its line
- * counts as whole (line_whole_at()). A line says its span rounded up.
+ * The state of a bucket that nothing was drawn from since it was full, for so long that its entry
+ * counts as whole (entry_whole_at()). A entry says its span rounded up.
  */
-static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_line *line,
+static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)
 {
-	uint64_t span = credit_max(short_value(table_once(line->span)), limit->burst);
+	uint64_t span = credit_max(short_value(table_once(entry->span)), limit->burst);
 	struct sl_state full = credit_full(limit, now - (span - limit->burst) - 1);
 
 	full.drawn -= span_rest(span);
@@ -159,28 +160,28 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
  * state empty would begin the next one.
  *
  * The state of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
- * and the caller empties the purses. So its `drawn` goes back, before the first word: a draw that
- * comes between makes the swap of that fail. Where it was at rest, purses may be out still, and a
+ * and the caller empties the slices. So its `drawn` goes back, before the first word: a draw that
+ * comes between makes the swap of that fail. Where it was at rest, slices may be out still, and a
  * draw between both finds the full state that the caller is to make.
  *
- * Packets may hand the line to another key at any moment. Until that the words are those of this
+ * Packets may hand the entry to another key at any moment. Until that the words are those of this
  * key, as the caller has seen; after it the swaps fail, since the words of two states are equal
  * only if both count the same: then the other key loses no more than it. What is stored to `born`,
  * or to `drawn` of a shape, is then a moment before that key came, and changes nothing.
  */
-bool state_try_fill(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
-		    uint64_t now)
+bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
+		    const struct state_key *key, uint64_t now)
 {
-	struct sl_state *state = line_state(line);
+	struct sl_state *state = entry_state(entry);
 	struct sl_state full =
-		limit->kind == SL_BUCKET ? bucket_rested(limit, line, now) : kind_full(limit, now);
+		limit->kind == SL_BUCKET ? bucket_rested(limit, entry, now) : kind_full(limit, now);
 	__u64 first = __atomic_load_n(&state->zero, __ATOMIC_SEQ_CST);
 	__u64 drawn = __atomic_load_n(&state->drawn, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&state->blocked, __ATOMIC_SEQ_CST);
-	__u64 *told = (__u64 *)&line->taken;
+	__u64 *told = (__u64 *)&entry->taken;
 	__u64 was_told = __atomic_load_n(told, __ATOMIC_SEQ_CST);
 
-	if (!line_is(line, key))
+	if (!entry_is(entry, key))
 		return true; /* what has no state is full */
 	if (limit->kind == SL_BUCKET && credit_span(full.drawn, drawn) > 0 &&
 	    !word_swap(&state->drawn, drawn, full.drawn))
@@ -189,7 +190,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_line *line, const st
 				     : !word_swap(&state->zero, first, full.zero))
 		return false;
 	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
-		word_swap(told, was_told, was_told >> 32 << 32 | LINE_HAS_HALF);
+		word_swap(told, was_told, was_told >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_BUCKET)
 		moment_advance(&state->born, full.born);
 	if (limit->kind == SL_SHAPE)
@@ -202,7 +203,7 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 {
 	struct state_key key = key_of(limit, address);
 	struct table table = TABLE_CLOSED;
-	struct found_line found;
+	struct found_entry found;
 	int status = table_read(gate, &key, &found);
 	bool is_full = false;
 
@@ -211,7 +212,7 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	if (status || !found.is_found)
 		return status;
 	for (int i = 0; !is_full && i < FILL_TRIES; i++)
-		is_full = state_try_fill(limit, &table.lines[found.index], &key, uptime_ticks());
+		is_full = state_try_fill(limit, &table.entries[found.index], &key, uptime_ticks());
 	table_close(&table);
 	return is_full ? OK
 		       : failure("cannot fill a bucket of gate '%s': its source sends too fast: "

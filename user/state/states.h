@@ -12,7 +12,7 @@
  * Reads the state of a limit for an address, which is cut to the key's length. table: NULL: by
  * calls of the kernel. ret_found false: there is none, and `ret` is the state that a packet at
  * `now` would create. ret_age: the age of its entry if a packet at `now`
- * finds its key established (line_is_due()), otherwise 0.
+ * finds its key established (entry_is_due()), otherwise 0.
  */
 int state_read(const struct gate *gate, const struct table *table, const struct sl_limit *limit,
 	       const struct sl_prefix *address, uint64_t now, struct sl_state *ret, bool *ret_found,
@@ -40,10 +40,10 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);
 
 /*
- * One try of it on a line of the table, while packets charge it. False: one was charged meanwhile.
- * A line of another key stays as it is, and that is true.
+ * One try of it on a entry of the table, while packets charge it. False: one was charged meanwhile.
+ * A entry of another key stays as it is, and that is true.
  */
-bool state_try_fill(const struct sl_limit *limit, struct sl_line *line, const struct state_key *key,
-		    uint64_t now);
+bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
+		    const struct state_key *key, uint64_t now);
 
 #endif

@@ -239,7 +239,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_ALLOWANCES: /* without second records and the gate's own policies */
+	case MAP_BUDGET_SLICES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
 	case MAP_STATES: /* the other lines keep sets from filling up: gate_make.c */

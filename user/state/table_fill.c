@@ -10,10 +10,10 @@
 
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
-	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
-			 fill->lines / SL_WAYS * sizeof(struct sl_set);
+	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
+			 fill->entries / SL_WAYS * sizeof(struct sl_set);
 	/* as many sources as a size says fill three quarters of its table at most */
-	uint64_t above = (uint64_t)fill->lines * 3 / 4 + 1;
+	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
 	fill->sources_short = 0;
@@ -49,15 +49,15 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 
 	if (status)
 		return status;
-	fill.lines = table.count;
+	fill.entries = table.count;
 	for (uint32_t i = 0; i < table.count; i++) {
-		struct sl_line line;
+		struct sl_entry entry;
 		int64_t loss;
 
-		if (!table_once(table.lines[i].limit))
+		if (!table_once(table.entries[i].limit))
 			continue;
-		line = table.lines[i];
-		loss = line_loss(&line, line_state(&line), now, false);
+		entry = table.entries[i];
+		loss = entry_loss(&entry, entry_state(&entry), now, false);
 		fill.in_use++;
 		fill.partial += loss > 0;
 		fill.protected += loss_is_protected(loss);

@@ -9,7 +9,7 @@
 #include "state/pressure.h"
 
 struct table_fill {
-	uint32_t lines;
+	uint32_t entries;
 	uint32_t in_use;
 	uint32_t partial;   /* states that are not full, so that an eviction loses something */
 	uint32_t protected; /* partial states that are evicted last */
@@ -24,7 +24,7 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 
 /*
- * What follows from the counts of lines, and from what was forgotten and refused in the last
+ * What follows from the counts of entries, and from what was forgotten and refused in the last
  * second: the rest of `fill`.
  */
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure);

@@ -23,7 +23,7 @@ static void swap_comes(const void *word);
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for purses */
+#define MANY_CPUS 64 /* too many for slices */
 #define SETS	  2
 
 /* --- A gate --------------------------------------------------------------------------------- */
@@ -34,29 +34,29 @@ static struct {
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
 	enum sl_family family;
-	/* another CPU gives the line to another key, right before a block begins there */
-	bool loses_line;
+	/* another CPU gives the entry to another key, right before a block begins there */
+	bool loses_entry;
 	struct sl_state stranger; /* whose state is this */
 } world;
 
-/* The only line that is used, if there is one. */
-static struct sl_line *line_used(void)
+/* The only entry that is used, if there is one. */
+static struct sl_entry *entry_used(void)
 {
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++)
 		if (host_table.set[i / SL_WAYS].tag[i % SL_WAYS])
-			return &host_table.line[i];
+			return &host_table.entry[i];
 	return NULL;
 }
 
 static void swap_comes(const void *word)
 {
-	struct sl_line *line = line_used();
+	struct sl_entry *entry = entry_used();
 
-	if (!line || !world.loses_line || word != &line->state.blocked)
+	if (!entry || !world.loses_entry || word != &entry->state.blocked)
 		return;
-	world.loses_line = false;
-	line->addr[0] ^= 1;
-	*line_state(line) = world.stranger;
+	world.loses_entry = false;
+	entry->addr[0] ^= 1;
+	*entry_state(entry) = world.stranger;
 }
 
 static void *map_find(const void *map, const void *key)
@@ -79,7 +79,7 @@ static void clock_advance(uint64_t ticks)
 	test_jiffies = test_clock_ticks / JIFFY;
 }
 
-/* Of as many CPUs as share it: with one it is worth a purse. */
+/* Of as many CPUs as share it: with one it is worth a slice. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
 	const struct machine machine = {.cpus = cpus, .jiffy_ns = JIFFY_NS};
@@ -156,7 +156,7 @@ static void table_fill(void)
 			.state = credit_full(&full, test_clock_ticks),
 			.span = short_make(limit_span(&full)),
 			.now = test_clock_ticks,
-			.made = line_moment(test_clock_ticks),
+			.made = entry_moment(test_clock_ticks),
 		};
 
 		entrant.state.zero = test_clock_ticks;
@@ -237,7 +237,7 @@ static void world_window(enum sl_family family)
 	clock_advance(2 * 3600 * SL_TICKS_PER_SEC);
 }
 
-static struct sl_line *line_of(uint32_t source)
+static struct sl_entry *entry_of(uint32_t source)
 {
 	const struct sl_meeting *meeting = &host_table.gate.meeting;
 	struct packet packet = packet_from(source);
@@ -260,12 +260,12 @@ static void test_a_window_tells_whether_half_is_left(void **state)
 		for (unsigned int i = 1; i <= 2 * WINDOW_MOST; i++) {
 			assert_int_equal(packet_send(1),
 					 i <= WINDOW_MOST ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
-			assert_int_equal(line_of(1)->taken,
-					 i <= WINDOW_MOST / 2 ? LINE_HAS_HALF : 0);
+			assert_int_equal(entry_of(1)->taken,
+					 i <= WINDOW_MOST / 2 ? ENTRY_HAS_HALF : 0);
 		}
 		clock_advance(3 * 3600 * SL_TICKS_PER_SEC);
 		window_send(1, 1);
-		assert_int_equal(line_of(1)->taken, LINE_HAS_HALF);
+		assert_int_equal(entry_of(1)->taken, ENTRY_HAS_HALF);
 	}
 }
 
@@ -283,7 +283,7 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 		for (uint32_t source = 1000; source < 1000 + 2 * OTHERS; source++)
 			window_send(source, WINDOW_MOST / 2);
 		for (uint32_t source = 1; source <= ABUSERS; source++) {
-			assert_non_null(line_of(source));
+			assert_non_null(entry_of(source));
 			assert_int_equal(packet_send(source), SL_DROP_OVER_LIMIT);
 		}
 		assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, OTHERS);
@@ -312,7 +312,7 @@ static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
 			window_send(source, CROWD_BAR + 1);
 		assert_true(world.admission.event[SL_EVENT_FORGOTTEN].total > 100);
 		for (uint32_t source = 1; source <= 4; source++)
-			assert_non_null(line_of(source));
+			assert_non_null(entry_of(source));
 	}
 }
 
@@ -326,20 +326,20 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 	for (limit.unit_shift = 0; limit.unit_shift <= 28; limit.unit_shift += 7)
 		for (size_t i = 0; i < ARRAY_SIZE(costs); i++)
 			for (__u64 now = 0; now < 8 * SL_TICKS_PER_SEC; now += 12345678901) {
-				struct sl_line line = {.taken = 7, .refused = 7};
+				struct sl_entry entry = {.taken = 7, .refused = 7};
 
-				line_tell(&limit, &line, now, costs[i], 0);
-				line_tell(&limit, &line, now, -costs[i], 0);
-				assert_int_equal(line.taken, 7);
-				assert_int_equal(line.refused, 7);
+				entry_tell(&limit, &entry, now, costs[i], 0);
+				entry_tell(&limit, &entry, now, -costs[i], 0);
+				assert_int_equal(entry.taken, 7);
+				assert_int_equal(entry.refused, 7);
 			}
 }
 
 /* --- A source that is refused for long ------------------------------------------------------ */
 
 /*
- * A purse that knows of the refusal answers most packets. The state is asked in one of so many
- * jiffies all the same, so the line tells that the source came back, and is not forgotten soon.
+ * A slice that knows of the refusal answers most packets. The state is asked in one of so many
+ * jiffies all the same, so the entry tells that the source came back, and is not forgotten soon.
  */
 static void test_a_source_that_is_refused_for_long_comes_back(void **state)
 {
@@ -351,12 +351,12 @@ static void test_a_source_that_is_refused_for_long_comes_back(void **state)
 		limit->cost = limit->burst = limit->refill = 3600 * SL_TICKS_PER_SEC;
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-		clock_advance(1ULL << LINE_MOMENT_SHIFT);
+		clock_advance(1ULL << ENTRY_MOMENT_SHIFT);
 		for (int i = 0; i < ASK_JIFFIES; i++) {
 			clock_advance(JIFFY);
 			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 		}
-		assert_true(line_used()->made & LINE_ESTABLISHED);
+		assert_true(entry_used()->made & ENTRY_ESTABLISHED);
 	}
 }
 
@@ -377,7 +377,7 @@ static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 	}
 }
 
-/* --- A line that goes to another key ---------------------------------------------------------- */
+/* --- A entry that goes to another key ---------------------------------------------------------- */
 
 /* A block that began in another key's state is taken back; a block of that key itself stays. */
 static void test_a_block_in_a_reused_state_is_taken_back(void **state)
@@ -396,10 +396,10 @@ static void test_a_block_in_a_reused_state_is_taken_back(void **state)
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		world.stranger = credit_full(limit, test_clock_ticks);
 		world.stranger.blocked = own ? test_clock_ticks + own : 0;
-		world.loses_line = true;
+		world.loses_entry = true;
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-		assert_false(world.loses_line);
-		assert_int_equal(line_used()->state.blocked, own ? test_clock_ticks + own : 0);
+		assert_false(world.loses_entry);
+		assert_int_equal(entry_used()->state.blocked, own ? test_clock_ticks + own : 0);
 	}
 }
 
@@ -412,7 +412,7 @@ static void test_a_block_of_the_key_itself_stays(void **state)
 		world.policy.limit[family][0].block = 3600 * SL_TICKS_PER_SEC;
 		for (int packet = 0; packet <= BURST; packet++)
 			packet_send(1);
-		assert_int_equal(line_used()->state.blocked,
+		assert_int_equal(entry_used()->state.blocked,
 				 test_clock_ticks + 3600 * SL_TICKS_PER_SEC);
 		clock_advance(3599 * SL_TICKS_PER_SEC);
 		assert_int_equal(packet_send(1), SL_DROP_BLOCKED);
@@ -447,7 +447,7 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 }
 
 /*
- * A source that sends a few packets in a row, and then rests, gets its rate: no purse that is drawn
+ * A source that sends a few packets in a row, and then rests, gets its rate: no slice that is drawn
  * for it is lost with its bucket.
  */
 static void test_a_lukewarm_source_loses_no_credit(void **state)

@@ -25,7 +25,7 @@ static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
 	struct sl_state budget;
-	struct sl_allowance allowance[CPUS];
+	struct sl_budget_slice budget_slice[CPUS];
 	struct sl_sketch newcomers[CPUS * HOST_SKETCH];
 	struct sl_bucket known; /* the established source's, on each CPU in turn */
 } world;
@@ -38,8 +38,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission[host_cpu];
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance[host_cpu];
+	if (map == &budget_slices)
+		return &world.budget_slice[host_cpu];
 	if (map == &newcomers)
 		return array_entry(world.newcomers, sizeof(*world.newcomers), CPUS * HOST_SKETCH,
 				   key);
@@ -208,8 +208,8 @@ static void test_the_budget_limits_how_many_sources_become_established(void **st
 
 		flood_run(&drips, cpu_cases[cpus], &established);
 		for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
-			known += host_table.line[i].limit &&
-				 host_table.line[i].made & LINE_ESTABLISHED;
+			known += host_table.entry[i].limit &&
+				 host_table.entry[i].made & ENTRY_ESTABLISHED;
 		print_message("figure: %lu sources are established\n", known);
 		assert_true(known > 0 && known <= budget_allows());
 	}
@@ -278,7 +278,7 @@ static void test_a_source_is_established_after_its_burst_could_refill(void **sta
 		for (int at = 0; at < 16; at++) { /* a sixteenth of a unit of time */
 			struct flood flood = {"", .limit_rate = cases[i].rate,
 					      .limit_burst = cases[i].burst};
-			uint64_t begin = at * (1ULL << LINE_MOMENT_SHIFT) / 16;
+			uint64_t begin = at * (1ULL << ENTRY_MOMENT_SHIFT) / 16;
 
 			world_begin(&flood, 2);
 			clock_set(begin);
@@ -309,7 +309,7 @@ static void test_a_refused_packet_costs_nothing(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(4), SL_DROP_OVER_BUDGET);
 	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
-	world.allowance[0] = (struct sl_allowance){0};
+	world.budget_slice[0] = (struct sl_budget_slice){0};
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
@@ -424,7 +424,7 @@ static uint64_t inserted(void)
 static void test_a_clock_that_is_behind_establishes_no_source(void **state)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
-	const uint64_t unit = 1ULL << LINE_MOMENT_SHIFT;
+	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
 	uint64_t edge = unit - 1000 * SL_TICKS_PER_SEC % unit;
 
 	(void)state;

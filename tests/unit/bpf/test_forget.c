@@ -3,7 +3,7 @@
  * Who gets what when more sources come than the table has room for, against a table that forgets
  * who was silent longest (LRU), as large. The charging that ships runs on the host, by a simulated
  * clock. Forged sources send one, three or ten packets each and never come back; beside them some
- * send far too much, and some four fifths of what they may. `figure:` lines print the parts;
+ * send far too much, and some four fifths of what they may. `figure:` entries print the parts;
  * docs/architecture.md quotes them.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define FORGED (2560000 / PART) /* packets a second */
 
 #define SETS	 512 /* of 8 ways: room for 3072 sources */
-#define LINES	 (SETS * SL_WAYS)
+#define ENTRIES	 (SETS * SL_WAYS)
 #define SKETCHES (SL_SKETCH_LINES / PART)
 #define EACH	 50 /* abusers, and as many honest sources */
 
@@ -34,10 +34,10 @@ static struct {
 	struct sl_policy policy;
 	struct sl_admission admission;
 	struct sl_set sets[SETS];
-	struct sl_line lines[LINES];
+	struct sl_entry entries[ENTRIES];
 	struct sl_sketch newcomers[SKETCHES];
 	struct sl_state budget;
-	struct sl_allowance allowance;
+	struct sl_budget_slice budget_slice;
 	uint64_t unknown; /* packets of newcomers that passed in the flood */
 } world;
 
@@ -50,13 +50,13 @@ static void *map_find(const void *map, const void *key)
 	if (map == &sets)
 		return array_entry(world.sets, sizeof(*world.sets), SETS, key);
 	if (map == &states)
-		return array_entry(world.lines, sizeof(*world.lines), LINES, key);
+		return array_entry(world.entries, sizeof(*world.entries), ENTRIES, key);
 	if (map == &newcomers)
 		return array_entry(world.newcomers, sizeof(*world.newcomers), SKETCHES, key);
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance;
+	if (map == &budget_slices)
+		return &world.budget_slice;
 	fail_msg("a map that charging has nothing to do with");
 	return NULL;
 }
@@ -185,9 +185,9 @@ static bool state_passes(struct sl_state *state)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
 	struct draw draw = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
-	return kind_draw(SL_BUCKET, limit, state, &purse, &draw);
+	return kind_draw(SL_BUCKET, limit, state, &slice, &draw);
 }
 
 static bool lru_passes(uint32_t source)
@@ -377,7 +377,7 @@ static void test_a_very_slow_limit(void **state)
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
 	const struct scene scene = {.limit = LIMIT(1, SL_RATE_PER_HOUR, 5), .packets = packets};
-	const unsigned int begin = 2 * LINES / forged;
+	const unsigned int begin = 2 * ENTRIES / forged;
 	uint64_t state = RANDOM_BEGIN, passed = 0;
 	uint32_t number = 1U << 24;
 	double due_forged = 0, due_abuser = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/newcomer.h and bpf/bucket.h, compiled for the host: crowds, a line that is handed to another
+ * bpf/newcomer.h and bpf/bucket.h, compiled for the host: crowds, a entry that is handed to another
  * key in the middle of a packet, and which sources get a bucket.
  */
 #include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
@@ -23,7 +23,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define BURST	  1000
 #define BUDGET	  500
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for purses */
+#define MANY_CPUS 64 /* too many for slices */
 #define SETS	  64
 #define CROWD	  100
 #define WINDOW	  4 /* jiffies are shifted by it */
@@ -35,9 +35,9 @@ static struct {
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
 	struct sl_state budget;
-	struct sl_allowance allowance;
+	struct sl_budget_slice budget_slice;
 	enum sl_family family;
-	struct sl_line *handed; /* to another key, right before its first word changes */
+	struct sl_entry *handed; /* to another key, right before its first word changes */
 } world;
 
 static uint64_t random_state = RANDOM_BEGIN;
@@ -56,8 +56,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.policy;
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance;
+	if (map == &budget_slices)
+		return &world.budget_slice;
 	if (bucket_host_has(map))
 		return bucket_host_find(map, key);
 	fail_msg("a map that charging has nothing to do with");
@@ -67,13 +67,13 @@ static void *map_find(const void *map, const void *key)
 /* One CPU runs: what other CPUs do to a word happens just before. */
 static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
 {
-	struct sl_line *line = world.handed;
+	struct sl_entry *entry = world.handed;
 	uint64_t seen;
 
-	if (line && word == (uint64_t *)&line->state.zero) {
+	if (entry && word == (uint64_t *)&entry->state.zero) {
 		world.handed = NULL;
-		line->addr[0] ^= 1;
-		line->state.zero++;
+		entry->addr[0] ^= 1;
+		entry->state.zero++;
 	}
 	seen = *word;
 	if (seen == old)
@@ -87,7 +87,7 @@ static void clock_advance(uint64_t ticks)
 	test_jiffies = test_clock_ticks / JIFFY;
 }
 
-/* Of as many CPUs as share it: with one it is worth a purse. */
+/* Of as many CPUs as share it: with one it is worth a slice. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
 	const struct machine machine = {.cpus = cpus, .jiffy_ns = JIFFY_NS};
@@ -167,13 +167,13 @@ static enum sl_reason packet_send(uint32_t source)
 	return verdict.reason;
 }
 
-static struct sl_line *line_of(uint32_t source)
+static struct sl_entry *entry_of(uint32_t source)
 {
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
 	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
-				 host_table.line, &key);
+				 host_table.entry, &key);
 }
 
 #define EACH_FAMILY(family) (int family = 0; family < SL_FAMILIES; family++)
@@ -195,10 +195,10 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times(void **state)
 	assert_int_equal(packet_send(++source), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_null(line_of(1));
+	assert_null(entry_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	/* and it pays for the two that passed */
-	assert_int_equal(line_of(1)->state.zero,
+	assert_int_equal(entry_of(1)->state.zero,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(window);
 	assert_int_equal(packet_send(2), SL_PASS_NEWCOMER);
@@ -217,9 +217,9 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	host_cpu = 1;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_int_equal(line_of(1)->state.zero, test_clock_ticks -
-							 world.policy.limit[SL_IPV4][0].burst +
-							 (CROWD_BAR + 1) * COST);
+	assert_int_equal(entry_of(1)->state.zero, test_clock_ticks -
+							  world.policy.limit[SL_IPV4][0].burst +
+							  (CROWD_BAR + 1) * COST);
 	host_cpu = 0;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
@@ -264,16 +264,16 @@ static void test_a_state_that_is_there_meanwhile_is_no_failure(void **state)
 		{
 			const struct sl_limit *limit = &world.policy.limit[family][0];
 			struct packet packet;
-			struct sl_line line;
+			struct sl_entry entry;
 
 			world_begin(family, MANY_CPUS);
 			packet = packet_from(1);
 			assert_true(newcomer_insert(&packet, limit));
-			line = *line_of(1);
+			entry = *entry_of(1);
 			clock_advance(JIFFY);
 			packet = packet_from(1);
 			assert_true(newcomer_insert(&packet, limit));
-			assert_memory_equal(line_of(1), &line, sizeof(line));
+			assert_memory_equal(entry_of(1), &entry, sizeof(entry));
 			for (int event = 0; event < SL_EVENTS; event++)
 				assert_int_equal(world.admission.event[event].total,
 						 event == SL_EVENT_INSERTED);
@@ -305,53 +305,53 @@ static void test_what_a_budget_paid_is_not_owed(void **state)
 	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_null(line_of(1));
+	assert_null(entry_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_int_equal(line_of(1)->state.zero,
+	assert_int_equal(entry_of(1)->state.zero,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* A line is whole by the limit as it is, and not as it was when the line was made. */
-static void test_a_limit_that_changes_is_told_in_its_lines(void **state)
+/* A entry is whole by the limit as it is, and not as it was when the entry was made. */
+static void test_a_limit_that_changes_is_told_in_its_entries(void **state)
 {
 	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
 
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_int_equal(line_of(1)->span, limit->span);
+	assert_int_equal(entry_of(1)->span, limit->span);
 	*limit = limit_of(100 * BURST, MANY_CPUS);
-	assert_int_not_equal(line_of(1)->span, limit->span);
+	assert_int_not_equal(entry_of(1)->span, limit->span);
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_int_equal(line_of(1)->span, limit->span);
+	assert_int_equal(entry_of(1)->span, limit->span);
 }
 
-/* --- A line that goes to another key --------------------------------------------------------- */
+/* --- A entry that goes to another key --------------------------------------------------------- */
 
 /* What another key holds is not charged: the packet is a newcomer's, and the next has a state. */
-static void test_a_line_that_is_handed_over_is_not_charged(void **state)
+static void test_a_entry_that_is_handed_over_is_not_charged(void **state)
 {
 	(void)state;
 	for
 		EACH_FAMILY(family)
 		{
-			struct sl_line *line;
+			struct sl_entry *entry;
 			uint64_t before;
 
 			world_begin(family, MANY_CPUS);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			line = line_of(1);
-			before = line->state.zero;
-			world.handed = line;
+			entry = entry_of(1);
+			before = entry->state.zero;
+			world.handed = entry;
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			assert_int_equal(line->state.zero, before + 1);
+			assert_int_equal(entry->state.zero, before + 1);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			assert_ptr_not_equal(line_of(1), line);
+			assert_ptr_not_equal(entry_of(1), entry);
 		}
 }
 
-/* What was drawn from a state that is another's is in no purse. */
-static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
+/* What was drawn from a state that is another's is in no slice. */
+static void test_a_entry_that_is_handed_over_fills_no_slice(void **state)
 {
 	(void)state;
 	for
@@ -365,7 +365,7 @@ static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
 			packet = packet_from(1);
 			assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 			bucket = bucket_find(&packet);
-			world.handed = line_of(1);
+			world.handed = entry_of(1);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 			assert_null(world.handed);
 			assert_int_equal(bucket->slice[0].credit, 0);
@@ -424,7 +424,7 @@ static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* one packet for each second is not worth a bucket: it goes when the purse is empty */
+	/* one packet for each second is not worth a bucket: it goes when the slice is empty */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
@@ -666,7 +666,7 @@ static void test_a_refused_source_keeps_its_bucket(void **state)
 	}
 }
 
-/* The moment of a window's state is that of a sub-window: when a packet came its line tells. */
+/* The moment of a window's state is that of a sub-window: when a packet came its entry tells. */
 static void test_a_hot_source_under_a_window_has_a_bucket(void **state)
 {
 	const struct machine machine = {.cpus = MANY_CPUS, .jiffy_ns = JIFFY_NS};
@@ -693,7 +693,7 @@ static void test_a_hot_source_under_a_window_has_a_bucket(void **state)
 	assert_true(counted > 10000 - 2 * HOT_SAMPLE);
 	assert_int_equal(bucket_of(1)->passed.packets, counted);
 	for (int i = 0; i < 2 * HOT_SAMPLE; i++) {
-		clock_advance(2ULL << LINE_SEEN_SHIFT);
+		clock_advance(2ULL << ENTRY_SEEN_SHIFT);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
 	}
@@ -709,9 +709,9 @@ int main(void)
 		cmocka_unit_test(test_a_state_that_is_there_meanwhile_is_no_failure),
 		cmocka_unit_test(test_who_gets_a_state_is_no_newcomer_any_more),
 		cmocka_unit_test(test_what_a_budget_paid_is_not_owed),
-		cmocka_unit_test(test_a_limit_that_changes_is_told_in_its_lines),
-		cmocka_unit_test(test_a_line_that_is_handed_over_is_not_charged),
-		cmocka_unit_test(test_a_line_that_is_handed_over_fills_no_purse),
+		cmocka_unit_test(test_a_limit_that_changes_is_told_in_its_entries),
+		cmocka_unit_test(test_a_entry_that_is_handed_over_is_not_charged),
+		cmocka_unit_test(test_a_entry_that_is_handed_over_fills_no_slice),
 		cmocka_unit_test(test_the_first_sources_get_a_bucket_at_once),
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
 		cmocka_unit_test(test_one_refused_source_in_a_jiffy_gets_a_bucket),

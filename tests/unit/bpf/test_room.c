@@ -12,11 +12,11 @@
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-static void line_goes(const __u32 *limit);
+static void entry_goes(const __u32 *limit);
 
 /* within a macro its own name is the builtin */
 #define __sync_lock_test_and_set(word, value)                                                      \
-	((value) ? (void)0 : line_goes(word), __sync_lock_test_and_set(word, value))
+	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
 #include "charge.h"
 #include "table_host.h"
@@ -32,9 +32,9 @@ static struct {
 	struct sl_policy policy;
 	struct sl_admission admission[CPUS];
 	struct sl_state budget;
-	struct sl_allowance allowance[CPUS];
+	struct sl_budget_slice budget_slice[CPUS];
 	struct sl_bucket bucket[CPUS][SOURCES];
-	struct state_key gone; /* the key whose line was taken last, and is not told of yet */
+	struct state_key gone; /* the key whose entry was taken last, and is not told of yet */
 	uint64_t lost;	       /* what this CPU had told before */
 } world;
 
@@ -44,8 +44,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission[host_cpu];
 	if (map == &budgets)
 		return &world.budget;
-	if (map == &allowances)
-		return &world.allowance[host_cpu];
+	if (map == &budget_slices)
+		return &world.budget_slice[host_cpu];
 	return host_table_find(map, key);
 }
 
@@ -79,13 +79,13 @@ static struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-static struct sl_line *line_of(uint32_t source, const struct sl_limit *limit)
+static struct sl_entry *entry_of(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, limit);
 
 	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
-				 host_table.line, &key);
+				 host_table.entry, &key);
 }
 
 /* --- The reference -------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Tells the key whose line was taken of what was counted for it since. */
+/* Tells the key whose entry was taken of what was counted for it since. */
 static void gone_tell(void)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
@@ -139,37 +139,37 @@ static void gone_tell(void)
 	world.lost = world.admission[host_cpu].lost;
 }
 
-static void line_goes(const __u32 *limit)
+static void entry_goes(const __u32 *limit)
 {
-	const void *line = (const char *)limit - offsetof(struct sl_line, limit);
+	const void *entry = (const char *)limit - offsetof(struct sl_entry, limit);
 
 	gone_tell();
-	world.gone = host_line_key(line);
+	world.gone = host_entry_key(entry);
 }
 
 /*
  * What a source can spend under a limit: the level of its state, a full one where it has none;
- * with the purses that go back to that, and those that are older, but can be spent still.
+ * with the slices that go back to that, and those that are older, but can be spent still.
  */
 static int64_t held(int which, uint32_t source)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][which];
-	const struct sl_line *line = line_of(source, limit);
+	const struct sl_entry *entry = entry_of(source, limit);
 	struct sl_state state = credit_full(limit, test_clock_ticks + 1);
 	int64_t level, beside = 0;
 
-	if (line)
-		memcpy(&state, (const void *)&line->state, sizeof(state));
+	if (entry)
+		memcpy(&state, (const void *)&entry->state, sizeof(state));
 	level = credit_level(limit, &state, test_clock_ticks);
-	for (int cpu = 0; limit->purse && cpu < CPUS; cpu++) {
-		const struct sl_purse *purse = &world.bucket[cpu][source].slice[limit->slot];
+	for (int cpu = 0; limit->slice && cpu < CPUS; cpu++) {
+		const struct sl_slice *slice = &world.bucket[cpu][source].slice[limit->slot];
 
-		if (purse->credit <= 0)
+		if (slice->credit <= 0)
 			continue;
-		if (credit_span(state.born, purse->at) >= 0)
-			level += purse->credit;
-		else if (test_clock_ticks / JIFFY <= purse->until)
-			beside += purse->credit;
+		if (credit_span(state.born, slice->at) >= 0)
+			level += slice->credit;
+		else if (test_clock_ticks / JIFFY <= slice->until)
+			beside += slice->credit;
 	}
 	return credit_min(level, limit->burst) + beside;
 }
@@ -209,12 +209,12 @@ static uint32_t owed_by(uint32_t source)
 static void birth_check(uint32_t source, uint32_t owed)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
-	const struct sl_line *line = line_of(source, limit);
+	const struct sl_entry *entry = entry_of(source, limit);
 	struct sl_state state;
 
-	if (!line)
+	if (!entry)
 		return;
-	memcpy(&state, (const void *)&line->state, sizeof(state));
+	memcpy(&state, (const void *)&entry->state, sizeof(state));
 	assert_true(credit_level(limit, &state, test_clock_ticks) <=
 		    (int64_t)(limit->burst - owed * limit->cost));
 }
@@ -237,7 +237,7 @@ struct schedule {
 	bool budget;
 	uint32_t sources; /* of which a part sends most, and has buckets */
 	uint32_t crowd;
-	uint32_t sketch;  /* lines of a CPU */
+	uint32_t sketch;  /* entries of a CPU */
 	uint64_t step;	  /* ticks between trains of packets, at most */
 	uint32_t blocked; /* sources that are blocked for all of it */
 };
@@ -284,17 +284,17 @@ static void block(uint32_t sources)
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
 
 	for (uint32_t i = 0; i < sources; i++) {
-		for (int packet = 0; packet < 100 && !line_of(i, limit); packet++)
+		for (int packet = 0; packet < 100 && !entry_of(i, limit); packet++)
 			packet_send(i, false);
-		assert_non_null(line_of(i, limit));
-		line_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
+		assert_non_null(entry_of(i, limit));
+		entry_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
 	}
 }
 
 /* A packet, and what it is charged in the reference. */
 static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
-	bool is_known = line_of(source, world.policy.limit[SL_IPV4]);
+	bool is_known = entry_of(source, world.policy.limit[SL_IPV4]);
 	uint32_t owed = owed_by(source);
 	enum sl_reason reason;
 
@@ -308,7 +308,7 @@ static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t so
 		struct account *account = account_of(i, source);
 
 		account_charge(account, limit, reason < SL_FIRST_DROP ? limit->cost : 0);
-		if (reason == SL_PASS_NEWCOMER && !line_of(source, limit))
+		if (reason == SL_PASS_NEWCOMER && !entry_of(source, limit))
 			account->told += limit->cost;
 		account_check(i, source);
 	}
@@ -321,11 +321,11 @@ static uint64_t forgotten(void)
 	       world.admission[1].event[SL_EVENT_FORGOTTEN].total;
 }
 
-/* Returns with how many packets a purse of the source held something afterwards. */
+/* Returns with how many packets a slice of the source held something afterwards. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
-	uint64_t newcomers = 0, within = 0, purses = 0, begun;
+	uint64_t newcomers = 0, within = 0, slices = 0, begun;
 	uint32_t source = 0, hot = schedule->blocked + schedule->sources / 8;
 	int64_t excess = 0, worst = 0;
 
@@ -349,7 +349,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		reason = packet_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
 		within += reason == SL_PASS_WITHIN;
-		purses += world.bucket[host_cpu][source].slice[0].credit > 0;
+		slices += world.bucket[host_cpu][source].slice[0].credit > 0;
 	}
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		int64_t packets = -accounts[0][i].lowest / (int64_t)limit->cost;
@@ -359,20 +359,20 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	}
 	print_message("%u sources, room for %u, %d limits, burst %llu%s: %lu pass; %ld "
 		      "packets too much, %ld of one source; of %lu states that were forgotten "
-		      "%.1f bursts, %lu newcomers, %lu with a purse\n",
+		      "%.1f bursts, %lu newcomers, %lu with a slice\n",
 		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
 		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
 		      (double)(world.admission[0].lost + world.admission[1].lost) / LOSS_PARTS,
-		      newcomers, purses);
+		      newcomers, slices);
 	if (schedule->budget)
 		assert_true(newcomers * world.policy.newcomers.cost <=
 			    world.policy.newcomers.burst + test_clock_ticks - begun);
 	assert_true(within + newcomers > 1000);
 	for (uint32_t i = 0; i < schedule->blocked; i++)
-		assert_true(line_of(i, limit) &&
-			    line_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
+		assert_true(entry_of(i, limit) &&
+			    entry_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
-	return purses;
+	return slices;
 }
 
 /* As many as there is room for lose nothing; of more, no more is lost than is told. */
@@ -388,7 +388,7 @@ static void test_no_source_gets_more_than_is_told(void **state)
 		limit_of(300, SL_RATE_PPS, 200, 32 - WIDE),
 		limit_of(20, SL_RATE_PER_MIN, 32, 32 - WIDE),
 	};
-	uint64_t purses = 0;
+	uint64_t slices = 0;
 
 	(void)state;
 	for (size_t i = 0; i < 4 * ARRAY_SIZE(sources) * ARRAY_SIZE(limits); i++) {
@@ -403,12 +403,12 @@ static void test_no_source_gets_more_than_is_told(void **state)
 			.step = SL_TICKS_PER_SEC / (1 << choose(12)),
 		};
 
-		purses += schedule_run(&schedule);
+		slices += schedule_run(&schedule);
 		/* twice as many find two full sets under one secret in twenty */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(forgotten(), 0);
 	}
-	assert_true(purses > 10000);
+	assert_true(slices > 10000);
 }
 
 /* Who is blocked stays, while no set is full of such, whoever else comes. */

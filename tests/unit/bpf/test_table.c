@@ -55,7 +55,7 @@ static struct entrant entrant_of(uint32_t number)
 	return entrant;
 }
 
-static struct sl_line *find(const struct entrant *entrant)
+static struct sl_entry *find(const struct entrant *entrant)
 {
 	return table_find(&host_table.gate.meeting, entrant->digest, &entrant->key);
 }
@@ -92,7 +92,7 @@ struct choice {
 	int free[2];	/* ways of each */
 	int room[2];	/* the same, or whole */
 	__s64 least[2]; /* the least loss in each */
-	int protected;	/* lines of both */
+	int protected;	/* entries of both */
 };
 
 static struct choice choice_of(const struct entrant *entrant, uint64_t now)
@@ -104,8 +104,9 @@ static struct choice choice_of(const struct entrant *entrant, uint64_t now)
 
 	for (int which = 0; which < 2; which++)
 		for (int way = 0; way < SL_WAYS; way++) {
-			struct sl_line *line = &host_table.line[choice.in[which] * SL_WAYS + way];
-			__s64 loss = line_loss(line, line_state(line), now, entrant->flood);
+			struct sl_entry *entry =
+				&host_table.entry[choice.in[which] * SL_WAYS + way];
+			__s64 loss = entry_loss(entry, entry_state(entry), now, entrant->flood);
 
 			if (!host_table.set[choice.in[which]].tag[way]) {
 				choice.free[which]++;
@@ -153,15 +154,15 @@ static int choice_expect(const struct choice *choice, const struct entrant *entr
 
 #define ROOM (64 * SL_WAYS)
 
-static struct sl_line before[ROOM];
+static struct sl_entry before[ROOM];
 
-/* Of all lines those that differ from before: the one that was taken. -1: none. */
-static int line_changed(void)
+/* Of all entries those that differ from before: the one that was taken. -1: none. */
+static int entry_changed(void)
 {
 	int changed = -1;
 
 	for (int i = 0; i < ROOM; i++)
-		if (memcmp(&before[i], &host_table.line[i], sizeof(*before))) {
+		if (memcmp(&before[i], &host_table.entry[i], sizeof(*before))) {
 			assert_int_equal(changed, -1);
 			changed = i;
 		}
@@ -176,33 +177,33 @@ static void check_insertion(uint32_t number, uint64_t now)
 {
 	struct entrant entrant = entrant_of(number);
 	struct choice choice;
-	struct sl_line *line;
+	struct sl_entry *entry;
 	__s64 loss, want_loss;
 	int which, error, changed;
 
 	entrant.state = state_draw(now);
 	entrant.now = now;
-	entrant.made = line_moment(now);
+	entrant.made = entry_moment(now);
 	entrant.evicts = choose(2);
 	entrant.flood = !choose(4);
 	choice = choice_of(&entrant, now);
 	error = find(&entrant) ? -EEXIST : choice_expect(&choice, &entrant, &which, &want_loss);
-	memcpy(before, host_table.line, sizeof(before));
+	memcpy(before, host_table.entry, sizeof(before));
 	assert_int_equal(table_insert(&entrant), error);
 	loss = entrant.loss;
-	changed = line_changed();
-	line = find(&entrant);
+	changed = entry_changed();
+	entry = find(&entrant);
 	seen.refused += error == -ENOSPC;
 	if (error) {
 		assert_int_equal(changed, -1);
-		assert_true(error == -EEXIST ? !!line : !line);
+		assert_true(error == -EEXIST ? !!entry : !entry);
 		return;
 	}
-	assert_ptr_equal(line, &host_table.line[changed]);
-	assert_memory_equal(line_state(line), &entrant.state, sizeof(entrant.state));
+	assert_ptr_equal(entry, &host_table.entry[changed]);
+	assert_memory_equal(entry_state(entry), &entrant.state, sizeof(entrant.state));
 	assert_true(loss == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* no line that is protected goes while one is there that is not */
+	/* no entry that is protected goes while one is there that is not */
 	if (loss_is_protected(loss))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -233,31 +234,31 @@ static void test_what_loses_least_is_forgotten(void **state)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* To fetch a line changes none, whatever key it has, also where ids take all bits of `limit`. */
-static void test_a_line_that_is_fetched_stays_as_it_is(void **state)
+/* To fetch a entry changes none, whatever key it has, also where ids take all bits of `limit`. */
+static void test_a_entry_that_is_fetched_stays_as_it_is(void **state)
 {
-	const uint32_t ids[] = {1, LINE_FETCH_LIMITS, LINE_FETCH_LIMITS + 1, UINT32_MAX >> 3};
+	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
 	struct sl_gate gate_with = {0};
-	struct sl_line line, before;
+	struct sl_entry entry, before;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		memset(&line, 0xff, sizeof(line));
-		line.limit = ids[i] << 3 | 7;
-		before = line;
+		memset(&entry, 0xff, sizeof(entry));
+		entry.limit = ids[i] << 3 | 7;
+		before = entry;
 		gate_with.next_limit = ids[i];
-		line_fetch(&gate_with, &line);
-		assert_memory_equal(&line, &before, sizeof(line));
+		entry_fetch(&gate_with, &entry);
+		assert_memory_equal(&entry, &before, sizeof(entry));
 	}
 }
 
-/* What a line counted for another key is not the next one's: machines would charge it for that. */
+/* What a entry counted for another key is not the next one's: machines would charge it for that. */
 static void test_a_new_key_has_counted_nothing(void **state)
 {
 	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
-	for (uint32_t line = 0; line < ROOM; line++)
-		host_table.line[line].taken = host_table.line[line].refused = 7;
+	for (uint32_t entry = 0; entry < ROOM; entry++)
+		host_table.entry[entry].taken = host_table.entry[entry].refused = 7;
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
 		struct entrant entrant = entrant_of(number);
 
@@ -273,12 +274,12 @@ static void test_a_new_key_has_counted_nothing(void **state)
 static void check_refusal(struct entrant *entrant, uint32_t set)
 {
 
-	memcpy(before, host_table.line, sizeof(before));
+	memcpy(before, host_table.entry, sizeof(before));
 	host_table.set[set].away |= 1;
 	assert_int_equal(table_insert(entrant), -EBUSY);
 	assert_true(host_table.set[set].away & 1);
 	host_table.set[set].away &= ~1U;
-	assert_int_equal(line_changed(), -1);
+	assert_int_equal(entry_changed(), -1);
 	host_table_check();
 	assert_int_equal(table_insert(entrant), 0);
 	assert_non_null(find(entrant));
@@ -398,7 +399,7 @@ static void way_clear(uint32_t set)
 		way++;
 	assert_true(way < SL_WAYS);
 	host_table.set[set].tag[way] = 0;
-	host_table.line[set * SL_WAYS + way] = (struct sl_line){0};
+	host_table.entry[set * SL_WAYS + way] = (struct sl_entry){0};
 }
 
 static struct entrant rival;
@@ -415,7 +416,7 @@ static void rival_is_blocked(void)
 
 /*
  * A packet chooses a way of the other set before it locks that set. What another CPU puts there, or
- * what its line tells by then, is not taken for what it was before.
+ * what its entry tells by then, is not taken for what it was before.
  */
 static void test_a_choice_in_the_other_set_is_looked_at_again(void **state)
 {
@@ -492,16 +493,16 @@ static void *race_read(void *data)
 	while (!__atomic_load_n(&race.over, __ATOMIC_RELAXED))
 		for (uint32_t number = 0; number < STAYS; number++) {
 			struct entrant entrant = entrant_staying(number);
-			struct sl_line *line = find(&entrant);
+			struct sl_entry *entry = find(&entrant);
 
-			assert_true(line && line->state.blocked == 1ULL << 60);
+			assert_true(entry && entry->state.blocked == 1ULL << 60);
 			race.found++;
 		}
 	return NULL;
 }
 
 /*
- * No key gets two lines, no lock is lost, and each count is right in the end. A key that loses more
+ * No key gets two entries, no lock is lost, and each count is right in the end. A key that loses more
  * than others is found at any time.
  */
 static void test_insertions_by_several_cpus(void **state)
@@ -526,7 +527,7 @@ static void test_insertions_by_several_cpus(void **state)
 	/* how many depends on the machine: a thread that is held up holds a lock */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
-		"figure: %lu insertions by %d threads into 64 lines; %lu found a set locked\n",
+		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",
 		race.inserted, THREADS, race.busy);
 }
 
@@ -647,7 +648,7 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * Sets fill unevenly. Up to a part of all lines that is not whole, few newcomers find none while
+ * Sets fill unevenly. Up to a part of all entries that is not whole, few newcomers find none while
  * the table fills, and more do then: docs/architecture.md quotes both.
  */
 static void test_how_full_a_table_is_when_newcomers_wait(void **state)
@@ -660,7 +661,8 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint32_t lines = HOST_SETS_MAX * SL_WAYS, count = lines * cases[i].percent / 100;
+		uint32_t entries = HOST_SETS_MAX * SL_WAYS,
+			 count = entries * cases[i].percent / 100;
 		double filling = 0, then = 0;
 
 		for (int room = 0; room < ROOMS; room++) {
@@ -677,9 +679,9 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 				}
 			}
 			filling += (double)refused / (in + refused) / ROOMS;
-			then += part_refused(&number, lines) / ROOMS;
+			then += part_refused(&number, entries) / ROOMS;
 		}
-		print_message("figure: with %u %% of all lines not whole, %.3f %% of newcomers "
+		print_message("figure: with %u %% of all entries not whole, %.3f %% of newcomers "
 			      "found none until then, and %.2f %% find none then\n",
 			      cases[i].percent, 100 * filling, 100 * then);
 		assert_true(filling <= cases[i].filling && then <= cases[i].then);
@@ -690,7 +692,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_loses_least_is_forgotten),
-		cmocka_unit_test(test_a_line_that_is_fetched_stays_as_it_is),
+		cmocka_unit_test(test_a_entry_that_is_fetched_stays_as_it_is),
 		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
 		cmocka_unit_test(test_a_new_key_has_counted_nothing),
 		cmocka_unit_test(test_a_locked_set_is_read),

@@ -201,18 +201,18 @@ static const struct {
 	{"the looser blocks: its first refusal changes what follows",
 	 TWO("rate: 10kpps, burst: 20000, action: block 10s", "rate: 1kpps, burst: 2000"), ""},
 
-	/* Purses: a sixteenth of the burst, for each of 2 CPUs, and for two jiffies of 4 ms */
+	/* Slices: a sixteenth of the burst, for each of 2 CPUs, and for two jiffies of 4 ms */
 	{"a burst too short for the jiffy",
-	 "policies:\n" LIMIT("default", "rate: 100kpps, burst: 100ms"), "no-purses: default all"},
+	 "policies:\n" LIMIT("default", "rate: 100kpps, burst: 100ms"), "no-slices: default all"},
 	{"a burst that just does", "policies:\n" LIMIT("default", "rate: 100kpps, burst: 128ms"),
 	 ""},
 	{"a burst of too few packets", "policies:\n" LIMIT("default", "rate: 1kpps, burst: 63"),
-	 "no-purses: default all"},
+	 "no-slices: default all"},
 	{"at a rate that does not matter", "policies:\n" LIMIT("default", "rate: 900pps, burst: 8"),
 	 ""},
 	{"of bits", "policies:\n" LIMIT("default", "rate: 100mbit, burst: 64kB"),
-	 "no-purses: default all"},
-	{"a limit that never has purses",
+	 "no-slices: default all"},
+	{"a limit that never has slices",
 	 "policies:\n" LIMIT("default", "rate: 100kpps, burst: 10, per: 24"), ""},
 
 	/* Budgets */
@@ -383,11 +383,11 @@ static void test_the_burst_that_is_advised_is_enough(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct limit limit = limits[i];
 
-		limit.spec.burst = limit_burst_for_purses(&limit, &usual.machine);
-		assert_int_equal(limit_burst_for_purses(&limit, &usual.machine), 0);
+		limit.spec.burst = limit_burst_for_slices(&limit, &usual.machine);
+		assert_int_equal(limit_burst_for_slices(&limit, &usual.machine), 0);
 		/* and about the least: the sums are rounded */
 		limit.spec.burst -= limit.spec.burst / 50 + 3;
-		assert_int_not_equal(limit_burst_for_purses(&limit, &usual.machine), 0);
+		assert_int_not_equal(limit_burst_for_slices(&limit, &usual.machine), 0);
 	}
 }
 

@@ -19,7 +19,7 @@ static struct bpf_map_info info_of(uint32_t type, uint32_t key_size, uint32_t va
 /* A source and limit takes 68 bytes of the table: 90.7 where three quarters of it are in use. */
 static void test_memory_of_states_does_not_grow_with_cpus(void **state)
 {
-	struct bpf_map_info states = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_line));
+	struct bpf_map_info states = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_entry));
 	struct bpf_map_info sets = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_set));
 
 	(void)state;

@@ -132,7 +132,7 @@ static void test_owed_costs_are_bounded(void **state)
 
 enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
 
-static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFILL, .purse = 50};
+static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFILL, .slice = 50};
 
 static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 {
@@ -237,13 +237,13 @@ static void test_debts_do_not_wrap(void **state)
 	}
 }
 
-/* --- Purses ---------------------------------------------------------------------------------- */
+/* --- Slices ---------------------------------------------------------------------------------- */
 
-static void test_what_is_left_in_a_purse_returns_to_the_state(void **state)
+static void test_what_is_left_in_a_slice_returns_to_the_state(void **state)
 {
 	static const struct {
 		int64_t born;  /* from zero */
-		int64_t drawn; /* the purse's `at`, from zero */
+		int64_t drawn; /* the slice's `at`, from zero */
 		int64_t now;   /* from zero */
 		int64_t credit;
 		int64_t level; /* expected */
@@ -267,16 +267,16 @@ static void test_what_is_left_in_a_purse_returns_to_the_state(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
-		struct sl_purse purse = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
+		struct sl_slice slice = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
 
-		assert_int_equal(credit_take_back(&small, &state, &purse, ZERO + cases[i].now),
+		assert_int_equal(credit_take_back(&small, &state, &slice, ZERO + cases[i].now),
 				 cases[i].level);
-		assert_int_equal(purse.credit, 0);
+		assert_int_equal(slice.credit, 0);
 		assert_int_equal(state.zero, ZERO);
 	}
 }
 
-static void test_a_purse_answers_until_its_jiffy(void **state)
+static void test_a_slice_answers_until_its_jiffy(void **state)
 {
 	static const struct {
 		int64_t credit;
@@ -293,18 +293,18 @@ static void test_a_purse_answers_until_its_jiffy(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_purse purse = {.credit = cases[i].credit, .until = 10};
+		struct sl_slice slice = {.credit = cases[i].credit, .until = 10};
 
-		assert_int_equal(credit_spend(&purse, cases[i].cost, cases[i].jiffy),
+		assert_int_equal(credit_spend(&slice, cases[i].cost, cases[i].jiffy),
 				 cases[i].answer);
-		assert_int_equal(purse.credit, cases[i].left);
+		assert_int_equal(slice.credit, cases[i].left);
 	}
 }
 
-static void test_a_purse_takes_a_refund_that_it_has_room_for(void **state)
+static void test_a_slice_takes_a_refund_that_it_has_room_for(void **state)
 {
 	static const struct {
-		uint64_t purse; /* the most that it may hold */
+		uint64_t slice; /* the most that it may hold */
 		int64_t credit;
 		uint64_t cost;
 		bool taken;
@@ -313,25 +313,25 @@ static void test_a_purse_takes_a_refund_that_it_has_room_for(void **state)
 		{100, 0, 101, false},	{100, 60, 41, false},
 		{100, 99, 1, true},	{100, 100, 1, false}, /* just drawn: it is full */
 		{100, -1, 1, false},			      /* it remembers a refusal */
-		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without purses */
+		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit limit = {.purse = cases[i].purse};
-		struct sl_purse purse = {.credit = cases[i].credit, .at = 7, .until = 9};
+		struct sl_limit limit = {.slice = cases[i].slice};
+		struct sl_slice slice = {.credit = cases[i].credit, .at = 7, .until = 9};
 
-		assert_int_equal(credit_give_back(&limit, &purse, cases[i].cost), cases[i].taken);
-		assert_int_equal(purse.credit,
+		assert_int_equal(credit_give_back(&limit, &slice, cases[i].cost), cases[i].taken);
+		assert_int_equal(slice.credit,
 				 cases[i].credit + (cases[i].taken ? cases[i].cost : 0));
-		assert_int_equal(purse.at, 7);
-		assert_int_equal(purse.until, 9);
+		assert_int_equal(slice.at, 7);
+		assert_int_equal(slice.until, 9);
 	}
 }
 
-/* A purse that counts what it refuses does not refuse for longer; a draw ends the count. */
-static void test_a_count_of_refusals_leaves_the_purse_as_it_is(void **state)
+/* A slice that counts what it refuses does not refuse for longer; a draw ends the count. */
+static void test_a_count_of_refusals_leaves_the_slice_as_it_is(void **state)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
 	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = BURST, .life = 1};
@@ -339,46 +339,46 @@ static void test_a_count_of_refusals_leaves_the_purse_as_it_is(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(jiffies); i++) {
 		uint64_t jiffy = jiffies[i];
-		struct sl_purse purse = {.credit = -100, .at = 7, .until = jiffy};
+		struct sl_slice slice = {.credit = -100, .at = 7, .until = jiffy};
 		struct sl_state state = {.zero = ZERO, .born = ZERO, .drawn = ZERO};
 
-		assert_int_equal(credit_unasked(&purse), 0);
-		credit_count_unasked(&purse, 1);
-		credit_count_unasked(&purse, 45);
-		assert_int_equal(credit_unasked(&purse), 46);
-		assert_int_equal(credit_spend(&purse, 100, jiffy), CREDIT_REFUSE);
-		assert_int_equal(credit_spend(&purse, 99, jiffy), CREDIT_ASK);
-		assert_int_equal(credit_spend(&purse, 100, jiffy + 1), CREDIT_ASK);
-		assert_int_equal(purse.credit, -100);
-		assert_int_equal(credit_draw(&limit, &state, &purse, 0, 5, ZERO + i, jiffy),
+		assert_int_equal(credit_unasked(&slice), 0);
+		credit_count_unasked(&slice, 1);
+		credit_count_unasked(&slice, 45);
+		assert_int_equal(credit_unasked(&slice), 46);
+		assert_int_equal(credit_spend(&slice, 100, jiffy), CREDIT_REFUSE);
+		assert_int_equal(credit_spend(&slice, 99, jiffy), CREDIT_ASK);
+		assert_int_equal(credit_spend(&slice, 100, jiffy + 1), CREDIT_ASK);
+		assert_int_equal(slice.credit, -100);
+		assert_int_equal(credit_draw(&limit, &state, &slice, 0, 5, ZERO + i, jiffy),
 				 i == 4 + 1);
-		assert_int_equal(credit_unasked(&purse), 0);
+		assert_int_equal(credit_unasked(&slice), 0);
 	}
 }
 
 /* --- Draws ----------------------------------------------------------------------------------- */
 
-static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
+static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
 {
 	static const struct {
 		int64_t born, now; /* from zero; drawn at zero */
-		int64_t credit;	   /* of the purse before, drawn at the birth */
+		int64_t credit;	   /* of the slice before, drawn at the birth */
 		uint64_t cost;
 		bool passes;
-		int64_t purse, level; /* afterwards; a refusal is negative */
+		int64_t slice, level; /* afterwards; a refusal is negative */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
 		{0, 700, 20, 30, true, 50, 640}, /* what was left goes back first */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* a refusal returns the purse */
+		{0, 25, 4, 30, false, -30, 29}, /* a refusal returns the slice */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549}, /* fresh: from above refill */
 		{0, 1500, 0, 1600, true, 0, -100},  /* costs more than refill: the rest is owed */
 		{0, 1499, 0, 1600, false, -1500, 1499},
 		{0, 1600, 0, 1600, true, 0, 0},	  /* rested: born again */
-		{0, 1600, 50, 1, true, 50, 1549}, /* and the purse before is void */
+		{0, 1600, 50, 1, true, 50, 1549}, /* and the slice before is void */
 		{-100, -30, 0, 1, false, -1, -30},
 		{700, 600, 0, 1, true, 50, 649}, /* by a clock behind: at the birth */
 	};
@@ -390,35 +390,35 @@ static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
 			uint64_t born = zero + cases[i].born;
 			struct sl_state state = {.zero = zero, .born = born, .drawn = born};
 			struct sl_state before = state;
-			struct sl_purse purse = {.credit = cases[i].credit, .at = born};
+			struct sl_slice slice = {.credit = cases[i].credit, .at = born};
 			struct sl_limit limit = small;
 
 			limit.life = 3;
-			assert_int_equal(credit_draw(&limit, &state, &purse, limit.purse,
+			assert_int_equal(credit_draw(&limit, &state, &slice, limit.slice,
 						     cases[i].cost, now, 10),
 					 cases[i].passes);
 			now = credit_latest(now, born);
-			assert_int_equal(purse.credit, cases[i].purse);
+			assert_int_equal(slice.credit, cases[i].slice);
 			assert_int_equal(credit_level(&limit, &state, now), cases[i].level);
 			if (!cases[i].passes && !cases[i].credit)
 				assert_memory_equal(&state, &before, sizeof(before));
 			if (!cases[i].passes)
 				continue;
-			assert_int_equal(purse.at, now);
-			assert_int_equal(purse.until, 12);
+			assert_int_equal(slice.at, now);
+			assert_int_equal(slice.until, 12);
 		}
 }
 
-/* One key on one CPU: a purse, and its state. */
+/* One key on one CPU: a slice, and its state. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
-	struct sl_purse purse;
+	struct sl_slice slice;
 	uint64_t now;
 };
 
-/* An empty state. purses: a sixteenth of the burst, for 8 CPUs */
-static struct source source_drained(uint64_t burst, bool purses, uint64_t now)
+/* An empty state. slices: a sixteenth of the burst, for 8 CPUs */
+static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
 		.limit = {.cost = COST, .burst = burst, .refill = burst, .life = 1},
@@ -426,9 +426,9 @@ static struct source source_drained(uint64_t burst, bool purses, uint64_t now)
 		.now = now,
 	};
 
-	if (purses) {
+	if (slices) {
 		source.limit.refill -= burst / 16;
-		source.limit.purse = burst / 16 / 8;
+		source.limit.slice = burst / 16 / 8;
 		source.limit.life = burst / 16 / JIFFY;
 	}
 	return source;
@@ -438,24 +438,24 @@ static bool source_send(struct source *source, uint64_t packets)
 {
 	uint64_t cost = credit_cost(&source->limit, packets, 60);
 	uint64_t jiffy = source->now / JIFFY + 1; /* `until` is 0 where nothing is remembered */
-	enum credit_answer answer = credit_spend(&source->purse, cost, jiffy);
+	enum credit_answer answer = credit_spend(&source->slice, cost, jiffy);
 
 	if (answer != CREDIT_ASK)
 		return answer == CREDIT_PASS;
-	if (credit_must_wait(&source->purse, cost, source->now)) {
-		credit_refuse_jiffy(&source->limit, &source->purse, jiffy);
+	if (credit_must_wait(&source->slice, cost, source->now)) {
+		credit_refuse_jiffy(&source->limit, &source->slice, jiffy);
 		return false;
 	}
-	return credit_draw(&source->limit, &source->state, &source->purse, source->limit.purse,
+	return credit_draw(&source->limit, &source->state, &source->slice, source->limit.slice,
 			   cost, source->now, jiffy);
 }
 
-/* A tick before the moment that the purse has after a refusal nothing passes, and then it does. */
-static void test_refused_until_the_purse_says(void **state)
+/* A tick before the moment that the slice has after a refusal nothing passes, and then it does. */
+static void test_refused_until_the_slice_says(void **state)
 {
 	static const struct {
 		uint64_t burst, packets; /* packets: merged into one */
-		bool purses;
+		bool slices;
 	} cases[] = {
 		{1, 1, false},
 		{7, 1, false},
@@ -478,20 +478,20 @@ static void test_refused_until_the_purse_says(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			struct source source =
-				source_drained(cases[i].burst * COST, cases[i].purses, epochs[j]);
+				source_drained(cases[i].burst * COST, cases[i].slices, epochs[j]);
 			uint64_t needed;
 
 			source.now += COST / 3;
 			needed = credit_needed(&source.limit, cases[i].packets * COST);
 			assert_false(source_send(&source, cases[i].packets));
-			assert_int_equal(source.purse.at, epochs[j] + needed);
-			source.now = source.purse.at - 1;
+			assert_int_equal(source.slice.at, epochs[j] + needed);
+			source.now = source.slice.at - 1;
 			assert_false(source_send(&source, cases[i].packets));
-			source.purse = (struct sl_purse){0}; /* the state says so, too */
+			source.slice = (struct sl_slice){0}; /* the state says so, too */
 			assert_false(source_send(&source, cases[i].packets));
 			source.now++;
 			assert_true(source_send(&source, cases[i].packets));
-			assert_int_equal(source.purse.credit, 0);
+			assert_int_equal(source.slice.credit, 0);
 		}
 }
 
@@ -506,15 +506,15 @@ static void test_refused_by_jiffy(void **state)
 	assert_false(source_send(&source, 1));
 	source.now += JIFFY - 1;
 	assert_false(source_send(&source, 1));
-	assert_int_equal(source.purse.until, 4);
+	assert_int_equal(source.slice.until, 4);
 	source.now++;
 	while (source_send(&source, 1))
 		passed++;
 	assert_int_equal(passed, JIFFY / COST);
 	/* a block is remembered for its jiffy, for any cost */
-	credit_refuse_block(&source.purse, source.now, 4);
-	assert_int_equal(credit_spend(&source.purse, 1, 4), CREDIT_REFUSE);
-	assert_int_equal(credit_spend(&source.purse, 1, 5), CREDIT_ASK);
+	credit_refuse_block(&source.slice, source.now, 4);
+	assert_int_equal(credit_spend(&source.slice, 1, 4), CREDIT_REFUSE);
+	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);
 }
 
 /* A sender of packets that cost more than the state holds gets its rate, to the tick. */
@@ -522,14 +522,14 @@ static void test_large_packets_get_their_rate(void **state)
 {
 	static const struct {
 		uint64_t burst, packets;
-		bool purses;
+		bool slices;
 	} cases[] = {{1, 2, false},	 {8, 45, false},     {25, 26, false},
 		     {1600, 1501, true}, {1600, 1601, true}, {1600, 65535, true}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct source source =
-			source_drained(cases[i].burst * COST, cases[i].purses, 12345);
+			source_drained(cases[i].burst * COST, cases[i].slices, 12345);
 
 		source.now += source.limit.refill;
 		for (int k = 0; k < 1000; k++) {
@@ -591,9 +591,9 @@ static void test_slices_belong_to_the_limits_of_one_policy(void **state)
 
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 			policy.changed[slot] = cases[i].changed;
-			bucket.slice[slot] = (struct sl_purse){cases[i].credit, 0, 99};
+			bucket.slice[slot] = (struct sl_slice){cases[i].credit, 0, 99};
 		}
-		purses_fit(&bucket, &policy, cases[i].policy);
+		slices_fit(&bucket, &policy, cases[i].policy);
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
 			if (bucket.slice[slot].credit != cases[i].left ||
 			    bucket.slice[slot].until != cases[i].until)
@@ -616,12 +616,12 @@ int main(void)
 		cmocka_unit_test(test_level_after_a_lost_birth),
 		cmocka_unit_test(test_a_new_state_holds_its_burst_or_a_part),
 		cmocka_unit_test(test_debts_do_not_wrap),
-		cmocka_unit_test(test_what_is_left_in_a_purse_returns_to_the_state),
-		cmocka_unit_test(test_a_purse_answers_until_its_jiffy),
-		cmocka_unit_test(test_a_purse_takes_a_refund_that_it_has_room_for),
-		cmocka_unit_test(test_a_count_of_refusals_leaves_the_purse_as_it_is),
-		cmocka_unit_test(test_a_draw_fills_the_purse_with_what_there_is),
-		cmocka_unit_test(test_refused_until_the_purse_says),
+		cmocka_unit_test(test_what_is_left_in_a_slice_returns_to_the_state),
+		cmocka_unit_test(test_a_slice_answers_until_its_jiffy),
+		cmocka_unit_test(test_a_slice_takes_a_refund_that_it_has_room_for),
+		cmocka_unit_test(test_a_count_of_refusals_leaves_the_slice_as_it_is),
+		cmocka_unit_test(test_a_draw_fills_the_slice_with_what_there_is),
+		cmocka_unit_test(test_refused_until_the_slice_says),
 		cmocka_unit_test(test_refused_by_jiffy),
 		cmocka_unit_test(test_large_packets_get_their_rate),
 		cmocka_unit_test(test_the_greatest_cost_and_the_longest_burst),

@@ -105,16 +105,16 @@ static uint64_t cost_of(const struct source *source, uint64_t amount)
 static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 	struct draw draw = {.cost = cost_of(source, amount), .now = source->now};
 	uint64_t now;
 	bool passes;
 
 	kind_roll(limit, &source->state, draw.now);
-	passes = kind_draw(limit->kind, limit, &source->state, &purse, &draw);
+	passes = kind_draw(limit->kind, limit, &source->state, &slice, &draw);
 	now = kind_now(limit->kind, &source->state, draw.now);
 	if (passes && limit->kind == SL_SHAPE)
-		source->departure = purse.at;
+		source->departure = slice.at;
 	if (!passes && kind_blocks(limit, draw.cost) && !block_holds(limit, &source->state, now))
 		source->state.blocked = block_next(limit, &source->state, now);
 	return passes;

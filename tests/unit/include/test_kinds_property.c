@@ -2,7 +2,7 @@
 /*
  * The promises of each kind of limit on random schedules: any limit, any number of CPUs, clocks
  * that lag, rests after which the index and the tag of a window come round, and charges that are
- * undone, with purses, blocks and empty starts. With races, CPUs run the code of bpf/charge.h in turn, and the turn may change before
+ * undone, with slices, blocks and empty starts. With races, CPUs run the code of bpf/charge.h in turn, and the turn may change before
  * each access to a word that they share, for as long as it takes. The judges are the references of
  * tests/lib.
  *
@@ -75,7 +75,7 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source that sends at twice its rate through all CPUs gets its rate, except what lies in purses
+ * A source that sends at twice its rate through all CPUs gets its rate, except what lies in slices
  * at the end, one packet, and one jiffy if a refusal lasts as long.
  */
 static void share_check(uint64_t seed)
@@ -103,20 +103,20 @@ static void share_check(uint64_t seed)
 			cpu = run_choose(run.cpus);
 	}
 	span = run.now - begin;
-	least = span - span / 100 - credit_purses(limit) - largest -
+	least = span - span / 100 - credit_slices(limit) - largest -
 		(limit->refuse_by_jiffy ? run.jiffy : 0);
 	if (passed < least)
 		fail_msg("seed %llu: only %lld of %lld ticks passed", (unsigned long long)seed,
 			 (long long)passed, (long long)span);
 }
 
-static void test_bucket_with_purses_gets_its_share_at_twice_the_rate(void **state)
+static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **state)
 {
 	(void)state;
 	for (uint64_t seed = first_seed, tried = 0; tried < (only_one ? 1 : SHARES); seed++) {
 		random_state = seed;
 		run_draw(SL_BUCKET, true, true);
-		if (!run_has_purses())
+		if (!run_has_slices())
 			continue;
 		share_check(seed);
 		tried++;
@@ -272,7 +272,7 @@ static void plan_run(void **state)
 int main(int argc, char **argv)
 {
 	struct CMUnitTest tests[ARRAY_SIZE(plans) + 1] = {
-		cmocka_unit_test(test_bucket_with_purses_gets_its_share_at_twice_the_rate)};
+		cmocka_unit_test(test_bucket_with_slices_gets_its_share_at_twice_the_rate)};
 
 	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
 		tests[i + 1] = (struct CMUnitTest){.name = plans[i].name,

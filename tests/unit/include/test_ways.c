@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/ways.h: short numbers, tags, the two sets of a key, and what a line tells. */
+/* include/ways.h: short numbers, tags, the two sets of a key, and what a entry tells. */
 #include "test.h"
 #include "kind_run.h"
 #include "random.h"
@@ -99,11 +99,11 @@ static void test_keys_of_two_limits_share_no_digest(void **state)
 	}
 }
 
-/* --- What a line tells ---------------------------------------------------------------------- */
+/* --- What a entry tells ---------------------------------------------------------------------- */
 
-static uint16_t made; /* when the line was */
+static uint16_t made; /* when the entry was */
 
-/* A limit of any kind, with purses or without, that blocks or does not. */
+/* A limit of any kind, with slices or without, that blocks or does not. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -124,7 +124,7 @@ static void limit_draw(enum sl_kind kind)
 	}
 	run.limit = limit_compile(&limit, SL_IPV4, &machine);
 	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
-	made = host_line.made = line_moment(run_clock(0));
+	made = host_entry.made = entry_moment(run_clock(0));
 }
 
 /* Two states answer to the same packets alike, the moments of their blocks included. */
@@ -153,20 +153,20 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * A line is not whole before its state is as a new one: nothing is charged to it, no purse that was
+ * A entry is not whole before its state is as a new one: nothing is charged to it, no slice that was
  * drawn from it can be spent, no block holds, and none would escalate. And not much later.
  */
 static void check_whole(void)
 {
-	struct sl_line line = {.limit = host_line.limit, .span = run.limit.span, .made = made};
+	struct sl_entry entry = {.limit = host_entry.limit, .span = run.limit.span, .made = made};
 	struct sl_state state = *host_state;
 	uint64_t now = kind_now(run.limit.kind, &state, run_clock(0));
-	uint64_t at = line_whole_at(&line, &state), then = credit_latest(now, at);
+	uint64_t at = entry_whole_at(&entry, &state), then = credit_latest(now, at);
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* where the clock wraps, a window is longer; and of a line that is older, `made` comes round */
-	if (then < state.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
+	/* where the clock wraps, a window is longer; and of a entry that is older, `made` comes round */
+	if (then < state.drawn || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* a window whose index comes round just then is as a new one after one more T */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
@@ -200,19 +200,19 @@ static void check_kind(enum sl_kind kind)
 	}
 }
 
-static void test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one(void **state)
+static void test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one(void **state)
 {
 	(void)state;
 	check_kind(SL_BUCKET);
 }
 
-static void test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one(void **state)
+static void test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one(void **state)
 {
 	(void)state;
 	check_kind(SL_WINDOW);
 }
 
-static void test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state)
+static void test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state)
 {
 	(void)state;
 	check_kind(SL_SHAPE);
@@ -222,86 +222,86 @@ static void test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state
 
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
-/* A line of a bucket of 1 s, made so many seconds ago by an established key, that lacks a part. */
-static struct sl_line line_lacking(double part, unsigned int age)
+/* A entry of a bucket of 1 s, made so many seconds ago by an established key, that lacks a part. */
+static struct sl_entry entry_lacking(double part, unsigned int age)
 {
 	const struct sl_limit limit = {.burst = SL_TICKS_PER_SEC};
 
-	return (struct sl_line){
+	return (struct sl_entry){
 		.limit = 8,
 		.span = short_make(limit_span(&limit)),
-		.made = line_moment(NOW - age * SL_TICKS_PER_SEC) | LINE_ESTABLISHED,
+		.made = entry_moment(NOW - age * SL_TICKS_PER_SEC) | ENTRY_ESTABLISHED,
 		.state.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
 		.state.born = NOW - age * SL_TICKS_PER_SEC,
 		.state.drawn = NOW - SL_TICKS_PER_SEC / 2,
 	};
 }
 
-static struct sl_line line_back(struct sl_line line)
+static struct sl_entry entry_back(struct sl_entry entry)
 {
-	line.made |= LINE_CAME_BACK;
-	return line;
+	entry.made |= ENTRY_CAME_BACK;
+	return entry;
 }
 
-static __s64 loss_of(struct sl_line line, bool flood)
+static __s64 loss_of(struct sl_entry entry, bool flood)
 {
-	return line_loss(&line, line_state(&line), NOW, flood);
+	return entry_loss(&entry, entry_state(&entry), NOW, flood);
 }
 
-static struct sl_line line_blocked(double ago, double length, double drawn)
+static struct sl_entry entry_blocked(double ago, double length, double drawn)
 {
-	struct sl_line line = line_lacking(0, 86400);
+	struct sl_entry entry = entry_lacking(0, 86400);
 
-	line.state.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
-	line.state.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
-	return line;
+	entry.state.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
+	entry.state.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
+	return entry;
 }
 
 /* Each loses more than the one before it. */
 static void test_what_says_more_is_lost_later(void **state)
 {
-	struct sl_line rested = line_lacking(-1000, 2000),
-		       lines[] = {
-			       rested,
-			       line_lacking(-5, 100),
-			       line_lacking(-1, 100),
-			       line_lacking(0.01, 100),
-			       line_lacking(0.2, 10),
-			       line_lacking(
-				       0.2,
-				       100), /* of two that are alike the older one says more */
-			       line_lacking(0.4, 10),
-			       /* and from half a burst on, first of those that never came back */
-			       line_lacking(0.7, 1000),
-			       line_lacking(1, 100),
-			       line_lacking(0.6, 10),
-			       line_back(line_lacking(0.6, 10)),
-			       line_back(line_lacking(1, 100)),
-			       line_back(line_lacking(0.7, 1000)),
-			       line_blocked(1, 600, 1.1),
-		       };
+	struct sl_entry rested = entry_lacking(-1000, 2000),
+			entries[] = {
+				rested,
+				entry_lacking(-5, 100),
+				entry_lacking(-1, 100),
+				entry_lacking(0.01, 100),
+				entry_lacking(0.2, 10),
+				entry_lacking(
+					0.2,
+					100), /* of two that are alike the older one says more */
+				entry_lacking(0.4, 10),
+				/* and from half a burst on, first of those that never came back */
+				entry_lacking(0.7, 1000),
+				entry_lacking(1, 100),
+				entry_lacking(0.6, 10),
+				entry_back(entry_lacking(0.6, 10)),
+				entry_back(entry_lacking(1, 100)),
+				entry_back(entry_lacking(0.7, 1000)),
+				entry_blocked(1, 600, 1.1),
+			};
 
 	(void)state;
-	lines[0].state.drawn = rested.state.zero;
-	lines[1].state.drawn = lines[1].state.zero;
-	for (size_t i = 1; i < ARRAY_SIZE(lines); i++)
-		assert_true(loss_of(lines[i - 1], false) < loss_of(lines[i], false));
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		assert_int_equal(loss_of(lines[i], false) < 0, i < 3);
-		assert_int_equal(loss_is_protected(loss_of(lines[i], false)), i >= 7);
+	entries[0].state.drawn = rested.state.zero;
+	entries[1].state.drawn = entries[1].state.zero;
+	for (size_t i = 1; i < ARRAY_SIZE(entries); i++)
+		assert_true(loss_of(entries[i - 1], false) < loss_of(entries[i], false));
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
+		assert_int_equal(loss_is_protected(loss_of(entries[i], false)), i >= 7);
 		/* in a flood one that was charged within the last minute stays as well */
-		assert_int_equal(loss_is_protected(loss_of(lines[i], true)), i >= 1);
+		assert_int_equal(loss_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
 
-/* The line of a key that was last charged so many seconds ago, and is established or not. */
-static struct sl_line line_rested(unsigned int rest, bool established)
+/* The entry of a key that was last charged so many seconds ago, and is established or not. */
+static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
-	struct sl_line line = line_lacking(-(double)rest, 8000);
+	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
 
-	line.state.drawn = line.state.zero;
-	line.made &= established ? ~0 : ~LINE_ESTABLISHED;
-	return line;
+	entry.state.drawn = entry.state.zero;
+	entry.made &= established ? ~0 : ~ENTRY_ESTABLISHED;
+	return entry;
 }
 
 /* Full states of keys that are not established are evicted an hour before others. */
@@ -309,37 +309,37 @@ static void test_a_full_state_of_a_new_key_is_lost_first(void **state)
 {
 	(void)state;
 	for (int flood = 0; flood < 2; flood++) {
-		__s64 young = loss_of(line_rested(3, false), flood);
+		__s64 young = loss_of(entry_rested(3, false), flood);
 
 		assert_true(young < 0);
-		assert_true(young < loss_of(line_rested(3, true), flood));
-		assert_true(young < loss_of(line_rested(3602, true), flood));
-		assert_true(young > loss_of(line_rested(3604, true), flood));
-		assert_true(young > loss_of(line_rested(4, false), flood));
+		assert_true(young < loss_of(entry_rested(3, true), flood));
+		assert_true(young < loss_of(entry_rested(3602, true), flood));
+		assert_true(young > loss_of(entry_rested(3604, true), flood));
+		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
 	/* a state that is not full is as protected as that of an established key */
 	for (int lacks = 1; lacks < 16; lacks++) {
-		struct sl_line line = line_lacking(lacks / 16., 8000), new = line;
+		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
-		new.made &= ~LINE_ESTABLISHED;
-		assert_int_equal(loss_of(line, false), loss_of(new, false));
-		assert_int_equal(loss_of(line, true), loss_of(new, true));
+		new.made &= ~ENTRY_ESTABLISHED;
+		assert_int_equal(loss_of(entry, false), loss_of(new, false));
+		assert_int_equal(loss_of(entry, true), loss_of(new, true));
 	}
 }
 
 /* An entry that a CPU with a clock ahead made in the next unit is as old as one of this unit. */
 static void test_an_age_is_never_below_zero(void **state)
 {
-	const uint64_t unit = 1ULL << LINE_MOMENT_SHIFT;
+	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
 
 	(void)state;
-	for (uint64_t at = 0; at < 2 * LINE_MOMENTS; at++) {
-		struct sl_line line = {.made = line_moment(at * unit)};
+	for (uint64_t at = 0; at < 2 * ENTRY_MOMENTS; at++) {
+		struct sl_entry entry = {.made = entry_moment(at * unit)};
 
-		assert_int_equal(line_age(&line, at * unit - 1), 0);
-		assert_false(line_is_due(&line, at * unit - 1));
+		assert_int_equal(entry_age(&entry, at * unit - 1), 0);
+		assert_false(entry_is_due(&entry, at * unit - 1));
 		for (uint64_t age = 0; age < 64; age++)
-			assert_int_equal(line_age(&line, (at + age) * unit), age);
+			assert_int_equal(entry_age(&entry, (at + age) * unit), age);
 	}
 }
 
@@ -348,70 +348,70 @@ static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 {
 	(void)state;
 	for (int part = 0; part <= 64; part++) {
-		struct sl_line line = line_lacking(part / 64., 100);
-		uint64_t parts = loss_parts(loss_of(line, false));
+		struct sl_entry entry = entry_lacking(part / 64., 100);
+		uint64_t parts = loss_parts(loss_of(entry, false));
 
 		if (part) /* by the span, which is up to 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
-		assert_int_equal(loss_parts(loss_of(line, true)),
-				 line_whole_at(&line, line_state(&line)) < NOW ? 0 : parts);
+		assert_int_equal(loss_parts(loss_of(entry, true)),
+				 entry_whole_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
 	}
 }
 
 /* What is owed besides a burst counts as well; and of a window all that it lets pass. */
 static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 {
-	struct sl_line line = line_lacking(2.5, 100);
+	struct sl_entry entry = entry_lacking(2.5, 100);
 
 	(void)state;
-	assert_in_range(loss_parts(loss_of(line, false)), 40, 41);
-	line = line_lacking(9, 100);
-	assert_in_range(loss_parts(loss_of(line, false)), 144, 145);
-	line = line_lacking(100, 1000);
-	assert_int_equal(loss_parts(loss_of(line, false)), 255);
-	line.limit = 8 | SL_WINDOW << 1;
+	assert_in_range(loss_parts(loss_of(entry, false)), 40, 41);
+	entry = entry_lacking(9, 100);
+	assert_in_range(loss_parts(loss_of(entry, false)), 144, 145);
+	entry = entry_lacking(100, 1000);
+	assert_int_equal(loss_parts(loss_of(entry, false)), 255);
+	entry.limit = 8 | SL_WINDOW << 1;
 	for (int part = 1; part < 16; part++) {
-		line.state.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
-		line.taken = 0;
-		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS);
-		assert_true(loss_is_protected(loss_of(line, false)));
-		line.taken = LINE_HAS_HALF;
-		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS / 2);
-		assert_true(loss_of(line, false) > 0);
-		assert_false(loss_is_protected(loss_of(line, false)));
+		entry.state.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
+		entry.taken = 0;
+		assert_int_equal(loss_parts(loss_of(entry, false)), LOSS_PARTS);
+		assert_true(loss_is_protected(loss_of(entry, false)));
+		entry.taken = ENTRY_HAS_HALF;
+		assert_int_equal(loss_parts(loss_of(entry, false)), LOSS_PARTS / 2);
+		assert_true(loss_of(entry, false) > 0);
+		assert_false(loss_is_protected(loss_of(entry, false)));
 	}
-	line.state.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
-	assert_true(loss_of(line, false) < 0);
+	entry.state.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
+	assert_true(loss_of(entry, false) < 0);
 }
 
 /* Within 13 days, and where the clock of the CPU that wrote it is a little ahead. */
-static void test_a_line_tells_for_how_long_its_key_rested(void **state)
+static void test_a_entry_tells_for_how_long_its_key_rested(void **state)
 {
-	const __u64 unit = 1ULL << LINE_SEEN_SHIFT, most = 0xfffffffdULL;
+	const __u64 unit = 1ULL << ENTRY_SEEN_SHIFT, most = 0xfffffffdULL;
 	const __u64 rests[] = {0, 1, 2, 1 << 20, most / 2, most / 2 + 1, most / 2 + 2, most};
-	struct sl_line line = {.limit = 8 | SL_WINDOW << 1};
+	struct sl_entry entry = {.limit = 8 | SL_WINDOW << 1};
 
 	(void)state;
 	for (__u64 now = 0; now < 5 * unit; now += unit / 2)
 		for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 			__s64 rest;
 
-			line.refused = line_seen(now);
-			rest = line_rest(&line, line_state(&line), now + rests[i] * unit);
+			entry.refused = entry_seen(now);
+			rest = entry_rest(&entry, entry_state(&entry), now + rests[i] * unit);
 			assert_true(rest == ((__s64)rests[i] - 1) * (__s64)unit);
 		}
-	line.refused = line_seen(NOW) + 1;
-	assert_true(line_rest(&line, line_state(&line), NOW) < 0);
-	line.limit = 8 | SL_BUCKET << 1;
-	line.state.drawn = NOW - 5;
-	assert_true(line_rest(&line, line_state(&line), NOW) == 5);
+	entry.refused = entry_seen(NOW) + 1;
+	assert_true(entry_rest(&entry, entry_state(&entry), NOW) < 0);
+	entry.limit = 8 | SL_BUCKET << 1;
+	entry.state.drawn = NOW - 5;
+	assert_true(entry_rest(&entry, entry_state(&entry), NOW) == 5);
 }
 
 /*
- * A block protects a line while it holds, and while `escalate` may remember it; also once the source
+ * A block protects a entry while it holds, and while `escalate` may remember it; also once the source
  * has come back, but not for ever.
  */
-static void test_a_block_protects_a_line_for_a_time(void **state)
+static void test_a_block_protects_a_entry_for_a_time(void **state)
 {
 	static const struct {
 		double begun, length, drawn; /* seconds ago */
@@ -425,12 +425,13 @@ static void test_a_block_protects_a_line_for_a_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_line line = line_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
+		struct sl_entry entry =
+			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
 
 		/* it was made an hour before */
-		line.made =
-			line_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
-		if (loss_is_protected(loss_of(line, false)) != cases[i].protected)
+		entry.made =
+			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
+		if (loss_is_protected(loss_of(entry, false)) != cases[i].protected)
 			fail_msg("case %zu", i);
 	}
 }
@@ -443,16 +444,16 @@ int main(void)
 		cmocka_unit_test(test_a_key_has_two_sets_and_finds_either_from_the_other),
 		cmocka_unit_test(test_a_set_tells_whether_it_has_a_tag),
 		cmocka_unit_test(test_keys_of_two_limits_share_no_digest),
-		cmocka_unit_test(test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one),
-		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
-		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_what_says_more_is_lost_later),
 		cmocka_unit_test(test_a_full_state_of_a_new_key_is_lost_first),
 		cmocka_unit_test(test_an_age_is_never_below_zero),
 		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
 		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),
-		cmocka_unit_test(test_a_line_tells_for_how_long_its_key_rested),
-		cmocka_unit_test(test_a_block_protects_a_line_for_a_time),
+		cmocka_unit_test(test_a_entry_tells_for_how_long_its_key_rested),
+		cmocka_unit_test(test_a_block_protects_a_entry_for_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

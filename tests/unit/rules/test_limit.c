@@ -24,18 +24,18 @@ static void test_limits_compile_to_these_numbers(void **state)
 {
 	static const struct {
 		const char *rate, *burst;
-		uint64_t cost, burst_ticks, refill, purse;
+		uint64_t cost, burst_ticks, refill, slice;
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
 		/*
-		 * purses: a sixteenth of the burst, over two CPUs, for as many whole ticks less one
+		 * slices: a sixteenth of the burst, over two CPUs, for as many whole ticks less one
 		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* too short for a purse, in ticks or in packets; too short to refuse by tick */
+		/* too short for a slice, in ticks or in packets; too short to refuse by tick */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -68,7 +68,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.cost, cases[i].cost);
 		assert_int_equal(limit.burst, cases[i].burst_ticks);
 		assert_int_equal(limit.refill, cases[i].refill);
-		assert_int_equal(limit.purse, cases[i].purse);
+		assert_int_equal(limit.slice, cases[i].slice);
 		assert_int_equal(limit.life, cases[i].life);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
@@ -131,17 +131,17 @@ static void test_bursts_at_the_edge_are_taken(void **state)
 /* What include/credit.h asks of a limit, for any number of CPUs and any jiffy. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
-	uint64_t purses = limit->burst - limit->refill;
+	uint64_t slices = limit->burst - limit->refill;
 	uint64_t jiffy = m->jiffy_ns * SL_TICKS_PER_NS;
 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
-	assert_true(limit->purse * m->cpus <= purses);
-	assert_true(purses <= limit->burst / 16);
-	if (limit->purse) /* one more: the kernel may count a tick late */
-		assert_true((limit->life + 1) * jiffy <= purses);
-	assert_int_equal(!limit->purse, !limit->life);
-	if (limit->purse)
-		assert_true(limit->purse >= 2 * credit_cost(limit, 1, 1514));
+	assert_true(limit->slice * m->cpus <= slices);
+	assert_true(slices <= limit->burst / 16);
+	if (limit->slice) /* one more: the kernel may count a tick late */
+		assert_true((limit->life + 1) * jiffy <= slices);
+	assert_int_equal(!limit->slice, !limit->life);
+	if (limit->slice)
+		assert_true(limit->slice >= 2 * credit_cost(limit, 1, 1514));
 	else
 		assert_int_equal(limit->refill, limit->burst);
 	if (limit->refuse_by_jiffy)
@@ -150,7 +150,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
-static void test_purses_and_state_are_one_burst(void **state)
+static void test_slices_and_state_are_one_burst(void **state)
 {
 	static const char *const some_bursts[] = {"1ms", "33ms", "250ms", "1s", "7min", "20000h"};
 	static const unsigned int cpus[] = {1, 2, 3, 64, 1024, 8192};
@@ -274,7 +274,7 @@ int main(void)
 		cmocka_unit_test(test_limits_compile_to_these_numbers),
 		cmocka_unit_test(test_bursts_that_hold_nothing_or_too_much_are_refused),
 		cmocka_unit_test(test_bursts_at_the_edge_are_taken),
-		cmocka_unit_test(test_purses_and_state_are_one_burst),
+		cmocka_unit_test(test_slices_and_state_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
 		cmocka_unit_test(test_action_key_and_start_are_compiled),
 		cmocka_unit_test(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/limit.h: what a limit becomes for each family, and which limits have purses. The
- * numbers of rates, bursts and purses are in test_limit.c.
+ * user/rules/limit.h: what a limit becomes for each family, and which limits have slices. The
+ * numbers of rates, bursts and slices are in test_limit.c.
  */
 #include "test.h"
 #include "rules/limit.h"
@@ -56,10 +56,10 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a purse needs a bucket of one state, and no block that could begin while it is spent */
-	assert_int_equal(!!compiled.purse, own_bucket && spec->action != SL_ACTION_BLOCK);
-	assert_int_equal(!!compiled.life, !!compiled.purse);
-	assert_int_equal(compiled.refill == compiled.burst, !compiled.purse);
+	/* a slice needs a bucket of one state, and no block that could begin while it is spent */
+	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
+	assert_int_equal(!!compiled.life, !!compiled.slice);
+	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
 	/*
 	 * apart: the sources of one bucket have states of their own, or the key is not the source
 	 */
@@ -69,14 +69,14 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A purse ends within two seconds, however long the burst: a source that sends draws that often. */
-static void test_purses_end_soon(void **state)
+/* A slice ends within two seconds, however long the burst: a source that sends draws that often. */
+static void test_slices_end_soon(void **state)
 {
 	struct limit limit = limit_of("100pps", "30000");
 	struct sl_limit compiled = limit_compile(&limit, SL_IPV4, &machine);
 
 	(void)state;
-	assert_true(compiled.purse);
+	assert_true(compiled.slice);
 	assert_in_range((uint64_t)compiled.life * machine.jiffy_ns, 1, 2000000000);
 }
 
@@ -157,7 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_masks_are_prefixes),
-		cmocka_unit_test(test_purses_end_soon),
+		cmocka_unit_test(test_slices_end_soon),
 		cmocka_unit_test(test_every_key_and_action),
 		cmocka_unit_test(test_families_are_equal),
 		cmocka_unit_test(test_families_are_apart),

@@ -98,7 +98,7 @@ static void test_shapers_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.horizon, cases[i].ticks);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
-		assert_int_equal(limit.purse, 0);
+		assert_int_equal(limit.slice, 0);
 	}
 }
 

@@ -7,14 +7,14 @@
 #include "kind_specs.h"
 #include "share/accounts.h"
 
-#define LINES 16
-#define MOST  4
-#define NODES 10
-#define ROUND (100 * MS)
-#define STEP  (10 * MS)
+#define ENTRIES 16
+#define MOST	4
+#define NODES	10
+#define ROUND	(100 * MS)
+#define STEP	(10 * MS)
 
-static struct sl_line lines[LINES];
-static struct sl_set sets[LINES / SL_WAYS];
+static struct sl_entry entries[ENTRIES];
+static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct shared_limit limit;
 static bool limit_is_shared;
 static uint32_t generation; /* of the rules */
@@ -30,7 +30,7 @@ int table_open(const struct gate *gate, struct table *ret)
 {
 	(void)gate;
 	*ret = (struct table){
-		.lines = lines, .count = LINES, .id = table_id, .sets = {.values = sets}};
+		.entries = entries, .count = ENTRIES, .id = table_id, .sets = {.values = sets}};
 	return OK;
 }
 
@@ -40,13 +40,13 @@ void table_close(struct table *table)
 }
 
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_line *ret)
+		  struct found_entry *ret)
 {
 	(void)gate;
 	ret->is_found = false;
 	for (uint32_t i = 0; i < table->count && !ret->is_found; i++)
-		if (line_is(&lines[i], key))
-			*ret = (struct found_line){lines[i], i, true};
+		if (entry_is(&entries[i], key))
+			*ret = (struct found_entry){entries[i], i, true};
 	return OK;
 }
 
@@ -88,7 +88,7 @@ static void node_open(uint64_t rate)
 	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
 
 	spec.shared = SL_SHARED_YES;
-	memset(lines, 0, sizeof(lines));
+	memset(entries, 0, sizeof(entries));
 	memset(sets, 0, sizeof(sets));
 	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
 	limit_is_shared = keeps_expiry = true;
@@ -98,20 +98,20 @@ static void node_open(uint64_t rate)
 	accounts_scan(&accounts, NODES, now);
 }
 
-static void line_make(unsigned int index, uint64_t addr)
+static void entry_make(unsigned int index, uint64_t addr)
 {
-	lines[index] = (struct sl_line){.addr = {addr}, .limit = 9};
-	*line_state(&lines[index]) = credit_full(&limit.limit, now);
+	entries[index] = (struct sl_entry){.addr = {addr}, .limit = 9};
+	*entry_state(&entries[index]) = credit_full(&limit.limit, now);
 	sets[index / SL_WAYS].tag[index % SL_WAYS] = 2;
 }
 
-/* Packets that a line took from its state; whatever it holds. */
-static void line_take(unsigned int index, unsigned int packets)
+/* Packets that a entry took from its state; whatever it holds. */
+static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
 
-	*(uint64_t *)&lines[index].taken += ticks >> limit.limit.unit_shift;
-	line_state(&lines[index])->zero += ticks;
+	*(uint64_t *)&entries[index].taken += ticks >> limit.limit.unit_shift;
+	entry_state(&entries[index])->zero += ticks;
 }
 
 /* A round in which the store answers that its counters stand at so many packets. */
@@ -140,10 +140,10 @@ static void test_a_key_is_told_of_from_a_quarter_of_its_burst(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 240);
+	entry_make(3, 7);
+	entry_take(3, 240);
 	assert_int_equal(round_run(0), 0);
-	line_take(3, 20);
+	entry_take(3, 20);
 	assert_int_equal(round_run(0), 1);
 	assert_string_equal(items[0].key, "here:1:7");
 	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
@@ -156,10 +156,10 @@ static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
 {
 	(void)state;
 	node_open(10);
-	line_make(3, 7);
+	entry_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
-		line_state(&lines[3])->zero = now - limit.limit.burst;
-		line_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
+		entry_state(&entries[3])->zero = now - limit.limit.burst;
+		entry_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
 		assert_int_equal(round_run(0), 0);
 	}
 	accounts_close(&accounts);
@@ -173,14 +173,14 @@ static void test_a_limit_that_changes_begins_anew(void **state)
 	(void)state;
 	node_open(1000);
 	account = &accounts.list[0];
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	round_run(1000);
 	round_run(1000);
 	assert_true(items[0].lasts);
 	limit.meaning = 2;
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
-	line_take(3, 1);
+	entry_take(3, 1);
 	assert_int_equal(round_run(900000), 1);
 	assert_string_equal(items[0].key, "here:2:7");
 	assert_false(items[0].lasts);
@@ -203,11 +203,11 @@ static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
 
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
+	entry_make(3, 7);
 	for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
 		int64_t total = rounds[i].total;
 
-		line_take(3, rounds[i].packets);
+		entry_take(3, rounds[i].packets);
 		now += ROUND;
 		accounts_scan(&accounts, NODES, now);
 		assert_int_equal(accounts_report(&accounts, items, now), 1);
@@ -229,8 +229,8 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	unsigned int rounds = 0;
 
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(round_run(1000), 1);
 	now += ROUND;
@@ -261,8 +261,8 @@ static void test_a_limit_that_stays_goes_on(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	round_run(1000);
 	round_run(1000);
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
@@ -275,7 +275,7 @@ static void test_a_limit_that_stays_goes_on(void **state)
 static unsigned int follow_and_take(unsigned int packets)
 {
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
-	line_take(3, packets);
+	entry_take(3, packets);
 	return round_run(0);
 }
 
@@ -284,7 +284,7 @@ static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
+	entry_make(3, 7);
 	assert_int_equal(follow_and_take(100), 0);
 	assert_int_equal(follow_and_take(100), 0);
 	assert_int_equal(follow_and_take(60), 1);
@@ -298,8 +298,8 @@ static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **
 static struct account *account_lend(unsigned int steps)
 {
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	round_run(0);
 	round_run(0);
 	accounts.list[0].flow.expected = FLOW_RATE;
@@ -318,24 +318,24 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
 	account->flow.expected = 0;
 	account->flow.back = lent;
-	zero = line_state(&lines[3])->zero;
+	zero = entry_state(&entries[3])->zero;
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(zero - line_state(&lines[3])->zero, lent * 7 / 8, lent);
+	assert_in_range(zero - entry_state(&entries[3])->zero, lent * 7 / 8, lent);
 	accounts_close(&accounts);
 }
 
 /* As between any two scans. */
-static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
+static void test_a_entry_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
+	entry_make(3, 7);
 	assert_int_equal(follow_and_take(240), 0);
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
-	line_make(3, 8);
-	line_take(3, 20);
+	entry_make(3, 8);
+	entry_take(3, 20);
 	assert_int_equal(round_run(0), 0);
-	line_take(3, 240);
+	entry_take(3, 240);
 	assert_int_equal(round_run(0), 1);
 	assert_string_equal(items[0].key, "here:1:8");
 	accounts_close(&accounts);
@@ -349,20 +349,20 @@ static void test_what_is_forgotten_by_a_change(void **state)
 	(void)state;
 	for (int change = 0; change < CHANGES; change++) {
 		node_open(1000);
-		line_make(3, 7);
+		entry_make(3, 7);
 		assert_int_equal(follow_and_take(240), 0);
 		limit.meaning += change == ITS_RATE;
 		table_id += change == TABLE;
 		if (change == NOT_SHARED) {
 			limit_is_shared = false;
 			assert_int_equal(follow_and_take(1000), 0);
-			line_state(&lines[3])->zero = now - limit.limit.burst;
+			entry_state(&entries[3])->zero = now - limit.limit.burst;
 			limit_is_shared = true;
 		}
 		assert_int_equal(follow_and_take(0), 0);
-		line_take(3, 20);
+		entry_take(3, 20);
 		assert_int_equal(round_run(0), 0);
-		line_take(3, 240);
+		entry_take(3, 240);
 		assert_int_equal(round_run(0), 1);
 		accounts_close(&accounts);
 	}
@@ -383,8 +383,8 @@ static void test_what_a_new_limit_counts_is_told_from_its_first_packet_on(void *
 		limit_is_shared = false;
 		assert_int_equal(follow_and_take(0), 0);
 		limit.since = cases[i].since;
-		line_make(3, 7);
-		line_take(3, 260);
+		entry_make(3, 7);
+		entry_take(3, 260);
 		limit_is_shared = true;
 		generation++;
 		assert_int_equal(follow_and_take(0), cases[i].told > 0);
@@ -400,15 +400,15 @@ static void test_an_account_ends_with_its_limit(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
+	entry_make(3, 7);
 	assert_int_equal(follow_and_take(1000), 1);
 	limit_is_shared = false;
 	assert_int_equal(follow_and_take(0), 0);
 	assert_int_equal(accounts.count, 0);
 	limit_is_shared = true;
-	line_state(&lines[3])->zero = now - limit.limit.burst;
+	entry_state(&entries[3])->zero = now - limit.limit.burst;
 	assert_int_equal(follow_and_take(0), 0);
-	line_take(3, 1000);
+	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
 	assert_int_equal(accounts.count, 1);
 	accounts_close(&accounts);
@@ -422,13 +422,13 @@ static void test_a_long_round_loses_no_count(void **state)
 
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	round_run(0);
 	before = accounts.list[0].own.taken;
 	for (int i = 0; i < 4; i++) {
 		now += SEC;
-		line_take(3, packets / 4);
+		entry_take(3, packets / 4);
 		accounts_count(&accounts, NODES, now);
 	}
 	assert_true(packets * limit.limit.cost >> limit.limit.unit_shift > INT32_MAX);
@@ -439,7 +439,7 @@ static void test_a_long_round_loses_no_count(void **state)
 
 /*
  * Behind a stop of the process for 20 s. Of a fast limit 3 x 2^30 units were taken meanwhile, which
- * the count of a line tells as -2^30: that is not known, and what is taken next is told as ever.
+ * the count of a entry tells as -2^30: that is not known, and what is taken next is told as ever.
  */
 static void test_a_stop_makes_no_count_fall(void **state)
 {
@@ -453,18 +453,18 @@ static void test_a_stop_makes_no_count_fall(void **state)
 		uint64_t rate = cases[i].rate, most = 0, before;
 
 		node_open(rate);
-		line_make(3, 7);
-		line_take(3, rate);
+		entry_make(3, 7);
+		entry_take(3, rate);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
 		now += 20 * SEC;
-		line_take(3, cases[i].packets);
+		entry_take(3, cases[i].packets);
 		accounts_count(&accounts, NODES, now);
 		if (cases[i].is_known)
 			most = cases[i].packets * limit.limit.cost;
 		assert_in_range(accounts.list[0].own.taken - before, most * 99 / 100, most);
 		round_run(0);
-		line_take(3, rate / 10);
+		entry_take(3, rate / 10);
 		round_run(0);
 		assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) /
 					limit.limit.cost,
@@ -478,8 +478,8 @@ static void test_a_reading_begins_no_account(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	now += SEC;
 	accounts_count(&accounts, NODES, now);
 	assert_int_equal(accounts.count, 0);
@@ -488,8 +488,8 @@ static void test_a_reading_begins_no_account(void **state)
 	accounts_close(&accounts);
 }
 
-/* By the same key, between two scans. What purses give back is no such case, and is not told. */
-static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state)
+/* By the same key, between two scans. What slices give back is no such case, and is not told. */
+static void test_a_entry_that_a_key_lost_and_got_again_counts_from_0(void **state)
 {
 	static const struct {
 		bool is_anew;
@@ -502,35 +502,35 @@ static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state
 		int64_t ticks;
 
 		node_open(1000);
-		line_make(3, 7);
-		line_take(3, 100000);
+		entry_make(3, 7);
+		entry_take(3, 100000);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
 		accounts.list[0].debt = (struct debt){.lent = SEC / 2, .full_at = now + SEC};
 		if (cases[i].is_anew)
-			line_make(3, 7);
+			entry_make(3, 7);
 		ticks = cases[i].packets * (int64_t)limit.limit.cost;
-		*(uint64_t *)&lines[3].taken += ticks >> limit.limit.unit_shift;
+		*(uint64_t *)&entries[3].taken += ticks >> limit.limit.unit_shift;
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* nothing of it was lent by the state that the line has now */
+		/* nothing of it was lent by the state that the entry has now */
 		assert_int_equal(!accounts.list[0].debt.lent, cases[i].is_anew);
 		accounts_close(&accounts);
 	}
 }
 
-/* A line may be made between the search for lost ones and the reading of all. */
+/* A entry may be made between the search for lost ones and the reading of all. */
 static void test_a_key_has_one_account(void **state)
 {
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
-	/* the account without a line, and one that was begun for the line */
+	/* the account without a entry, and one that was begun for the entry */
 	accounts.list[1] = accounts.list[0];
-	accounts.list[1].line = NO_LINE;
+	accounts.list[1].entry = NO_ENTRY;
 	accounts.count++;
 	assert_int_equal(round_run(0), 1);
 	assert_int_equal(accounts.count, 1);
@@ -545,16 +545,16 @@ static void test_an_account_that_ends_within_a_round_shifts_no_answer(void **sta
 	(void)state;
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
-		line_make(3 + i, 7 + i);
-		line_take(3 + i, 1000);
+		entry_make(3 + i, 7 + i);
+		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
-	/* the first key has an account without a line, too, in front of those of both keys */
+	/* the first key has an account without a entry, too, in front of those of both keys */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.watch[4].account = 3;
 	accounts.watch[3].account = 2;
-	accounts.list[0].line = NO_LINE;
+	accounts.list[0].entry = NO_ENTRY;
 	accounts.count++;
 	now += ROUND;
 	count = accounts_report(&accounts, items, now);
@@ -583,17 +583,17 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unsettled); i++) {
 		struct account *account;
-		struct sl_state *state = line_state(&lines[3]);
+		struct sl_state *state = entry_state(&entries[3]);
 		uint64_t zero;
 
 		node_open(1000);
 		account = &accounts.list[0];
-		line_make(3, 7);
-		line_take(3, 1000);
+		entry_make(3, 7);
+		entry_take(3, 1000);
 		round_run(0);
 		round_run(0);
 		now += ROUND;
-		line_take(3, 1000);
+		entry_take(3, 1000);
 		accounts_scan(&accounts, NODES, now);
 		assert_int_equal(accounts_report(&accounts, items, now), 1);
 		account->flow.expected = FLOW_RATE / 2;
@@ -624,18 +624,18 @@ static void test_a_stop_is_not_charged_behind_the_answer(void **state)
 
 	(void)state;
 	node_open(1000);
-	line_make(3, 7);
-	line_take(3, 1000);
+	entry_make(3, 7);
+	entry_take(3, 1000);
 	now += ROUND;
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	now += 20 * SEC;
-	zero = line_state(&lines[3])->zero = line_state(&lines[3])->drawn = now;
+	zero = entry_state(&entries[3])->zero = entry_state(&entries[3])->drawn = now;
 	accounts_forget(&accounts, now);
 	items[0].answered = items[0].sent = true;
 	accounts_learn(&accounts, items, NODES, now);
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(line_state(&lines[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+	assert_in_range(entry_state(&entries[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	accounts_close(&accounts);
 }
 
@@ -645,8 +645,8 @@ static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
 	(void)state;
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
-		line_make(3 + i, 7 + i);
-		line_take(3 + i, 1000);
+		entry_make(3 + i, 7 + i);
+		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
 	for (unsigned int lost = 1; lost < 5; lost++) {
@@ -664,16 +664,16 @@ static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
 
 /* --- Short bursts --------------------------------------------------------------------------- */
 
-/* A packet without a purse, which is counted as the packet path counts it. */
-static bool packet_send(struct sl_line *line)
+/* A packet without a slice, which is counted as the packet path counts it. */
+static bool packet_send(struct sl_entry *entry)
 {
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 	bool passes =
-		credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1);
+		credit_draw(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost, now, 1);
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
 
-	line->taken += passes ? units : 0;
-	line->refused += passes ? 0 : units;
+	entry->taken += passes ? units : 0;
+	entry->refused += passes ? 0 : units;
 	return passes;
 }
 
@@ -691,10 +691,10 @@ static double node_passes(unsigned int burst)
 	spec.shared = SL_SHARED_YES;
 	limit.limit = spec_compile(&spec);
 	accounts_follow(&accounts, NULL);
-	line_make(3, 7);
+	entry_make(3, 7);
 	for (int step = 0; step < 1000; step++) {
 		for (int i = 0; i < 200; i++, now += STEP / 200)
-			passed += packet_send(&lines[3]) && step >= 500;
+			passed += packet_send(&entries[3]) && step >= 500;
 		accounts_step(&accounts, now);
 		if (step % 10)
 			continue;
@@ -734,12 +734,12 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 	assert_true(account->debt.lent > SEC / 4);
 	/* the process is stopped for as long as the state takes to be full; then a burst comes */
 	later = now + 5 * SEC;
-	line_state(&lines[3])->zero = line_state(&lines[3])->drawn = later;
+	entry_state(&entries[3])->zero = entry_state(&entries[3])->drawn = later;
 	account->flow.expected = 0;
 	account->flow.back = SEC;
 	accounts_step(&accounts, now = later);
 	assert_int_equal(account->debt.lent, 0);
-	assert_int_equal(credit_level(&limit.limit, line_state(&lines[3]), now), 0);
+	assert_int_equal(credit_level(&limit.limit, entry_state(&entries[3]), now), 0);
 	accounts_close(&accounts);
 }
 
@@ -759,9 +759,9 @@ static void node_open_blocks(bool escalate)
 	limit.limit = spec_compile(&spec);
 	limit.shares_blocks = true;
 	accounts_follow(&accounts, NULL);
-	line_make(3, 7);
-	line_take(3, 1000);
-	line_state(&lines[3])->blocked = now + 30 * SEC;
+	entry_make(3, 7);
+	entry_take(3, 1000);
+	entry_state(&entries[3])->blocked = now + 30 * SEC;
 	for (unsigned int i = 0; i < MOST; i++)
 		items[i].blocked_ms = 0;
 }
@@ -810,11 +810,11 @@ static void test_a_block_that_escalates_waits_for_what_the_store_knows(void **st
 /* What ended while the store told of it is over; what did not is for as long as it has left. */
 static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void **state)
 {
-	const struct sl_state *own = line_state(&lines[3]);
+	const struct sl_state *own = entry_state(&entries[3]);
 
 	(void)state;
 	node_open_blocks(false);
-	line_state(&lines[3])->blocked = 0;
+	entry_state(&entries[3])->blocked = 0;
 	round_blocked(0);
 	round_blocked(ROUND / MS - 1);
 	assert_false(block_holds(&limit.limit, own, now));
@@ -828,13 +828,13 @@ static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void *
 static bool is_blocked_behind(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
-	return block_holds(&limit.limit, line_state(&lines[3]), now);
+	return block_holds(&limit.limit, entry_state(&entries[3]), now);
 }
 
 /* A round later, with some of the store's delay or all of it. */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
-	line_state(&lines[3])->blocked = 0;
+	entry_state(&entries[3])->blocked = 0;
 	for (unsigned int i = 1; i < 20; i++)
 		assert_false(is_blocked_behind(blocked_ms - i * 3 * ROUND / 2 / MS +
 					       i % 2 * ROUND / 3 / MS));
@@ -848,9 +848,9 @@ static void test_a_block_that_is_forgiven_does_not_come_back(void **state)
 	check_that_it_stays_forgiven(29900);
 	assert_true(is_blocked_behind(29900)); /* a new one, of another node */
 	check_that_it_stays_forgiven(29900);
-	lines[3].limit = 0; /* the table forgets it */
+	entries[3].limit = 0; /* the table forgets it */
 	round_blocked(26000);
-	line_make(3, 7);
+	entry_make(3, 7);
 	assert_true(is_blocked_behind(25850));
 	accounts_close(&accounts);
 }
@@ -864,12 +864,12 @@ static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(vo
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	assert_true(items[0].block_ms);
-	line_state(&lines[3])->blocked = 0;
+	entry_state(&entries[3])->blocked = 0;
 	items[0].answered = items[0].sent = true;
 	items[0].blocked_ms = items[0].block_ms;
 	now += ROUND / 2;
 	accounts_learn(&accounts, items, NODES, now);
-	assert_false(block_holds(&limit.limit, line_state(&lines[3]), now));
+	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
 	assert_true(is_blocked_behind(29900)); /* of another node */
 	accounts_close(&accounts);
@@ -888,14 +888,14 @@ int main(void)
 		cmocka_unit_test(
 			test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
 		cmocka_unit_test(
-			test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
+			test_a_entry_that_another_key_has_behind_a_change_counts_for_that_key),
 		cmocka_unit_test(test_what_is_forgotten_by_a_change),
 		cmocka_unit_test(test_what_a_new_limit_counts_is_told_from_its_first_packet_on),
 		cmocka_unit_test(test_an_account_ends_with_its_limit),
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_stop_makes_no_count_fall),
 		cmocka_unit_test(test_a_reading_begins_no_account),
-		cmocka_unit_test(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
+		cmocka_unit_test(test_a_entry_that_a_key_lost_and_got_again_counts_from_0),
 		cmocka_unit_test(test_a_key_has_one_account),
 		cmocka_unit_test(test_an_account_that_ends_within_a_round_shifts_no_answer),
 		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),

@@ -13,14 +13,14 @@
 
 #define NODES_MAX 4
 #define KEYS_MAX  128
-#define LINES	  (SL_WAYS * KEYS_MAX)
+#define ENTRIES	  (SL_WAYS * KEYS_MAX)
 #define RATE	  100 /* packets a second */
 #define ROUND	  (100 * MS)
 #define STEP	  (10 * MS)
 
 struct node {
-	struct sl_line lines[LINES];
-	struct sl_set sets[LINES / SL_WAYS];
+	struct sl_entry entries[ENTRIES];
+	struct sl_set sets[ENTRIES / SL_WAYS];
 	struct accounts accounts;
 	struct store_item items[KEYS_MAX];
 };
@@ -43,7 +43,8 @@ int table_open(const struct gate *gate, struct table *ret)
 	struct node *of = &node[opened];
 
 	(void)gate;
-	*ret = (struct table){.lines = of->lines, .count = LINES, .sets = {.values = of->sets}};
+	*ret = (struct table){
+		.entries = of->entries, .count = ENTRIES, .sets = {.values = of->sets}};
 	return OK;
 }
 
@@ -53,14 +54,14 @@ void table_close(struct table *table)
 }
 
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_line *ret)
+		  struct found_entry *ret)
 {
 	uint32_t index = key->addr[0] * SL_WAYS;
 
 	(void)gate;
-	ret->is_found = line_is(&table->lines[index], key);
+	ret->is_found = entry_is(&table->entries[index], key);
 	if (ret->is_found)
-		*ret = (struct found_line){table->lines[index], index, true};
+		*ret = (struct found_entry){table->entries[index], index, true};
 	return OK;
 }
 
@@ -118,20 +119,20 @@ static void nodes_close(void)
 
 static void packet_send(struct node *at, unsigned int key)
 {
-	struct sl_line *line = &at->lines[key * SL_WAYS];
+	struct sl_entry *entry = &at->entries[key * SL_WAYS];
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
-	if (!line->limit) {
-		*line = (struct sl_line){.addr = {key}, .limit = 9};
-		*line_state(line) = credit_full(&limit.limit, now);
+	if (!entry->limit) {
+		*entry = (struct sl_entry){.addr = {key}, .limit = 9};
+		*entry_state(entry) = credit_full(&limit.limit, now);
 		at->sets[key].tag[0] = 2;
 	}
-	if (credit_draw(&limit.limit, line_state(line), &purse, 0, limit.limit.cost, now, 1)) {
-		line->taken += units;
+	if (credit_draw(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost, now, 1)) {
+		entry->taken += units;
 		passed[key]++;
 	} else {
-		line->refused += units;
+		entry->refused += units;
 	}
 }
 

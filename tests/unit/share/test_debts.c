@@ -26,81 +26,81 @@ static struct sl_limit limit_of(void)
 	return spec_compile(&spec);
 }
 
-static struct sl_line line_full(const struct sl_limit *limit)
+static struct sl_entry entry_full(const struct sl_limit *limit)
 {
-	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
+	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
 
 	lent = 0;
 
-	*line_state(&line) = credit_full(limit, NOW);
-	return line;
+	*entry_state(&entry) = credit_full(limit, NOW);
+	return entry;
 }
 
-static int64_t level(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+static int64_t level(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
-	return credit_level(limit, line_state(line), now);
+	return credit_level(limit, entry_state(entry), now);
 }
 
-/* A packet without a purse; whether it passes. */
-static bool packet_charge(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+/* A packet without a slice; whether it passes. */
+static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
-	struct sl_purse purse = {0};
+	struct sl_slice slice = {0};
 
-	return credit_draw(limit, line_state(line), &purse, 0, limit->cost, now, 1);
+	return credit_draw(limit, entry_state(entry), &slice, 0, limit->cost, now, 1);
 }
 
 /* An addition to `zero` alone would be swallowed by the idle time. */
 static void test_an_idle_state_is_charged_from_full(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	uint64_t later = NOW + 3600 * SECOND;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst / 2, &lent, later),
+	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst / 2, &lent, later),
 			 limit.burst / 2);
-	assert_int_equal(level(&limit, &line, later), limit.burst / 2);
+	assert_int_equal(level(&limit, &entry, later), limit.burst / 2);
 }
 
 static void test_a_source_owes_a_burst_at_most(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	uint64_t charged = 0;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		charged += debt_charge(&limit, &line, &key, limit.burst / 7, &lent, NOW);
+		charged += debt_charge(&limit, &entry, &key, limit.burst / 7, &lent, NOW);
 	assert_int_equal(charged, 2 * limit.burst);
-	assert_int_equal(level(&limit, &line, NOW), -(int64_t)limit.burst);
-	assert_false(packet_charge(&limit, &line, NOW + limit.burst));
-	assert_true(packet_charge(&limit, &line, NOW + limit.burst + limit.cost));
+	assert_int_equal(level(&limit, &entry, NOW), -(int64_t)limit.burst);
+	assert_false(packet_charge(&limit, &entry, NOW + limit.burst));
+	assert_true(packet_charge(&limit, &entry, NOW + limit.burst + limit.cost));
 }
 
 /* A large packet can leave a state deeper than that. */
 static void test_a_deeper_debt_stays(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 
 	(void)state;
-	line.state.zero = NOW + 2 * limit.burst;
-	line.state.born = line.state.drawn = NOW;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
-	assert_int_equal(line.state.zero, NOW + 2 * limit.burst);
+	entry.state.zero = NOW + 2 * limit.burst;
+	entry.state.born = entry.state.drawn = NOW;
+	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
+	assert_int_equal(entry.state.zero, NOW + 2 * limit.burst);
 }
 
 /* Nor is it given back to, for being deep. */
 static void test_a_deeper_debt_is_given_nothing_back(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 
 	(void)state;
-	line.state.zero = NOW + 2 * limit.burst;
-	line.state.born = line.state.drawn = NOW;
+	entry.state.zero = NOW + 2 * limit.burst;
+	entry.state.born = entry.state.drawn = NOW;
 	lent = limit.burst;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
 	assert_int_equal(lent, limit.burst);
 }
 
@@ -108,32 +108,32 @@ static void test_a_deeper_debt_is_given_nothing_back(void **state)
 static void test_a_charge_of_a_rested_state_leaves_the_rest(void **state)
 {
 	struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	uint64_t later = NOW + 3600 * SECOND;
 
 	(void)state;
 	limit.refill = limit.burst / 2;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.cost, &lent, later), limit.cost);
-	assert_int_equal(level(&limit, &line, later), limit.burst - limit.cost);
-	assert_int_equal(line.state.born, later);
-	assert_int_equal(line.state.drawn, later);
+	assert_int_equal(debt_charge(&limit, &entry, &key, limit.cost, &lent, later), limit.cost);
+	assert_int_equal(level(&limit, &entry, later), limit.burst - limit.cost);
+	assert_int_equal(entry.state.born, later);
+	assert_int_equal(entry.state.drawn, later);
 }
 
-static void test_a_line_of_another_key_is_not_charged(void **state)
+static void test_a_entry_of_another_key_is_not_charged(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit), before = line;
+	struct sl_entry entry = entry_full(&limit), before = entry;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &other, limit.burst, &lent, NOW), 0);
-	assert_memory_equal(&line, &before, sizeof(line));
+	assert_int_equal(debt_charge(&limit, &entry, &other, limit.burst, &lent, NOW), 0);
+	assert_memory_equal(&entry, &before, sizeof(entry));
 }
 
 /* Whatever is charged: packets get what one bucket would leave of it. */
 static void test_packets_get_what_is_left(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	uint64_t now = NOW, random = RANDOM_BEGIN;
 	int64_t bucket = limit.burst;
 
@@ -144,12 +144,12 @@ static void test_packets_get_what_is_left(void **state)
 		now += span;
 		bucket = credit_min(bucket + span, limit.burst);
 		if (random_next(&random) % 4)
-			bucket -= packet_charge(&limit, &line, now) ? limit.cost : 0;
+			bucket -= packet_charge(&limit, &entry, now) ? limit.cost : 0;
 		else
-			bucket -= debt_charge(&limit, &line, &key,
+			bucket -= debt_charge(&limit, &entry, &key,
 					      random_next(&random) % (2 * limit.cost), &lent, now);
 		assert_true(bucket >= -(int64_t)limit.burst);
-		assert_true(level(&limit, &line, now) <= bucket);
+		assert_true(level(&limit, &entry, now) <= bucket);
 	}
 }
 
@@ -158,87 +158,87 @@ static void test_packets_get_what_is_left(void **state)
 static void test_what_was_charged_is_given_back_once(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 
 	(void)state;
-	line.state.zero = line.state.born = NOW; /* empty */
-	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, NOW), half);
+	entry.state.zero = entry.state.born = NOW; /* empty */
+	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
 	assert_int_equal(lent, half);
-	assert_int_equal(debt_charge(&limit, &line, &key, -2 * half, &lent, NOW), -half);
-	assert_int_equal(level(&limit, &line, NOW), 0);
-	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &entry, &key, -2 * half, &lent, NOW), -half);
+	assert_int_equal(level(&limit, &entry, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, NOW), 0);
 }
 
 /* Time has made up for it. */
 static void test_nothing_is_given_back_to_a_full_state(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 	uint64_t now = NOW;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, now), half);
+	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, now), half);
 	now += limit.burst;
-	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
+	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
 	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
-		assert_true(packet_charge(&limit, &line, now));
-	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
-	assert_false(packet_charge(&limit, &line, now));
+		assert_true(packet_charge(&limit, &entry, now));
+	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
+	assert_false(packet_charge(&limit, &entry, now));
 }
 
 /* A step that charges nothing sees it, too. */
 static void test_what_time_made_up_for_is_not_given_back(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 	uint64_t now = NOW + limit.burst;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, NOW), half);
-	assert_int_equal(debt_charge(&limit, &line, &key, 0, &lent, now), 0);
+	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
+	assert_int_equal(debt_charge(&limit, &entry, &key, 0, &lent, now), 0);
 	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
-		assert_true(packet_charge(&limit, &line, now));
-	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
-	assert_false(packet_charge(&limit, &line, now));
+		assert_true(packet_charge(&limit, &entry, now));
+	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
+	assert_false(packet_charge(&limit, &entry, now));
 }
 
-/* A state refills as far as purses leave it. */
+/* A state refills as far as slices leave it. */
 static void test_no_more_is_given_back_than_it_refills_to(void **state)
 {
 	struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit);
-	int64_t purses = limit.burst / 16;
+	struct sl_entry entry = entry_full(&limit);
+	int64_t slices = limit.burst / 16;
 
 	(void)state;
-	limit.refill = limit.burst - purses;
-	line.state.zero = line.state.born = NOW;
-	assert_int_equal(debt_charge(&limit, &line, &key, purses, &lent, NOW), purses);
+	limit.refill = limit.burst - slices;
+	entry.state.zero = entry.state.born = NOW;
+	assert_int_equal(debt_charge(&limit, &entry, &key, slices, &lent, NOW), slices);
 	assert_int_equal(
-		debt_charge(&limit, &line, &key, -purses, &lent, NOW + limit.refill + purses / 2),
-		-(purses - purses / 2));
+		debt_charge(&limit, &entry, &key, -slices, &lent, NOW + limit.refill + slices / 2),
+		-(slices - slices / 2));
 }
 
 static void test_nothing_is_given_back_to_another_key(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit), before;
+	struct sl_entry entry = entry_full(&limit), before;
 
 	(void)state;
 	lent = limit.burst;
-	line.state.zero = line.state.born = NOW;
-	before = line;
-	assert_int_equal(debt_charge(&limit, &line, &other, -(int64_t)limit.burst, &lent, NOW), 0);
-	assert_memory_equal(&line, &before, sizeof(line));
+	entry.state.zero = entry.state.born = NOW;
+	before = entry;
+	assert_int_equal(debt_charge(&limit, &entry, &other, -(int64_t)limit.burst, &lent, NOW), 0);
+	assert_memory_equal(&entry, &before, sizeof(entry));
 }
 
 /* Whatever is charged and given back: a source gets no more than from a state that is its own. */
 static void test_no_source_gets_more_than_without(void **state)
 {
 	const struct sl_limit limit = limit_of();
-	struct sl_line line = line_full(&limit), alone = line;
+	struct sl_entry entry = entry_full(&limit), alone = entry;
 	uint64_t now = NOW, random = RANDOM_BEGIN, passed = 0, would = 0;
 
 	(void)state;
@@ -246,9 +246,9 @@ static void test_no_source_gets_more_than_without(void **state)
 		int64_t most = 2 * limit.cost;
 
 		now += random_next(&random) % (i / 2000 % 2 ? 3 * limit.cost : limit.cost / 2);
-		debt_charge(&limit, &line, &key,
+		debt_charge(&limit, &entry, &key,
 			    (int64_t)(random_next(&random) % (2 * most)) - most, &lent, now);
-		passed += packet_charge(&limit, &line, now);
+		passed += packet_charge(&limit, &entry, now);
 		would += packet_charge(&limit, &alone, now);
 		assert_true(passed <= would + 1);
 	}
@@ -283,30 +283,30 @@ static void test_what_was_not_charged_is_owed_still(void **state)
 	const uint64_t now = NOW + 4 * SECOND / 10;
 	static const struct {
 		const char *name;
-		bool is_handed_over, is_deep, has_no_line;
+		bool is_handed_over, is_deep, has_no_entry;
 		bool stays;
 	} cases[] = {
 		{"a state that is full", .stays = false},
-		{"a line that was handed to another key", .is_handed_over = true, .stays = true},
+		{"a entry that was handed to another key", .is_handed_over = true, .stays = true},
 		{"a state that owes all that it may", .is_deep = true, .stays = true},
-		{"a key without a line: time pays", .has_no_line = true, .stays = false},
+		{"a key without a entry: time pays", .has_no_entry = true, .stays = false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow = flow_owing(&limit);
-		struct sl_line line = line_full(&limit);
+		struct sl_entry entry = entry_full(&limit);
 		struct debt debt = {0};
 		int64_t owed = flow.unsettled, charged;
 
 		if (cases[i].is_deep)
-			line.state.zero = now + 2 * limit.burst;
-		charged = debt_step(&limit, cases[i].has_no_line ? NULL : &line,
+			entry.state.zero = now + 2 * limit.burst;
+		charged = debt_step(&limit, cases[i].has_no_entry ? NULL : &entry,
 				    cases[i].is_handed_over ? &other : &key, &flow, &debt, now);
 		if ((flow.unsettled == owed) != cases[i].stays)
 			fail_msg("%s: %lld of %lld", cases[i].name, (long long)flow.unsettled,
 				 (long long)owed);
-		if (!cases[i].has_no_line)
+		if (!cases[i].has_no_entry)
 			assert_int_equal(flow.unsettled, owed - charged);
 	}
 }
@@ -329,9 +329,9 @@ static struct sl_limit limit_that_blocks(bool escalate)
 	return spec_compile(&spec);
 }
 
-static bool is_blocked(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
-	return block_holds(limit, line_state(line), now);
+	return block_holds(limit, entry_state(entry), now);
 }
 
 static void test_a_block_ends_when_it_is_told_to(void **state)
@@ -339,13 +339,13 @@ static void test_a_block_ends_when_it_is_told_to(void **state)
 	(void)state;
 	for (int escalate = 0; escalate < 2; escalate++) {
 		const struct sl_limit limit = limit_that_blocks(escalate);
-		struct sl_line line = line_full(&limit);
+		struct sl_entry entry = entry_full(&limit);
 		uint64_t until = NOW + 10 * SECOND;
 
-		assert_true(debt_block(&limit, &line, &key, until, NOW));
-		assert_true(is_blocked(&limit, &line, NOW));
-		assert_true(is_blocked(&limit, &line, until - 16));
-		assert_false(is_blocked(&limit, &line, until));
+		assert_true(debt_block(&limit, &entry, &key, until, NOW));
+		assert_true(is_blocked(&limit, &entry, NOW));
+		assert_true(is_blocked(&limit, &entry, until - 16));
+		assert_false(is_blocked(&limit, &entry, until));
 	}
 }
 
@@ -355,12 +355,12 @@ static void test_a_block_is_no_longer_than_the_limit_has_it(void **state)
 	(void)state;
 	for (int escalate = 0; escalate < 2; escalate++) {
 		const struct sl_limit limit = limit_that_blocks(escalate);
-		struct sl_line line = line_full(&limit);
+		struct sl_entry entry = entry_full(&limit);
 		uint64_t longest = escalate ? 16 * BLOCK : BLOCK;
 
-		assert_true(debt_block(&limit, &line, &key, NOW + 1000 * BLOCK, NOW));
-		assert_true(is_blocked(&limit, &line, NOW + longest - 16));
-		assert_false(is_blocked(&limit, &line, NOW + longest));
+		assert_true(debt_block(&limit, &entry, &key, NOW + 1000 * BLOCK, NOW));
+		assert_true(is_blocked(&limit, &entry, NOW + longest - 16));
+		assert_false(is_blocked(&limit, &entry, NOW + longest));
 	}
 }
 
@@ -368,31 +368,31 @@ static void test_a_block_is_no_longer_than_the_limit_has_it(void **state)
 static void test_a_block_of_another_node_counts_as_a_step(void **state)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
-	struct sl_line line = line_full(&limit);
+	struct sl_entry entry = entry_full(&limit);
 	uint64_t until = NOW + 3 * BLOCK, next;
 
 	(void)state;
-	assert_true(debt_block(&limit, &line, &key, until, NOW));
-	next = block_next(&limit, line_state(&line), until + SECOND);
+	assert_true(debt_block(&limit, &entry, &key, until, NOW));
+	next = block_next(&limit, entry_state(&entry), until + SECOND);
 	assert_true(credit_span(until + SECOND + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
 }
 
 static void test_what_blocks_already_is_left_alone(void **state)
 {
 	const struct sl_limit blocks = limit_that_blocks(false), drops = limit_of();
-	struct sl_line line = line_full(&blocks), before = line;
+	struct sl_entry entry = entry_full(&blocks), before = entry;
 
 	(void)state;
-	assert_false(debt_block(&drops, &line, &key, NOW + BLOCK, NOW));
-	assert_false(debt_block(&blocks, &line, &other, NOW + BLOCK, NOW));
-	assert_false(debt_block(&blocks, &line, &key, NOW, NOW));
-	assert_false(debt_block(&blocks, &line, &key, NOW - SECOND, NOW));
-	assert_memory_equal(&line, &before, sizeof(line));
-	assert_true(debt_block(&blocks, &line, &key, NOW + SECOND, NOW));
-	before = line;
-	assert_false(debt_block(&blocks, &line, &key, NOW + BLOCK, NOW));
-	assert_memory_equal(&line, &before, sizeof(line));
-	assert_true(debt_block(&blocks, &line, &key, NOW + BLOCK, NOW + SECOND));
+	assert_false(debt_block(&drops, &entry, &key, NOW + BLOCK, NOW));
+	assert_false(debt_block(&blocks, &entry, &other, NOW + BLOCK, NOW));
+	assert_false(debt_block(&blocks, &entry, &key, NOW, NOW));
+	assert_false(debt_block(&blocks, &entry, &key, NOW - SECOND, NOW));
+	assert_memory_equal(&entry, &before, sizeof(entry));
+	assert_true(debt_block(&blocks, &entry, &key, NOW + SECOND, NOW));
+	before = entry;
+	assert_false(debt_block(&blocks, &entry, &key, NOW + BLOCK, NOW));
+	assert_memory_equal(&entry, &before, sizeof(entry));
+	assert_true(debt_block(&blocks, &entry, &key, NOW + BLOCK, NOW + SECOND));
 }
 
 /* --- Beside packets on other CPUs ----------------------------------------------------------- */
@@ -400,18 +400,18 @@ static void test_what_blocks_already_is_left_alone(void **state)
 #define DRAWS 20000
 
 static struct sl_limit race_limit;
-static struct sl_line race_line;
+static struct sl_entry race_entry;
 
 static void *packets_run(void *data)
 {
-	struct sl_state *state = line_state(&race_line);
+	struct sl_state *state = entry_state(&race_entry);
 
 	(void)data;
 	for (int i = 0; i < DRAWS;) {
 		struct sl_state seen = *(volatile struct sl_state *)state, next = seen;
-		struct sl_purse purse = {0};
+		struct sl_slice slice = {0};
 
-		credit_draw(&race_limit, &next, &purse, 0, race_limit.cost, NOW, 1);
+		credit_draw(&race_limit, &next, &slice, 0, race_limit.cost, NOW, 1);
 		i += __sync_bool_compare_and_swap(&state->zero, seen.zero, next.zero);
 	}
 	return NULL;
@@ -426,12 +426,12 @@ static void test_nothing_is_lost_beside_packets(void **state)
 
 	(void)state;
 	race_limit = spec_compile(&spec);
-	race_line = line_full(&race_limit);
+	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, packets_run, NULL), 0);
 	for (int i = 0; i < DRAWS; i++)
-		charged += debt_charge(&race_limit, &race_line, &key, race_limit.cost, &lent, NOW);
+		charged += debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &lent, NOW);
 	pthread_join(thread, NULL);
-	assert_int_equal(level(&race_limit, &race_line, NOW),
+	assert_int_equal(level(&race_limit, &race_entry, NOW),
 			 race_limit.burst - DRAWS * race_limit.cost - charged);
 }
 
@@ -440,24 +440,24 @@ static void test_nothing_is_lost_beside_packets(void **state)
 static bool race_has_ended;
 static uint64_t race_credit; /* times that the other key was given something */
 
-/* Writes a key to the line as the packet path does (bpf/table.h, line_write). */
-static void line_write(const struct state_key *to, uint64_t zero)
+/* Writes a key to the entry as the packet path does (bpf/table.h, entry_write). */
+static void entry_write(const struct state_key *to, uint64_t zero)
 {
-	__atomic_exchange_n(&race_line.limit, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&race_line.addr[0], to->addr[0], __ATOMIC_RELAXED);
-	__atomic_store_n(&race_line.state.zero, zero, __ATOMIC_RELAXED);
-	__atomic_exchange_n(&race_line.limit, to->limit, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&race_entry.limit, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&race_entry.addr[0], to->addr[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&race_entry.state.zero, zero, __ATOMIC_RELAXED);
+	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* The line goes from key to key. No packet comes: the other key has no more than it came with. */
+/* The entry goes from key to key. No packet comes: the other key has no more than it came with. */
 static void *keys_run(void *data)
 {
 	(void)data;
 	for (int i = 0; i < HANDED_OVER; i++) {
-		line_write(&key, NOW - race_limit.burst);
-		line_write(&other, NOW);
+		entry_write(&key, NOW - race_limit.burst);
+		entry_write(&other, NOW);
 		for (int k = 0; k < i % 50; k++)
-			if (credit_span(NOW, __atomic_load_n(&race_line.state.zero,
+			if (credit_span(NOW, __atomic_load_n(&race_entry.state.zero,
 							     __ATOMIC_RELAXED)) < 0)
 				race_credit++;
 	}
@@ -472,11 +472,11 @@ static void test_a_key_gets_nothing_for_the_one_before(void **state)
 
 	(void)state;
 	race_limit = limit_of();
-	race_line = line_full(&race_limit);
+	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, keys_run, NULL), 0);
 	while (!__atomic_load_n(&race_has_ended, __ATOMIC_SEQ_CST)) {
 		lent = 0;
-		debt_charge(&race_limit, &race_line, &key, race_limit.cost, &lent, NOW);
+		debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &lent, NOW);
 	}
 	pthread_join(thread, NULL);
 	assert_int_equal(race_credit, 0);
@@ -490,7 +490,7 @@ int main(void)
 		cmocka_unit_test(test_a_deeper_debt_stays),
 		cmocka_unit_test(test_a_deeper_debt_is_given_nothing_back),
 		cmocka_unit_test(test_a_charge_of_a_rested_state_leaves_the_rest),
-		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
+		cmocka_unit_test(test_a_entry_of_another_key_is_not_charged),
 		cmocka_unit_test(test_packets_get_what_is_left),
 		cmocka_unit_test(test_what_was_charged_is_given_back_once),
 		cmocka_unit_test(test_nothing_is_given_back_to_a_full_state),

@@ -31,41 +31,41 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* A line of the key, from which packets have drawn all that there was. */
-static struct sl_line line_spent(const struct sl_limit *limit)
+/* A entry of the key, from which packets have drawn all that there was. */
+static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
-	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
+	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
 	struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
-	struct sl_state *state = line_state(&line);
-	struct sl_purse purse = {0};
+	struct sl_state *state = entry_state(&entry);
+	struct sl_slice slice = {0};
 
 	*state = kind_birth(limit->kind, limit, 0, NOW);
-	while (kind_draw(limit->kind, limit, state, &purse, &draw))
-		purse = (struct sl_purse){0};
+	while (kind_draw(limit->kind, limit, state, &slice, &draw))
+		slice = (struct sl_slice){0};
 	if (limit->block)
 		state->blocked = block_next(limit, state, NOW);
-	return line;
+	return entry;
 }
 
-static struct decision decide(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+static struct decision decide(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
-	return kind_decide(limit, line_state(line), 0, credit_cost(limit, 1, 60), now);
+	return kind_decide(limit, entry_state(entry), 0, credit_cost(limit, 1, 60), now);
 }
 
 static void check_full(const struct sl_limit *limit, uint64_t at)
 {
-	struct sl_line line = line_spent(limit), fresh = {0};
+	struct sl_entry entry = entry_spent(limit), fresh = {0};
 	struct decision got, wanted;
 
-	*line_state(&fresh) = kind_full(limit, at);
-	assert_false(decide(limit, &line, NOW).allowed);
-	assert_true(state_try_fill(limit, &line, &key, at));
-	got = decide(limit, &line, at);
+	*entry_state(&fresh) = kind_full(limit, at);
+	assert_false(decide(limit, &entry, NOW).allowed);
+	assert_true(state_try_fill(limit, &entry, &key, at));
+	got = decide(limit, &entry, at);
 	wanted = decide(limit, &fresh, at);
 	assert_true(got.allowed);
 	assert_int_equal(got.remaining, wanted.remaining);
 	assert_int_equal(got.full_in, 0);
-	assert_int_equal(line.state.blocked, 0);
+	assert_int_equal(entry.state.blocked, 0);
 }
 
 /* At once, in the sub-windows that follow, and after all of them. */
@@ -77,7 +77,7 @@ static void test_a_state_of_each_kind_is_full_and_not_blocked(void **state)
 			check_full(&limits[i], NOW + later);
 }
 
-static void test_a_line_of_another_key_stays_as_it_is(void **state)
+static void test_a_entry_of_another_key_stays_as_it_is(void **state)
 {
 	const struct state_key others[] = {
 		{.addr = {key.addr[0] + 1}, .limit = key.limit},
@@ -88,10 +88,10 @@ static void test_a_line_of_another_key_stays_as_it_is(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		for (size_t j = 0; j < sizeof(others) / sizeof(others[0]); j++) {
-			struct sl_line line = line_spent(&limits[i]), before = line;
+			struct sl_entry entry = entry_spent(&limits[i]), before = entry;
 
-			assert_true(state_try_fill(&limits[i], &line, &others[j], NOW));
-			assert_memory_equal(&line, &before, sizeof(line));
+			assert_true(state_try_fill(&limits[i], &entry, &others[j], NOW));
+			assert_memory_equal(&entry, &before, sizeof(entry));
 		}
 }
 
@@ -104,10 +104,10 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Turns a line to the next sub-window, and fills it before step `cut` of that. */
-static void turn_and_fill(struct sl_line *line, int cut, uint64_t now)
+/* Turns a entry to the next sub-window, and fills it before step `cut` of that. */
+static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
-	struct sl_state *state = line_state(line), seen = *state, next = seen;
+	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
 	bool goes_on = true;
 	uint64_t settled;
 
@@ -115,7 +115,7 @@ static void turn_and_fill(struct sl_line *line, int cut, uint64_t now)
 	settled = window_settle(&seen, &next);
 	for (int step = 0; step < 5; step++) {
 		if (step == cut)
-			assert_true(state_try_fill(WINDOW, line, &key, now));
+			assert_true(state_try_fill(WINDOW, entry, &key, now));
 		if (step == 0 && goes_on)
 			goes_on = swap(&state->past, seen.past, settled);
 		if (step == 1 && goes_on)
@@ -131,19 +131,19 @@ static void test_a_turn_under_way_brings_nothing_back(void **state)
 {
 	(void)state;
 	for (int cut = 0; cut < 5; cut++) {
-		struct sl_line line = line_spent(WINDOW);
+		struct sl_entry entry = entry_spent(WINDOW);
 		uint64_t now = NOW + WINDOW->period;
 
-		turn_and_fill(&line, cut, now);
+		turn_and_fill(&entry, cut, now);
 		for (int period = 0; period < 3; period++) {
-			struct decision got = decide(WINDOW, &line, now + period * WINDOW->period);
+			struct decision got = decide(WINDOW, &entry, now + period * WINDOW->period);
 
 			assert_int_equal(got.remaining, 100);
 		}
 	}
 }
 
-/* A bucket is whole, whatever its purses and however its span is rounded. */
+/* A bucket is whole, whatever its slices and however its span is rounded. */
 static void test_nothing_is_lost_with_a_full_bucket(void **state)
 {
 	static const struct {
@@ -160,14 +160,14 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 		const struct sl_limit_spec spec =
 			spec_bucket(cases[i].rate, cases[i].unit, cases[i].burst);
 		const struct sl_limit limit = spec_compile(&spec);
-		struct sl_line line = line_spent(&limit);
+		struct sl_entry entry = entry_spent(&limit);
 
-		line.span = short_make(limit_span(&limit));
-		line.made |= LINE_ESTABLISHED;
-		assert_true(line_loss(&line, line_state(&line), NOW, false) > 0);
-		assert_true(state_try_fill(&limit, &line, &key, NOW));
-		assert_int_equal(line_loss(&line, line_state(&line), NOW, false), -1);
-		assert_int_equal(decide(&limit, &line, NOW).remaining, cases[i].burst);
+		entry.span = short_make(limit_span(&limit));
+		entry.made |= ENTRY_ESTABLISHED;
+		assert_true(entry_loss(&entry, entry_state(&entry), NOW, false) > 0);
+		assert_true(state_try_fill(&limit, &entry, &key, NOW));
+		assert_int_equal(entry_loss(&entry, entry_state(&entry), NOW, false), -1);
+		assert_int_equal(decide(&limit, &entry, NOW).remaining, cases[i].burst);
 	}
 }
 
@@ -176,13 +176,13 @@ static void test_moments_never_go_back(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		struct sl_line line = line_spent(&limits[i]);
-		uint64_t drawn = line.state.drawn;
+		struct sl_entry entry = entry_spent(&limits[i]);
+		uint64_t drawn = entry.state.drawn;
 
 		if (limits[i].kind == SL_BUCKET)
 			continue;
-		assert_true(state_try_fill(&limits[i], &line, &key, NOW - SECOND));
-		assert_int_equal(line.state.drawn, drawn);
+		assert_true(state_try_fill(&limits[i], &entry, &key, NOW - SECOND));
+		assert_int_equal(entry.state.drawn, drawn);
 	}
 }
 
@@ -190,7 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_state_of_each_kind_is_full_and_not_blocked),
-		cmocka_unit_test(test_a_line_of_another_key_stays_as_it_is),
+		cmocka_unit_test(test_a_entry_of_another_key_stays_as_it_is),
 		cmocka_unit_test(test_a_turn_under_way_brings_nothing_back),
 		cmocka_unit_test(test_nothing_is_lost_with_a_full_bucket),
 		cmocka_unit_test(test_moments_never_go_back),
