@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
- * state, charged as packets charge it and by user/share/debts.h, and a flow (user/share/flow.h).
+ * state, charged as packets charge it and by user/share/debt.h, and a flow (user/share/flow.h).
  * The judge is one bucket
  * that is charged with all that any node admits.
  *
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include "credit.h"
 #include "random.h"
-#include "share/debts.h"
+#include "share/debt.h"
 #include "share/division.h"
 
 #define WORLD_SEC SL_TICKS_PER_SEC
@@ -168,7 +168,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	uint64_t passed = world->now - node->seen_at;
 	struct flow_count counted = {node->own.taken - node->seen.taken,
 				     node->own.asked - node->seen.asked};
-	int64_t excess = node->excess + counted.taken - passed / FLOW_UNTOLD_PART / world->nodes;
+	int64_t excess = node->excess + counted.taken - passed / FLOW_UNREPORTED_PART / world->nodes;
 	struct flow_count told = {world_units(node->own.taken), world_units(node->own.asked)};
 
 	node->seen = node->own;

@@ -2,7 +2,7 @@
 /*
  * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node tells of
  * a source by the rule of user/share/accounts.c, and of `most` at a time, by the order of
- * user/share/choice.c; what it charges is of user/share/flow.c and debts.c. Each source is judged
+ * user/share/choice.c; what it charges is of user/share/flow.c and debt.c. Each source is judged
  * by one bucket that is charged with all that any node admits.
  *
  *   many_begin   sources at rest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The simulator of shared limits: prints the tables of docs/cluster.md, "Simulated". What nodes
- * charge is of user/share/flow.c and debts.c; nodes, time and the store are models
+ * charge is of user/share/flow.c and debt.c; nodes, time and the store are models
  * (tests/lib/flow_model.h, many.h). Exits with 1 if a figure is not as promised.
  *
  *   share          all tables: `make share-sim`

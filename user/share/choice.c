@@ -6,14 +6,9 @@
 
 #include "credit.h"
 
-/* By how much the factor of a key exceeds 1 at most. */
-#define FACTOR_SPAN .25
-
-/* Where nothing is asked for any more, demand below this is none. */
-#define DEMAND_LEAST 0x1p-12f
-
-/* Above 1, so that what asks for more than its limit does not fall below 1 by chance. */
-#define DEMAND_MOST 2
+#define FACTOR_SPAN  .25      /* the factor of a key is 1 to 1 + FACTOR_SPAN */
+#define DEMAND_LEAST 0x1p-12f /* fading demand below this becomes 0 */
+#define DEMAND_MOST  2	      /* above 1, so that noise does not move a key below its limit */
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
 {
@@ -26,7 +21,7 @@ float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst
 	return demand < DEMAND_MOST ? demand : DEMAND_MOST;
 }
 
-/* The last step of MurmurHash3: each bit of the result depends on each bit. */
+/* The finalizer of MurmurHash3: each bit of the result depends on each bit of the word. */
 static uint64_t mix(uint64_t word)
 {
 	word = (word ^ word >> 33) * 0xff51afd7ed558ccd;
@@ -36,50 +31,35 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* of what the store's key has, so the same on any machine */
+	/* only what the store's key consists of, in one byte order: the same on all machines */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);
 }
 
-/* --- Choices -------------------------------------------------------------------------------- */
-
-/* A heap: none is lighter than the one at (i - 1) / 2. */
-static void choices_rise(struct choices *choices, unsigned int i, struct choice choice)
+bool choices_add(struct choices *choices, double weight, unsigned int *ret_number)
 {
 	struct choice *list = choices->list;
+	unsigned int i, child;
 
-	for (; i && list[(i - 1) / 2].weight > choice.weight; i = (i - 1) / 2)
-		list[i] = list[(i - 1) / 2];
-	list[i] = choice;
-}
-
-static void choices_sink(struct choices *choices, struct choice choice)
-{
-	struct choice *list = choices->list;
-	unsigned int i = 0, child;
-
-	for (; (child = 2 * i + 1) < choices->count; i = child) {
+	if (choices->count < choices->most) { /* appended, and moved up */
+		*ret_number = i = choices->count++;
+		for (; i && list[(i - 1) / 2].weight > weight; i = (i - 1) / 2)
+			list[i] = list[(i - 1) / 2];
+		list[i] = (struct choice){weight, *ret_number};
+		return true;
+	}
+	if (!choices->count || list[0].weight >= weight)
+		return false;
+	*ret_number = list[0].number; /* replaced, and moved down */
+	for (i = 0; (child = 2 * i + 1) < choices->count; i = child) {
 		if (child + 1 < choices->count && list[child + 1].weight < list[child].weight)
 			child++;
-		if (list[child].weight >= choice.weight)
+		if (list[child].weight >= weight)
 			break;
 		list[i] = list[child];
 	}
-	list[i] = choice;
-}
-
-bool choices_add(struct choices *choices, double weight, unsigned int *ret_number)
-{
-	if (choices->count < choices->most) {
-		*ret_number = choices->count++;
-		choices_rise(choices, *ret_number, (struct choice){weight, *ret_number});
-		return true;
-	}
-	if (!choices->count || choices->list[0].weight >= weight)
-		return false;
-	*ret_number = choices->list[0].number;
-	choices_sink(choices, (struct choice){weight, *ret_number});
+	list[i] = (struct choice){weight, *ret_number};
 	return true;
 }
 

@@ -3,12 +3,6 @@
 
 #include "credit.h"
 
-/* 0 is no moment. */
-static uint64_t moment(uint64_t at)
-{
-	return at ?: 1;
-}
-
 void division_begin(struct division *division, uint64_t at)
 {
 	*division = (struct division){.at = at};
@@ -16,14 +10,13 @@ void division_begin(struct division *division, uint64_t at)
 
 bool division_step(struct division *division, uint64_t now)
 {
-	/* as the packet path has it */
-	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
+	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1; /* as it does */
 
-	/* the lease has ended, as this process was stopped: answers of before count no more */
+	/* this process was stopped until the lease expired: earlier replies no longer count */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)
-		division->at = moment(now + DIVISION_LEASE);
+		division->at = (now + DIVISION_LEASE) ?: 1;
 	division->divides = divides;
 	return divides;
 }
@@ -33,7 +26,7 @@ void division_round(struct division *division, unsigned int lost, uint64_t now)
 	if (lost >= FLOW_LOST) {
 		division->is_answered = false;
 		if (!division->divides)
-			division->at = moment(now);
+			division->at = now ?: 1;
 		division->divides = true;
 		return;
 	}
@@ -43,5 +36,5 @@ void division_round(struct division *division, unsigned int lost, uint64_t now)
 		division->answered_at = now;
 	division->is_answered = true;
 	if (division->divides && credit_span(division->answered_at, now) >= (int64_t)DIVISION_GRACE)
-		division->at = moment(now + DIVISION_LEASE);
+		division->at = (now + DIVISION_LEASE) ?: 1;
 }

@@ -1,50 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: from when on the packet path divides shared limits by the nodes, of `--on-loss divide`.
- * Pure: no clock and no map; time is an argument.
+ * Share: the moment from which the packet path divides shared limits by the nodes, for `--on-loss
+ * divide`. Pure: no clock and no map; time is an argument.
  *
  * `at` is the word `divide_at` of the gate: from that moment on a packet of a shared limit is
- * charged as often as there are nodes. It is a lease: a process that charges states, and is
- * answered, moves it ahead at each step. It ends by itself where the process is killed or stopped;
- * where the store is away the process ends it. Either way it is renewed only once rounds have been
- * answered for DIVISION_GRACE.
+ * charged as often as there are nodes. It is a lease. A process that charges states and gets
+ * replies moves it ahead at each step. It expires if the process is killed or stopped; if the store
+ * is away the process ends it. It is renewed only after replies for DIVISION_GRACE.
  */
 #ifndef SLUICE_DIVISION_H
 #define SLUICE_DIVISION_H
 
 #include "share/flow.h"
 
-/*
- * How long the packet path takes it that the process charges states, since it last said so: longer
- * than a busy machine lets it wait, or than it follows a resize.
- */
+/* The term of the lease: longer than a busy machine stops a process, or than a resize takes. */
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*
- * How long limits stay divided once rounds are answered: other nodes may find the store a little
- * later, and take their part meanwhile without telling of it.
+ * Limits stay divided this long after replies have returned: other nodes may reach the store later,
+ * and take their part meanwhile without reporting it.
  */
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
 	uint64_t at;	      /* 0: never */
-	uint64_t answered_at; /* since when rounds are answered */
-	bool is_answered;     /* one of the last FLOW_LOST rounds was */
+	uint64_t answered_at; /* since when rounds get replies */
+	bool is_answered;     /* one of the last FLOW_LOST rounds got a reply */
 	bool divides;	      /* the packet path did at the last step */
 };
 
-/* at: what the gate says. Nothing was answered yet. */
+/* at: the word of the gate */
 void division_begin(struct division *division, uint64_t at);
 
 /*
- * Returns whether the packet path divides now: then nothing is charged for others, and what is
- * known of them begins anew.
+ * Returns whether the packet path divides limits now. Then nothing may be charged for others, and
+ * what is known of them is forgotten.
  */
 bool division_step(struct division *division, uint64_t now);
 
 /*
- * lost: rounds in a row without an answer, with this one; 0: it was answered. Behind
- * division_step() of the same moment.
+ * lost: rounds in a row without a reply, with this one. Call it after division_step() with the same
+ * `now`.
  */
 void division_round(struct division *division, unsigned int lost, uint64_t now);
 

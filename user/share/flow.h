@@ -3,43 +3,36 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its state is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- * Units. All is in ticks of time at the rate of the limit: a state refills one tick a tick, so the
- * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
- * any case. No clock is compared between nodes.
+ * All amounts are ticks of time at the rate of the limit. A token bucket refills one tick a tick,
+ * so the rate is 1, and a packet of cost c adds c to `asked`, and to `taken` if it was admitted.
+ * Nodes therefore never compare clocks.
  *
- * Each round tells what the other nodes took and were offered since the round before: the totals
- * now, less the totals then, less what this node added itself. From it follows what is charged in
- * the next round:
+ * Each round returns what the other nodes took and were offered since the previous round: the
+ * increase of the totals minus what this node added. It determines what the next round charges:
  *
- *   expected  what the others are expected to take: their part of all demand, if demand exceeds
- *             the rate; else their demand
- *   repaid    of what they took beyond what was expected (`unsettled`) the part 1/nodes, or all if
- *             nothing is offered anywhere; and where nothing is offered here as much at once as
+ *   expected  what the others are expected to take: their part of all demand if demand exceeds the
+ *             rate, otherwise their demand
+ *   repaid    the part 1/nodes of what they took beyond `expected` (`unsettled`), or all of it if
+ *             nothing is offered anywhere. If nothing is offered here, also as much at once as
  *             leaves half of a burst
- *   given     where they took less: of what was charged in vain this node's part of all demand, at
- *   back      once
- *   kept      what this node always keeps for its own demand, that of the last round or that of
- *             the last seconds, whichever is more: 0.9 x rate/nodes at most.
+ *   refunded  if they took less: this node's part of all demand of what was charged in vain, at once
+ *   kept      what this node always keeps for its own demand, at most 0.9 x rate/nodes. Demand is
+ *             that of the last round or of the last seconds, whichever is more.
  *             expected + repaid <= rate - kept
  *
- * That of seconds, because of a slow limit, and of traffic that comes in bursts, few rounds see a
- * packet: without it a flood through one node silences such a source at the others.
- *
- * A part of 1/nodes, because all nodes repay the same excess: more does not settle. What was
- * charged in vain can be taken once, by those who ask for it. Half of a burst, because a source
- * that moves takes what it finds at each node: with a whole burst it would take too much, and with
- * none it would wait until the node has learned that it has left the one before.
+ * `kept` uses seconds because packets of a slow limit, and bursts, are in few rounds: a flood
+ * through one node would silence such a source at the others.
+ * `repaid` is 1/nodes because all nodes repay the same excess; more oscillates. A refund can be
+ * taken only once, by the nodes that ask for it. An idle node leaves half of a burst: with a full
+ * burst a source that moves from node to node would take too much, and with none it would wait.
  *
  * Until the first difference of totals nothing is known of the others. A node that is offered more
- * than the rate takes them to be, too: it has 1/nodes of the limit then. Demand of one node beyond
- * FLOW_ASKED times the rate is not told: it changes no share that matters, and would make the
- * totals overflow.
+ * than the rate assumes that the others are, too, and uses 1/nodes of the limit. A node reports at
+ * most FLOW_ASKED times the rate as demand: more changes no share, and totals would overflow.
  *
- * The store is not trusted. Whatever it answers, flow_step charges no more than is said there, and
- * gives back no more than it charged. `unsettled` stays within flow_cap() and what a state can
- * have missed, so a lie ends within a bounded time.
- *
- * Bounds and their proofs: docs/cluster.md.
+ * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and refunds no more
+ * than it charged, and `unsettled` stays within flow_cap(), so a lie ends within a bounded time.
+ * docs/cluster.md has the bounds and their proofs.
  */
 #ifndef SLUICE_FLOW_H
 #define SLUICE_FLOW_H
@@ -49,136 +42,131 @@
 
 #include "sluice.h"
 
-/* The most that a node reports as asked for, in times of the rate; more only if it was admitted. */
+/* The largest demand that a node reports, in times of the rate; `taken` may exceed it. */
 #define FLOW_ASKED 16
 
 /*
- * Counters of the store are in units of 2^10 ticks, 64 ns, and so last for years. What is reported
- * is whole units if the counters of this node are: or the totals would seem to fall.
+ * Counters of the store count 2^10 ticks, 64 ns, and so last for years. Reports are whole units if
+ * the counters of this node are: otherwise the totals would seem to fall.
  */
 #define FLOW_UNIT_SHIFT 10
 
-/* What all nodes together may take of a key without telling of it: this part of the rate. */
-#define FLOW_UNTOLD_PART 100
+static inline uint64_t flow_whole(uint64_t ticks)
+{
+	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
+}
+
+/* All nodes together may take this part of the rate of a key without reporting it. */
+#define FLOW_UNREPORTED_PART 100
 
 /*
- * Rounds in a row without an answer, after which the last one counts no more. After fewer, the next
- * answer tells of all rounds since the last.
+ * After this many rounds in a row without a reply, the last reply no longer counts. After fewer,
+ * the next reply covers all rounds since.
  */
 #define FLOW_LOST 3
 
-/*
- * How long behind the first answer a report that got none may still be carried out: from what was
- * on its way in a connection that has been reset.
- */
+/* A reset connection may still deliver a report for this long after the next reply. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-/* More nodes than these are not told apart from these. */
-#define FLOW_NODES_MAX 4096
+#define FLOW_NODES_MAX 4096 /* a larger number of nodes counts as this many */
 
-/* A share of the rate: the rate is FLOW_RATE. */
-#define FLOW_RATE (1ULL << 32)
+#define FLOW_RATE (1ULL << 32) /* the rate, in the unit of shares of the rate */
 
-/* Ticks that were admitted and offered. They count on and may wrap. */
+/* Ticks that were admitted and offered. They only grow, and may wrap. */
 struct flow_count {
 	uint64_t taken;
 	uint64_t asked;
 };
 
 struct flow {
-	struct flow_count reported; /* this node's counters, up to which they were reported */
-	struct flow_count sent;	    /* in the round that is under way */
-	struct flow_count totals;   /* the last that the store told */
-	uint64_t reported_at;	    /* the begin of the round */
-	uint64_t learned_at;	    /* the begin of the last round that was answered */
-	uint64_t round;		    /* from report to report */
-	uint64_t length;	    /* from the report that was learned of to this one */
-	uint64_t offered;	    /* and what was reported as asked since */
-	float usual;		    /* choice_demand() of what is offered, as far as it is kept */
-	unsigned int nodes;	    /* at the last answer */
-	uint64_t busy_at;	    /* when much was offered last, on all nodes together */
+	struct flow_count reported; /* this node's counters up to the last report */
+	struct flow_count sent;	    /* in the current round */
+	struct flow_count totals;   /* of the last reply */
+	uint64_t reported_at;	    /* when the current round began */
+	uint64_t learned_at;	    /* when the last round with a reply began */
+	uint64_t round;		    /* ticks between the last two reports */
+	uint64_t length;    /* ticks between the report of the last reply and the last report */
+	uint64_t offered;   /* what was reported as asked in `length` */
+	float usual;	    /* choice_demand() of `offered`, at most what is kept */
+	unsigned int nodes; /* at the last reply */
+	uint64_t busy_at;   /* when all nodes together were last offered half the rate */
 	uint64_t stepped_at;
 	uint64_t expected; /* a share of the rate */
-	uint64_t assumed;  /* what was charged as expected since the last round */
+	uint64_t assumed;  /* what was charged as expected since the last reply */
 	int64_t unsettled; /* what the others took and was not charged; < 0: charged in vain */
-	uint64_t repay;	   /* of that, what is left to repay in this round */
-	uint64_t repaying; /* at this share of the rate */
-	uint64_t back;	   /* what was charged in vain, and is given back by the next step */
-	struct flow_count in_doubt; /* what was not answered: the store may still add it */
-	uint64_t doubted_until;	    /* behind the first answer */
-	bool waits;		    /* for the answer to a report */
-	bool was_lost;		    /* the round before */
-	bool has_totals;	    /* and not lost FLOW_LOST rounds since */
-	bool knows;		    /* something of the others */
-	bool is_idle;		    /* nothing was offered here in the last round */
+	uint64_t repay;	   /* what this round still has to repay of it */
+	uint64_t repaying; /* the share of the rate at which it does */
+	uint64_t refund;   /* what the next step gives back */
+	struct flow_count in_doubt; /* reports without a reply, which the store may still add */
+	uint64_t doubted_until;
+	bool waits;	 /* for the reply to a report */
+	bool was_lost;	 /* the previous round got no reply */
+	bool has_totals; /* and fewer than FLOW_LOST rounds were lost since */
+	bool knows;	 /* a difference of totals */
+	bool is_idle;	 /* nothing was offered here in the last round */
 };
 
 /*
- * Whether a node is to tell of a key, of which it took `excess` ticks beyond what need not be told.
- * Local first: a key far from its limit needs nobody.
+ * Returns whether a node has to report a key that took `excess` ticks beyond what need not be
+ * reported. A key far from its limit needs no other node.
  */
 bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 
-/* reported: the counters of this node, up to which nothing needs to be reported. */
+/* reported: the counters of this node up to which nothing has to be reported. */
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
 
 /*
- * Begins a round, and returns what to add to the totals of the key. It is marked as reported: it is
- * never returned again, whatever becomes of it. own: the counters of this node now.
+ * Begins a round. Returns what to add to the totals of the key, and never returns it again,
+ * whatever happens to it. own: the counters of this node.
  */
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
 
 /*
- * Ends a round. totals: those behind what was reported. nodes: that share the limit, this one
- * included. The first totals, and totals that fell, are only noted.
+ * Ends a round with a reply. totals: those after the report was added. nodes: that share the limit,
+ * with this one. The first totals, and totals that fell, are only stored.
  */
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now);
 
 /*
- * Ends a round in which the store did not answer, or that could not begin. rounds: lost in a row,
- * with this one. The connection of an unanswered report is to be reset, so that it is not carried
- * out later: as others' cost, from FLOW_DOUBT on.
+ * Ends a round without a reply. rounds: lost in a row, with this one. The caller has to reset the
+ * connection: what is added later than FLOW_DOUBT counts as taken by others.
  */
 void flow_lost(struct flow *flow, unsigned int rounds);
 
+/* Before flow_lost(): the report was not added and never will be, so nothing is in doubt. */
+void flow_unsent(struct flow *flow);
+
 /*
- * Begins anew with what others do, as behind FLOW_LOST rounds without an answer: the next totals
- * are only noted, what was charged in vain is no credit, and the time until now is charged to
- * nobody. What is owed stays owed.
+ * Forgets what the others do, as FLOW_LOST rounds without a reply do: the next totals are only
+ * stored, what was charged in vain is not refunded, and nothing is charged for the time until now.
+ * What is owed stays owed.
  */
 void flow_forget(struct flow *flow, uint64_t now);
 
 /*
- * Before flow_lost(): the report has surely not been carried out, and never will be. Then nothing
- * of what others seem to take is taken for it.
- */
-void flow_unsent(struct flow *flow);
-
-/*
- * What to charge to the state now: at most `burst`, and at most the time since the last step, or
- * what leaves half of a burst of its level; or, negative, what to give back to it. A step that
- * comes later than a burst after the one before charges a burst; burst: not less than the usual
- * time between two steps.
+ * Returns what to charge now: at most `burst`, and at most the time since the last step or what
+ * leaves half of a burst of `level`; negative: what to give back. burst: at least the usual time
+ * between two steps, because a later step charges no more than it.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * So much of what the last step returned was not charged: it is owed still, up to flow_cap(). What
- * was not given back (amount < 0) is no credit any more.
+ * Corrects the last flow_step(): this amount was not charged, so it stays owed, up to flow_cap().
+ * A refund that failed (amount < 0) is dropped.
  */
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Whether the key can be forgotten if another one needs its place: no more than a thousandth of a
- * burst is owed, and all nodes together were offered less than half the rate for as long as a burst
- * takes to refill. Only what was answered counts: of the time since nothing is known.
+ * Returns whether the key can be dropped if another key needs its account: at most a thousandth of
+ * a burst is owed, and all nodes were offered less than half the rate for the time in which a burst
+ * refills. Time without replies does not count.
  */
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 
 /*
- * Whether it can be forgotten for free: it was quiet for so long that what a new start costs is
- * made up for, 2 x nodes x (burst + 2 rounds).
+ * Returns whether the key can be dropped at no cost: it was quiet for 2 x nodes x (burst + 2
+ * rounds), which makes up for what starting again costs.
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 

@@ -20,7 +20,7 @@
 #include "gate/mark.h"
 #include "keep/lock_file.h"
 #include "keep/notify.h"
-#include "share/accounts.h"
+#include "share/report.h"
 #include "share/division.h"
 #include "share/exchange.h"
 #include "share/share_state.h"

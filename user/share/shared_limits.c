@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
 
-/* --- The limits of a gate ------------------------------------------------------------------- */
-
-/* FNV-1a, 64 bits: names differ by it, and nobody gains by a collision. */
+/* FNV-1a, 64 bits: it tells limits apart, and a collision gains nothing. */
 static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 {
 	const uint8_t *byte = bytes;
@@ -35,8 +36,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	const struct sl_limit_spec *spec = &policy->spec[slot];
 	const struct sl_match *match = &policy->match[slot];
 	char prefix[PREFIX_TEXT];
-	const char *text = prefix_format(&policy->prefix, prefix);
-	uint64_t hash = shared_hash(text);
+	uint64_t hash = shared_hash(prefix_format(&policy->prefix, prefix));
 
 	hash = hash_add(hash, spec->name, strnlen(spec->name, sizeof(spec->name)));
 	hash = hash_add(hash, &spec->rate, sizeof(spec->rate));
@@ -49,48 +49,32 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	return hash_add(hash, &spec->second, sizeof(spec->second));
 }
 
-/* Grows by doubling. */
-static bool limit_add(struct shared_limits *limits, const struct shared_limit *limit)
+/* Adds the shared limits of a policy, without inherited limits. Returns false without memory. */
+static bool policy_add(struct shared_limits *limits, const struct sl_policy *policy, int family)
 {
-	unsigned int count = limits->count;
+	for (int i = 0; i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		unsigned int slot = limit->slot % SL_LIMITS_MAX;
 
-	if (!(count & (count - 1))) {
-		unsigned int room = count ? 2 * count : 1;
-		void *grown = realloc(limits->list, room * sizeof(*limits->list));
-
-		if (!grown)
+		if (!limit->shared || policy->home[slot])
+			continue;
+		if (!array_grow(limits->list, limits->count, limits->room))
 			return false;
-		limits->list = grown;
+		limits->list[limits->count++] = (struct shared_limit){
+			.limit = *limit,
+			.family = family,
+			.shares_blocks = policy->spec[slot].shared == SL_SHARED_BLOCK,
+			.since = policy->changed[slot],
+			.meaning = meaning_of(policy, slot, limit),
+		};
+		/* a sum, because ids and their order differ between nodes */
+		limits->meaning += limits->list[limits->count - 1].meaning;
+		limits->burst_most = credit_max(limits->burst_most, limit->burst);
 	}
-	limits->list[limits->count++] = *limit;
-	limits->meaning += limit->meaning; /* numbers, and so the order, are a node's own */
-	if (limit->limit.burst > limits->burst_most)
-		limits->burst_most = limit->limit.burst;
 	return true;
 }
 
-/* Adds the limits of a policy that are its own: an inherited one is its parent's. */
-static bool policy_add(struct shared_limits *limits, const struct sl_policy *policy)
-{
-	for (int family = 0; family < SL_FAMILIES; family++)
-		for (int i = 0; i < policy->limits[family]; i++) {
-			const struct sl_limit *limit = &policy->limit[family][i];
-			struct shared_limit shared = {.limit = *limit, .family = family};
-			unsigned int slot = limit->slot % SL_LIMITS_MAX;
-
-			if (!limit->shared || policy->home[slot])
-				continue;
-			shared.since = policy->changed[slot];
-			shared.meaning = meaning_of(policy, slot, limit);
-			shared.shares_blocks = policy->spec[slot].shared == SL_SHARED_BLOCK;
-			memcpy(shared.label, policy->spec[slot].name, SL_NAME);
-			if (!limit_add(limits, &shared))
-				return false;
-		}
-	return true;
-}
-
-/* As in sl_entry.limit. */
+/* Returns the number that sl_entry.limit has. */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);
@@ -105,25 +89,24 @@ static int by_number(const void *a, const void *b)
 
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
-	struct shared_limits limits = {.generation = rulemap_generation(gate)};
-	const struct sl_policy **policies;
+	_cleanup_(shared_limits_free) struct shared_limits limits = {
+		.generation = rulemap_generation(gate)};
+	_cleanup_free_ const struct sl_policy **policies = NULL;
 	unsigned int count;
-	bool has_room = true;
-	int status = rules_policies(gate, &policies, &count);
+	int err = rules_policies(gate, &policies, &count);
 
-	if (status)
-		return status;
-	for (unsigned int i = 0; has_room && i < count; i++)
-		has_room = policy_add(&limits, policies[i]);
-	free(policies);
-	if (!has_room) {
-		shared_limits_free(&limits);
-		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
-	}
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < count; i++)
+		for (int family = 0; family < SL_FAMILIES; family++)
+			if (!policy_add(&limits, policies[i], family))
+				return error_add(ENOMEM, "no-memory", gate->name,
+						 "cannot read its rules: %s", why(ENOMEM));
 	if (limits.count)
 		qsort(limits.list, limits.count, sizeof(*limits.list), by_number);
 	*ret = limits;
-	return OK;
+	limits.list = NULL;
+	return 0;
 }
 
 void shared_limits_free(struct shared_limits *limits)
@@ -149,8 +132,6 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 	}
 	return NULL;
 }
-
-/* --- Keys of the store ---------------------------------------------------------------------- */
 
 void shared_key_format(const char *name, const struct shared_limit *limit,
 		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY])

@@ -5,7 +5,7 @@
  */
 #include "test.h"
 #include "kind_specs.h"
-#include "share/accounts.h"
+#include "share/report.h"
 
 #define ENTRIES 16
 #define MOST	4
@@ -56,8 +56,11 @@ int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 	*ret = (struct shared_limits){.generation = generation};
 	if (!limit_is_shared)
 		return OK;
-	*ret = (struct shared_limits){malloc(sizeof(limit)), 1, limit.limit.burst, limit.meaning,
-				      generation};
+	*ret = (struct shared_limits){.list = malloc(sizeof(limit)),
+				      .count = 1,
+				      .burst_most = limit.limit.burst,
+				      .meaning = limit.meaning,
+				      .generation = generation};
 	memcpy(ret->list, &limit, sizeof(limit));
 	return OK;
 }
@@ -105,7 +108,7 @@ static void entry_make(unsigned int index, uint64_t addr)
 	sets[index / SL_WAYS].tag[index % SL_WAYS] = 2;
 }
 
-/* Packets that a entry took from its state; whatever it holds. */
+/* Packets that an entry took from its state; whatever it holds. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -290,7 +293,7 @@ static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **
 	assert_int_equal(follow_and_take(60), 1);
 	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
 			256, 260);
-	assert_true(accounts.watch[3].demand > 0);
+	assert_true(accounts.samples.list[3].demand > 0);
 	accounts_close(&accounts);
 }
 
@@ -311,13 +314,13 @@ static struct account *account_lend(unsigned int steps)
 static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(void **state)
 {
 	struct account *account = account_lend(20);
-	uint64_t lent = account->debt.lent, zero;
+	uint64_t lent = account->debt.refundable, zero;
 
 	(void)state;
 	assert_true(lent > SEC / 8);
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
 	account->flow.expected = 0;
-	account->flow.back = lent;
+	account->flow.refund = lent;
 	zero = entry_state(&entries[3])->zero;
 	accounts_step(&accounts, now += STEP);
 	assert_in_range(zero - entry_state(&entries[3])->zero, lent * 7 / 8, lent);
@@ -325,7 +328,7 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 }
 
 /* As between any two scans. */
-static void test_a_entry_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
+static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
 {
 	(void)state;
 	node_open(1000);
@@ -439,7 +442,7 @@ static void test_a_long_round_loses_no_count(void **state)
 
 /*
  * Behind a stop of the process for 20 s. Of a fast limit 3 x 2^30 units were taken meanwhile, which
- * the count of a entry tells as -2^30: that is not known, and what is taken next is told as ever.
+ * the count of an entry tells as -2^30: that is not known, and what is taken next is told as ever.
  */
 static void test_a_stop_makes_no_count_fall(void **state)
 {
@@ -489,7 +492,7 @@ static void test_a_reading_begins_no_account(void **state)
 }
 
 /* By the same key, between two scans. What slices give back is no such case, and is not told. */
-static void test_a_entry_that_a_key_lost_and_got_again_counts_from_0(void **state)
+static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state)
 {
 	static const struct {
 		bool is_anew;
@@ -506,7 +509,7 @@ static void test_a_entry_that_a_key_lost_and_got_again_counts_from_0(void **stat
 		entry_take(3, 100000);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
-		accounts.list[0].debt = (struct debt){.lent = SEC / 2, .full_at = now + SEC};
+		accounts.list[0].debt = (struct debt){.refundable = SEC / 2, .full_at = now + SEC};
 		if (cases[i].is_anew)
 			entry_make(3, 7);
 		ticks = cases[i].packets * (int64_t)limit.limit.cost;
@@ -515,7 +518,7 @@ static void test_a_entry_that_a_key_lost_and_got_again_counts_from_0(void **stat
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
 		/* nothing of it was lent by the state that the entry has now */
-		assert_int_equal(!accounts.list[0].debt.lent, cases[i].is_anew);
+		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 		accounts_close(&accounts);
 	}
 }
@@ -528,7 +531,7 @@ static void test_a_key_has_one_account(void **state)
 	entry_make(3, 7);
 	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
-	/* the account without a entry, and one that was begun for the entry */
+	/* the account without an entry, and one that was begun for the entry */
 	accounts.list[1] = accounts.list[0];
 	accounts.list[1].entry = NO_ENTRY;
 	accounts.count++;
@@ -549,11 +552,11 @@ static void test_an_account_that_ends_within_a_round_shifts_no_answer(void **sta
 		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
-	/* the first key has an account without a entry, too, in front of those of both keys */
+	/* the first key has an account without an entry, too, in front of those of both keys */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
-	accounts.watch[4].account = 3;
-	accounts.watch[3].account = 2;
+	accounts.samples.list[4].account = 3;
+	accounts.samples.list[3].account = 2;
 	accounts.list[0].entry = NO_ENTRY;
 	accounts.count++;
 	now += ROUND;
@@ -598,7 +601,7 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		assert_int_equal(accounts_report(&accounts, items, now), 1);
 		account->flow.expected = FLOW_RATE / 2;
 		account->flow.unsettled = unsettled[i];
-		account->flow.back = account->flow.repay = SEC;
+		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
 		zero = state->zero = state->drawn = now; /* packets came all the time */
@@ -731,14 +734,14 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 	uint64_t later;
 
 	(void)state;
-	assert_true(account->debt.lent > SEC / 4);
+	assert_true(account->debt.refundable > SEC / 4);
 	/* the process is stopped for as long as the state takes to be full; then a burst comes */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->zero = entry_state(&entries[3])->drawn = later;
 	account->flow.expected = 0;
-	account->flow.back = SEC;
+	account->flow.refund = SEC;
 	accounts_step(&accounts, now = later);
-	assert_int_equal(account->debt.lent, 0);
+	assert_int_equal(account->debt.refundable, 0);
 	assert_int_equal(credit_level(&limit.limit, entry_state(&entries[3]), now), 0);
 	accounts_close(&accounts);
 }
@@ -888,14 +891,14 @@ int main(void)
 		cmocka_unit_test(
 			test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
 		cmocka_unit_test(
-			test_a_entry_that_another_key_has_behind_a_change_counts_for_that_key),
+			test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
 		cmocka_unit_test(test_what_is_forgotten_by_a_change),
 		cmocka_unit_test(test_what_a_new_limit_counts_is_told_from_its_first_packet_on),
 		cmocka_unit_test(test_an_account_ends_with_its_limit),
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_stop_makes_no_count_fall),
 		cmocka_unit_test(test_a_reading_begins_no_account),
-		cmocka_unit_test(test_a_entry_that_a_key_lost_and_got_again_counts_from_0),
+		cmocka_unit_test(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
 		cmocka_unit_test(test_a_key_has_one_account),
 		cmocka_unit_test(test_an_account_that_ends_within_a_round_shifts_no_answer),
 		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),

@@ -8,7 +8,7 @@
 #include "test.h"
 #include "kind_specs.h"
 #include "random.h"
-#include "share/accounts.h"
+#include "share/report.h"
 #include "share/choice.h"
 
 #define NODES_MAX 4
@@ -68,7 +68,7 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
-	*ret = (struct shared_limits){&limit, 1, limit.limit.burst, limit.meaning, 0};
+	*ret = (struct shared_limits){.list = &limit, .count = 1, .meaning = limit.meaning};
 	return OK;
 }
 
@@ -453,7 +453,7 @@ static void test_what_was_not_told_yet_is_not_lost(void **state)
 		nodes_run(.1, offered_but_quiet);
 	assert_false(is_told(told));
 	/* ten packets a round are taken; the excess has those of the round before, too */
-	assert_true(accounts->watch[told * SL_WAYS].excess >=
+	assert_true(accounts->samples.list[told * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 	nodes_close();
 }

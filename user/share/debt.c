@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "share/debts.h"
+#include "share/debt.h"
 
 #include "block.h"
 #include "gate/table.h"
 
-/* As STATE_TRIES of packets: in each that is lost a packet was charged. */
+/* As STATE_TRIES of the packet path: each lost try means that a packet was charged. */
 #define TRIES 16
 
-/* Of debt, in ticks: a limit may have less as its burst. */
+/* The least ticks that a source can owe, 20 ms: twice the time between two steps. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * A burst, or twice the time between two charges: a state that fills up in less would let pass
- * meanwhile what others have taken.
+ * Returns what a source can owe. A state that refills within two steps would otherwise pass what
+ * others have taken.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -29,45 +29,42 @@ static struct sl_state state_copy(const struct sl_state *state)
 	};
 }
 
-/*
- * What the state is after the charge. A state that has rested is born again, as in a draw. Where
- * it fills up, what was lent to others is made up for.
- */
+/* Returns the state after the charge. What fills up by itself is no longer refundable. */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
-				     int64_t cost, uint64_t *lent, uint64_t now,
+				     int64_t cost, uint64_t *refundable, uint64_t now,
 				     int64_t *ret_charged)
 {
 	int64_t level, charged;
 
 	now = kind_now(SL_BUCKET, &state, now);
-	if (credit_rested(limit, &state, now))
+	if (credit_rested(limit, &state, now)) /* as a draw does */
 		state.born = now;
 	level = credit_level(limit, &state, now);
-	*lent = credit_min(*lent, credit_max(0, (int64_t)limit->refill - level));
-	charged = credit_max(-(int64_t)*lent,
+	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
+	charged = credit_max(-(int64_t)*refundable,
 			     credit_min(cost, credit_max(0, level + (int64_t)debt_most(limit))));
 	*ret_charged = charged;
-	*lent += charged;
+	*refundable += charged;
 	if (charged)
 		credit_set_level(limit, &state, level - charged, now);
 	return state;
 }
 
 int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
-		    const struct state_key *key, int64_t cost, uint64_t *lent, uint64_t now)
+		    const struct state_key *key, int64_t cost, uint64_t *refundable, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry);
 
-	for (int i = 0; (cost || *lent) && i < TRIES; i++) {
+	for (int i = 0; (cost || *refundable) && i < TRIES; i++) {
 		struct sl_state seen = state_copy(state), next;
-		uint64_t lends = *lent;
+		uint64_t left = *refundable;
 		int64_t charged;
 
 		if (!entry_is(entry, key))
 			return 0;
-		next = state_charged(limit, seen, cost, &lends, now, &charged);
+		next = state_charged(limit, seen, cost, &left, now, &charged);
 		if (!charged) {
-			*lent = lends;
+			*refundable = left;
 			return 0;
 		}
 		moment_advance(&state->born, next.born);
@@ -75,20 +72,16 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 		if (!word_swap(&state->zero, seen.zero, next.zero))
 			continue;
 		if (entry_is(entry, key)) {
-			*lent = lends;
+			*refundable = left;
 			return charged;
 		}
-		/* the entry is another key's, which may have overwritten the charge */
+		/* the entry has another key now, which may have overwritten the charge: undo it */
 		word_swap(&state->zero, next.zero, seen.zero);
 		return 0;
 	}
 	return 0;
 }
 
-/*
- * What a state could have refilled since the last step, and not have held, is lent no more: it may
- * have been full in between, and be empty again.
- */
 int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now)
 {
@@ -98,15 +91,15 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	debt->lent -= credit_min(debt->lent, over);
-	charged = debt_charge(limit, entry, key, cost, &debt->lent, now);
+	/* it may have been full since the last step, and may be empty again: that is not refunded */
+	debt->refundable -= credit_min(debt->refundable, over);
+	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
-	/* when it would be full without what was lent, if no packet came */
-	debt->full_at = now + limit->refill - (level - charged + debt->lent);
+	debt->full_at = now + limit->refill - (level - charged + debt->refundable);
 	return charged;
 }
 
-/* The word of a block that ends at a moment, with the steps after which one is as long. */
+/* Returns the word of a block until a moment. Its steps are those whose block is as long. */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {
 	uint64_t longest = limit->escalate ? limit->block_max : limit->block, steps = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debts.h: what is charged to a state for other nodes: beside packets on a random
+ * user/share/debt.h: what is charged to a state for other nodes: beside packets on a random
  * schedule, against a bucket that all is charged to, and beside threads that charge packets.
  */
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include "kind_specs.h"
 #include "random.h"
 #include "block.h"
-#include "share/debts.h"
+#include "share/debt.h"
 
 #define SECOND SL_TICKS_PER_SEC
 #define NOW    (0 - 5 * SECOND) /* moments wrap in the middle */
