@@ -134,7 +134,7 @@ def test_set_replaces_and_del_deletes(gate):
 NO_RATES = ["500", "10bps", "-5pps", "", "0pps", "999bit", "201mpps", "5pps\xff", "9" * 4000 + "pps"]
 NO_BURSTS = {"1000pps": ["0", "64kB", "999us"], "1/h": ["59min", "20100"], "1mbit": ["2000", "7us"]}
 NO_PREFIXES = ["192.0.2.1/24", "::/129", "192.0.2.256", "Default", "", "/24", "\udcff\udcfe", "a" * 5000]
-REFUSED = [([command, "--", "default", "rate", rate], rate)
+REFUSED = [([command, "--", "default", "rate", rate], rate[:99])
            for command in ("set", "newcomers") for rate in NO_RATES] + [
     (["set", "--", "default", "rate", rate, "burst", burst], burst) for rate in NO_BURSTS for burst in NO_BURSTS[rate]] + [
     ([command, prefix, *words], prefix.split("/", maxsplit=1)[0]) for prefix in NO_PREFIXES for command, *words in (
@@ -264,7 +264,7 @@ def test_times_in_words(gate, words, seconds):
 def test_an_option_has_a_time_in_words(gate, words):
     made = gate.sluice("apply", *([] if words.endswith("-") else ["-"]), *words.split(), input="policies: []\n")
     gate.sluice("confirm")
-    assert any(f" {time};" in made.out for time in ("5 minutes", "300 s", "300 sec"))
+    assert " in 5min;" in made.out
 
 
 def test_a_wrong_gate_or_namespace_is_refused():

@@ -20,8 +20,8 @@
 
 struct apply_args {
 	const char *file;
-	const char *resize;
-	const char *no_fq;
+	bool resize;
+	bool no_fq;
 };
 
 /* --- Report --------------------------------------------------------------------------------- */
@@ -247,8 +247,8 @@ static int apply_run(const struct context *context, const void *data)
 }
 
 static const struct word apply_words[] = {
-	{"FILE", OPERAND, NULL, offsetof(struct apply_args, file), NULL},
-	{"no-fq", FLAG, NULL, offsetof(struct apply_args, no_fq),
+	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct apply_args, file), NULL},
+	{"no-fq", KEYWORD, NULL, offsetof(struct apply_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
 	 "also make maps of the sizes that the file says"},

@@ -30,7 +30,7 @@ struct attach_args {
 	struct operands devices;
 	const char *hook;
 	const char *mode;
-	const char *no_fq;
+	bool no_fq;
 	const char *size[SIZES];
 };
 
@@ -88,7 +88,7 @@ static const char *keywords_format(char text[KEYWORDS_TEXT])
 
 	*text = '\0';
 	for (unsigned int i = 0; i < command_attach.word_count; i++)
-		if (command_attach.words[i].kind == VALUE)
+		if (command_attach.words[i].kind == KEYWORD && command_attach.words[i].type)
 			length += snprintf(text + length, KEYWORDS_TEXT - length, "%s%s",
 					   length ? ", " : "", command_attach.words[i].name);
 	return text;
@@ -245,26 +245,30 @@ static int attach_run(const struct context *context, const void *args)
 
 static const struct word attach_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct attach_args, devices), NULL},
-	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct attach_args, hook),
+	{"hook", KEYWORD, VALUE_TEXT("xdp|ingress|egress"), offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
-	{"mode", VALUE, "auto|native|generic|tcx|clsact", offsetof(struct attach_args, mode),
+	{"mode", KEYWORD, VALUE_TEXT("auto|native|generic|tcx|clsact"),
+	 offsetof(struct attach_args, mode),
 	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses\n"
 	 "hook ingress, and on an ifb hook egress, and reports that. native; generic: a packet\n"
 	 "that the kernel, or its sender, has merged of many counts as one there, as it\n"
 	 "does on a tap.\n"
 	 "Of ingress and egress: auto (default), tcx, clsact"},
-	{"no-fq", FLAG, NULL, offsetof(struct attach_args, no_fq),
+	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
-	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
+	{"sources", KEYWORD, VALUE_TEXT("N"), SIZE_FIELD(SIZE_SOURCES),
 	 "levels that the gate tracks, one for each source and limit; 262144 by default:\n"
 	 "91 to 181 bytes each, allocated at once"},
-	{"buckets", VALUE, "N", SIZE_FIELD(SIZE_BUCKETS),
+	{"buckets", KEYWORD, VALUE_TEXT("N"), SIZE_FIELD(SIZE_BUCKETS),
 	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of\n"
 	 "their own, and count for 'sluice sources'; 16384 by default with up to 6 CPUs:\n"
 	 "416 bytes for each CPU and 168 more for N of both, allocated at once"},
-	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
-	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
-	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
+	{"policies", KEYWORD, VALUE_TEXT("N"), SIZE_FIELD(SIZE_POLICIES),
+	 "prefixes that have limits"},
+	{"hosts", KEYWORD, VALUE_TEXT("N"), SIZE_FIELD(SIZE_HOSTS),
+	 "rules of whole addresses, of each family"},
+	{"prefixes", KEYWORD, VALUE_TEXT("N"), SIZE_FIELD(SIZE_PREFIXES),
+	 "rules of anything shorter"},
 };
 
 static const char attach_details[] =

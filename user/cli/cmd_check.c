@@ -29,9 +29,9 @@
 struct check_args {
 	const char *source;
 	const char *proto;
-	const char *syn;
+	bool syn;
 	const char *port;
-	const char *unread;
+	bool unread;
 	const char *fragment;
 	const char *vlan;
 	const char *size;
@@ -458,24 +458,24 @@ static int check_run(const struct context *context, const void *args)
 }
 
 static const struct word check_words[] = {
-	{"ADDRESS", OPERAND, NULL, offsetof(struct check_args, source), NULL},
-	{"proto", VALUE, "tcp|udp|icmp|N", offsetof(struct check_args, proto),
+	{"ADDRESS", OPERAND, VALUE_TEXT("ADDRESS"), offsetof(struct check_args, source), NULL},
+	{"proto", KEYWORD, VALUE_TEXT("tcp|udp|icmp|N"), offsetof(struct check_args, proto),
 	 "tcp, udp, icmp, or the number of another protocol"},
-	{"port", VALUE, "N", offsetof(struct check_args, port), "the destination's"},
-	{"syn", FLAG, NULL, offsetof(struct check_args, syn),
+	{"port", KEYWORD, VALUE_TEXT("N"), offsetof(struct check_args, port), "the destination's"},
+	{"syn", KEYWORD, NULL, offsetof(struct check_args, syn),
 	 "a TCP packet with SYN and without ACK"},
-	{"unread", FLAG, NULL, offsetof(struct check_args, unread),
+	{"unread", KEYWORD, NULL, offsetof(struct check_args, unread),
 	 "its headers are too deep, or cut short, to tell the rest: it matches each\n"
 	 "limit that asks for that"},
-	{"fragment", VALUE, "first|later", offsetof(struct check_args, fragment),
+	{"fragment", KEYWORD, VALUE_TEXT("first|later"), offsetof(struct check_args, fragment),
 	 "the first one, which has the ports, or a later one, which has not"},
-	{"vlan", VALUE, "N", offsetof(struct check_args, vlan),
+	{"vlan", KEYWORD, VALUE_TEXT("N"), offsetof(struct check_args, vlan),
 	 "of the outermost tag that is not 0"},
-	{"size", VALUE, "BYTES", offsetof(struct check_args, size),
+	{"size", KEYWORD, VALUE_TEXT("BYTES"), offsetof(struct check_args, size),
 	 "of the whole frame, which a bit rate charges; 1514 by default"},
-	{"to", VALUE, "ADDRESS", offsetof(struct check_args, to),
+	{"to", KEYWORD, VALUE_TEXT("ADDRESS"), offsetof(struct check_args, to),
 	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
-	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct check_args, hook),
+	{"hook", KEYWORD, VALUE_TEXT("xdp|ingress|egress"), offsetof(struct check_args, hook),
 	 "where it is judged: all but key dst and shape is the same everywhere"},
 };
 

@@ -176,7 +176,7 @@ static void offer_value(const struct typed *typed, const char *value)
  */
 static bool offer_more(const struct typed *typed)
 {
-	const char *value = typed->keyword->value;
+	const char *value = typed->keyword->type->name;
 	char next[WORD_TEXT];
 	size_t bracket;
 
@@ -250,10 +250,10 @@ static void offer_words(const struct typed *typed)
 			offer_option(typed,
 				     typed->options.words[option_find(&typed->options, word->name)]
 					     .name);
-		else if (word->kind >= FLAG && !lacks_operand && !is_ruled_out(typed, i))
+		else if (word->kind >= KEYWORD && !lacks_operand && !is_ruled_out(typed, i))
 			offer(typed, word->name);
 		else if (word->kind == OPERANDS_ANYWHERE ||
-			 (word->kind < FLAG && !typed->has_keyword &&
+			 (word->kind < KEYWORD && !typed->has_keyword &&
 			  (word->kind == OPERANDS || !typed->operand)))
 			offer_value(typed, word->name);
 	}
@@ -266,7 +266,7 @@ static const char *value_joined(const struct option_words *option, const char *w
 {
 	size_t length = strlen(option->name);
 
-	if (!option->value || word[0] != '-')
+	if (!option->type || word[0] != '-')
 		return NULL;
 	if (word[1] != '-')
 		return word[1] == option->letter && word[2] ? word + 2 : NULL;
@@ -284,7 +284,7 @@ static bool option_pass(struct typed *typed, const char *word)
 		return false;
 	if (!strcmp(word, "--"))
 		typed->options_ended = true;
-	if (option >= 0 && typed->options.words[option].value)
+	if (option >= 0 && typed->options.words[option].type)
 		typed->valued = &typed->options.words[option];
 	for (unsigned int i = 0; i < typed->options.count; i++)
 		typed->option[i] = value_joined(&typed->options.words[i], word) ?: typed->option[i];
@@ -306,7 +306,7 @@ static void word_pass(struct typed *typed, const char *word)
 		typed->is_unknown = !typed->command;
 	} else if (typed->is_unknown) {
 		return;
-	} else if (typed->keyword && typed->keyword->kind == VALUE) {
+	} else if (typed->keyword && typed->keyword->type->extent == VALUE_WORD) {
 		typed->keyword = NULL;
 	} else if (typed->keyword &&
 		   words_go_on(typed->command, typed->keyword, typed->values, word)) {
@@ -318,7 +318,7 @@ static void word_pass(struct typed *typed, const char *word)
 		typed->has_keyword |= keyword != NULL;
 		if (keyword)
 			typed->keywords |= 1ULL << (keyword - typed->command->words);
-		typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
+		typed->keyword = keyword && keyword->type ? keyword : NULL;
 		typed->values = 0;
 		if (!keyword && !typed->operand)
 			typed->operand = word;
@@ -331,13 +331,13 @@ static void offer_all(const struct typed *typed)
 	bool may_end = !typed->keyword;
 
 	if (typed->valued) {
-		offer_value(typed, typed->valued->value);
+		offer_value(typed, typed->valued->type->name);
 		return;
 	}
 	if (typed->keyword && typed->values)
 		may_end = offer_more(typed);
 	else if (typed->keyword)
-		offer_value(typed, typed->keyword->value);
+		offer_value(typed, typed->keyword->type->name);
 	for (int i = 0; begins_option && i < OPTION_COMMON; i++)
 		offer_option(typed, typed->options.words[i].name);
 	if (!typed->command)

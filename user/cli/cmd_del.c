@@ -200,9 +200,11 @@ static int del_run(const struct context *context, const void *data)
 }
 
 static const struct word del_words[] = {
-	{"default|PREFIX", OPERAND, NULL, offsetof(struct del_args, prefix), NULL},
-	{"name", VALUE, "LIMIT", offsetof(struct del_args, name), "only the limit of that name"},
-	{"-f", OPTION, "FILE", offsetof(struct del_args, file),
+	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"), offsetof(struct del_args, prefix),
+	 NULL},
+	{"name", KEYWORD, VALUE_TEXT("LIMIT"), offsetof(struct del_args, name),
+	 "only the limit of that name"},
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct del_args, file),
 	 "instead: take all the list of that file, or of that name, back"},
 	WORD_CONFIRM,
 };

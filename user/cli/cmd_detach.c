@@ -252,7 +252,7 @@ static int detach_run(const struct context *context, const void *args)
 
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
-	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct detach_args, hook),
+	{"hook", KEYWORD, VALUE_TEXT("xdp|ingress|egress"), offsetof(struct detach_args, hook),
 	 "only from that hook; else from all"},
 };
 

@@ -13,7 +13,7 @@
 
 struct doctor_args {
 	struct operands devices;
-	const char *watch;
+	uint64_t watch_ns;
 };
 
 static json_t *findings_json(const struct findings *findings)
@@ -73,11 +73,7 @@ static void findings_print(const struct findings *findings, const struct examine
 /* Long enough for what arrives from time to time, and for a person to wait. */
 #define WATCH_NS (2 * NS_PER_SEC)
 
-static const struct time_range watch_range = {
-	.min_ns = NS_PER_SEC / 100,
-	.max_ns = 3600 * NS_PER_SEC,
-	.words = "10ms to 1h",
-};
+static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 
 static int doctor_run(const struct context *context, const void *data)
 {
@@ -86,15 +82,12 @@ static int doctor_run(const struct context *context, const void *data)
 		.gate = context->gate_given ? context->gate : NULL,
 		.devices = args->devices.words,
 		.count = args->devices.count,
+		.watch_ns = args->watch_ns ?: WATCH_NS,
 	};
 	struct findings findings = {0};
 	struct examined examined;
-	int status = option_time("--watch", args->watch, &watch_range, &asked.watch_ns);
+	int status;
 
-	if (status)
-		return status;
-	if (!asked.watch_ns)
-		asked.watch_ns = WATCH_NS;
 	status = examine(&asked, &examined, &findings);
 	if (!status && context->json)
 		status = json_print(findings_json(&findings));
@@ -108,7 +101,7 @@ static int doctor_run(const struct context *context, const void *data)
 
 static const struct word doctor_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct doctor_args, devices), NULL},
-	{"--watch", OPTION, "TIME", offsetof(struct doctor_args, watch),
+	{"--watch", OPTION, &watch_time, offsetof(struct doctor_args, watch_ns),
 	 "watch for TIME what arrives, 10ms to 1h; default 2s"},
 };
 

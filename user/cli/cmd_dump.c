@@ -366,7 +366,7 @@ static int diff_run(const struct context *context, const void *data)
 }
 
 static const struct word diff_words[] = {
-	{"FILE", OPERAND, NULL, offsetof(struct diff_args, file), NULL},
+	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct diff_args, file), NULL},
 };
 
 static const char diff_details[] =

@@ -212,7 +212,7 @@ static int forgive_run(const struct context *context, const void *data)
 }
 
 static const struct word forgive_words[] = {
-	{"ADDRESS", OPERAND, NULL, offsetof(struct forgive_args, address), NULL},
+	{"ADDRESS", OPERAND, VALUE_TEXT("ADDRESS"), offsetof(struct forgive_args, address), NULL},
 };
 
 static const char forgive_details[] =

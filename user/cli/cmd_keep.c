@@ -8,15 +8,11 @@
 struct keep_words {
 	const char *file;
 	const char *state;
-	const char *interval;
-	const char *resize;
+	uint64_t interval_ns;
+	bool resize;
 };
 
-static const struct time_range interval_range = {
-	.min_ns = NS_PER_SEC,
-	.max_ns = 86400 * NS_PER_SEC,
-	.words = "1s to 1d",
-};
+static const struct value_type interval_time = VALUE_TIME(NS_PER_SEC, 86400 * NS_PER_SEC);
 
 static int keep_command_run(const struct context *context, const void *data)
 {
@@ -26,21 +22,20 @@ static int keep_command_run(const struct context *context, const void *data)
 		.file = words->file,
 		.state = words->state,
 		.resize = words->resize,
+		.interval_ms = words->interval_ns / 1000000,
 	};
-	uint64_t interval_ns;
-	int status = option_time("--interval", words->interval, &interval_range, &interval_ns);
 
-	args.interval_ms = interval_ns / 1000000;
-	if (!status && !strcmp(args.file, "-"))
-		status = misuse("keep: a file that is read again cannot be standard input");
-	return status ? status : keep_run(&args);
+	if (!strcmp(words->file, "-"))
+		return error_misuse("no-file", "keep",
+				    "a file that is read again cannot be standard input");
+	return keep_run(&args);
 }
 
 static const struct word keep_words[] = {
-	{"FILE", OPERAND, NULL, offsetof(struct keep_words, file), NULL},
-	{"--state", OPTION, "FILE", offsetof(struct keep_words, state),
+	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_words, file), NULL},
+	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_words, state),
 	 "what commands allow and deny is saved here, and so outlives the gate and a reboot"},
-	{"--interval", OPTION, "TIME", offsetof(struct keep_words, interval),
+	{"--interval", OPTION, &interval_time, offsetof(struct keep_words, interval_ns),
 	 "look at list files also every TIME, 1s to 1d: for file systems without inotify"},
 	{"--resize", OPTION, NULL, offsetof(struct keep_words, resize),
 	 "a reload also makes maps of the sizes that the file says"},

@@ -44,9 +44,9 @@ struct list_args {
 	const char *time;
 	const char *until;
 	const char *name;
-	const char *replace;
-	const char *force;
-	const char *skip;
+	bool replace;
+	bool force;
+	bool skip;
 };
 
 struct list_request {
@@ -424,28 +424,29 @@ static int list_run(const struct context *context, const void *args)
 static const struct word list_arguments[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
 	 "one or more, also ranges A-B; or -f FILE"},
-	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct list_args, file),
 	 "puts the file's entries on its list. A line is an address, a prefix or a\n"
 	 "range A-B, and may end with for TIME, which begins when the file is written, or\n"
 	 "until MOMENT; #, ; and // begin comments; also what ipset save and list print\n"
 	 "of one set, and lines of JSON with a cidr, prefix, ip or ip_prefix. - is\n"
 	 "standard input.\n"
 	 "All or nothing. The list has the file's absolute path as its name"},
-	{"as", VALUE, "LIST", offsetof(struct list_args, name),
+	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct list_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
-	{"for", NUMBERS, "TIME", offsetof(struct list_args, time),
+	{"for", KEYWORD, VALUE_TEXT("TIME", .extent = VALUE_NUMBERS),
+	 offsetof(struct list_args, time),
 	 "30s, 10min, 1h30m, 2 days: the entry then ends. Default: never. With -f or replace\n"
 	 "the list ends then, and an entry ends with its list at the latest. A prefix can\n"
 	 "have a time of its own on one list only"},
-	{"until", VALUE, "MOMENT", offsetof(struct list_args, until),
+	{"until", KEYWORD, VALUE_TEXT("MOMENT"), offsetof(struct list_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
-	{"replace", FLAG, NULL, offsetof(struct list_args, replace),
+	{"replace", KEYWORD, NULL, offsetof(struct list_args, replace),
 	 "with -f or as: entries that are not named are removed from the list, in the same\n"
 	 "step. A file without entries is refused"},
-	{"force", FLAG, NULL, offsetof(struct list_args, force),
+	{"force", KEYWORD, NULL, offsetof(struct list_args, force),
 	 "accept prefixes shorter than /8 (IPv6: /16), a deny of this ssh session and, with\n"
 	 "replace, an empty file. An allow by hand needs no force"},
-	{"skip", FLAG, NULL, offsetof(struct list_args, skip),
+	{"skip", KEYWORD, NULL, offsetof(struct list_args, skip),
 	 "with -f: leave out lines that are not understood, and print their number"},
 	WORD_CONFIRM,
 };
@@ -652,10 +653,11 @@ static const struct word unlist_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
 	 "its entry by hand; its limits stay, and so does what lists say of it. One or\n"
 	 "more, or else -f FILE"},
-	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct list_args, file),
 	 "all the list of that file, or of that name, without as; the file is not read"},
-	{"as", VALUE, "LIST", offsetof(struct list_args, name), "its entry on that list instead"},
-	{"force", FLAG, NULL, offsetof(struct list_args, force),
+	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct list_args, name),
+	 "its entry on that list instead"},
+	{"force", KEYWORD, NULL, offsetof(struct list_args, force),
 	 "succeed although an entry, or the list, does not exist"},
 	WORD_CONFIRM,
 };

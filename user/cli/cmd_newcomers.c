@@ -35,7 +35,7 @@ struct newcomers_args {
 	const char *prefix;
 	const char *rate;
 	const char *burst;
-	const char *none;
+	bool none;
 };
 
 static int request_parse(const struct newcomers_args *args, struct request *ret)
@@ -165,11 +165,13 @@ static int newcomers_run(const struct context *context, const void *args)
 }
 
 static const struct word newcomers_words[] = {
-	{"default|PREFIX", OPERAND, NULL, offsetof(struct newcomers_args, prefix), NULL},
-	{"rate", NUMBERS, "RATE", offsetof(struct newcomers_args, rate),
-	 "as in 'sluice help set'. Needed, but for none"},
-	{"burst", NUMBERS, "BURST", offsetof(struct newcomers_args, burst), "the same"},
-	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
+	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"),
+	 offsetof(struct newcomers_args, prefix), NULL},
+	{"rate", KEYWORD, VALUE_TEXT("RATE", .extent = VALUE_NUMBERS),
+	 offsetof(struct newcomers_args, rate), "as in 'sluice help set'. Needed, but for none"},
+	{"burst", KEYWORD, VALUE_TEXT("BURST", .extent = VALUE_NUMBERS),
+	 offsetof(struct newcomers_args, burst), "the same"},
+	{"none", KEYWORD, NULL, offsetof(struct newcomers_args, none),
 	 "no budget, the default: new sources pass. Without other words"},
 	WORD_CONFIRM,
 };

@@ -35,7 +35,7 @@ struct set_args {
 	const char *prefix;
 	struct spec spec; /* each field as it was typed */
 	const char *inherit;
-	const char *no_fq;
+	bool no_fq;
 };
 
 static int inherit_parse(const char *value, struct request *request)
@@ -319,55 +319,62 @@ static int set_run(const struct context *context, const void *args)
 #define SPEC_FIELD(field) offsetof(struct set_args, spec.text[field])
 
 static const struct word set_words[] = {
-	{"default|PREFIX", OPERAND, NULL, offsetof(struct set_args, prefix), NULL},
-	{"name", VALUE, "LIMIT", SPEC_FIELD(SPEC_NAME),
+	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"), offsetof(struct set_args, prefix),
+	 NULL},
+	{"name", KEYWORD, VALUE_TEXT("LIMIT"), SPEC_FIELD(SPEC_NAME),
 	 "which of the limits to set. Default: a name made of the match: all, tcp-syn, udp-53,\n"
 	 "tcp-80_443"},
-	{"rate", NUMBERS, "RATE [BITRATE]", SPEC_FIELD(SPEC_RATE),
+	{"rate", KEYWORD, VALUE_TEXT("RATE [BITRATE]", .extent = VALUE_NUMBERS),
+	 SPEC_FIELD(SPEC_RATE),
 	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
 	 "10kpps 100mbit, as two limits of one name. A limit has one of rate, window and\n"
 	 "shape; only inherit needs none"},
-	{"burst", NUMBERS, "BURST [BURST]", SPEC_FIELD(SPEC_BURST),
+	{"burst", KEYWORD, VALUE_TEXT("BURST [BURST]", .extent = VALUE_NUMBERS),
+	 SPEC_FIELD(SPEC_BURST),
 	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
 	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
-	{"window", NUMBERS, "N per TIME", SPEC_FIELD(SPEC_WINDOW),
+	{"window", KEYWORD, VALUE_TEXT("N per TIME", .extent = VALUE_NUMBERS),
+	 SPEC_FIELD(SPEC_WINDOW),
 	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
-	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),
+	{"groups", KEYWORD, VALUE_TEXT("N"), SPEC_FIELD(SPEC_GROUPS),
 	 "of a window: into how many parts its time is cut, 1 to 10. Who takes all it can\n"
 	 "gets 5/6 of what may pass with 5 parts, the default, and 10/11 with 10"},
-	{"shape", NUMBERS, "RATE", SPEC_FIELD(SPEC_SHAPE),
+	{"shape", KEYWORD, VALUE_TEXT("RATE", .extent = VALUE_NUMBERS), SPEC_FIELD(SPEC_SHAPE),
 	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
 	 "the device needs the qdisc fq"},
-	{"horizon", NUMBERS, "TIME", SPEC_FIELD(SPEC_HORIZON),
+	{"horizon", KEYWORD, VALUE_TEXT("TIME", .extent = VALUE_NUMBERS), SPEC_FIELD(SPEC_HORIZON),
 	 "of shape: what would wait longer is dropped; 1ms to 10s. Default: 200ms"},
-	{"match", VALUES, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
+	{"match", KEYWORD,
+	 VALUE_TEXT("any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
+		    .extent = VALUE_WORDS),
 	 SPEC_FIELD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
 	 "part of it), tcp-syn (SYN without ACK), fragment, proto N. Behind tcp, udp and\n"
 	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"
 	 "ranges). Behind any of them, or alone: vlan N.\n"
 	 "What cannot be read of a packet (headers too deep, or cut short) matches"},
-	{"per", VALUE, "LEN[/LEN6][,...]", SPEC_FIELD(SPEC_PER),
+	{"per", KEYWORD, VALUE_TEXT("LEN[/LEN6][,...]"), SPEC_FIELD(SPEC_PER),
 	 "how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
 	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each (all, all-24,\n"
 	 "all-16), with a value each of what is told so, rate 100pps,1kpps,20kpps"},
-	{"key", VALUE, "src|dst", SPEC_FIELD(SPEC_KEY),
+	{"key", KEYWORD, VALUE_TEXT("src|dst"), SPEC_FIELD(SPEC_KEY),
 	 "src (default), or dst: each destination of what is sent, on hook egress"},
-	{"action", VALUES, "drop|observe|block TIME [escalate N [max TIME]]",
+	{"action", KEYWORD,
+	 VALUE_TEXT("drop|observe|block TIME [escalate N [max TIME]]", .extent = VALUE_WORDS),
 	 SPEC_FIELD(SPEC_ACTION),
 	 "of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "pass; block 30s drops it and all that the limit matches from there for 30 s.\n"
 	 "With escalate 2 a block that follows within the length of the last one is twice\n"
 	 "as long, at most 10min or as max says"},
-	{"start", VALUE, "full|empty|share", SPEC_FIELD(SPEC_START),
+	{"start", KEYWORD, VALUE_TEXT("full|empty|share"), SPEC_FIELD(SPEC_START),
 	 "full (default) or empty: what the bucket, or the window, of a new source holds;\n"
 	 "share: of what is shared, a burst divided by the machines that share it"},
-	{"shared", VALUE, "yes|no|block", SPEC_FIELD(SPEC_SHARED),
+	{"shared", KEYWORD, VALUE_TEXT("yes|no|block"), SPEC_FIELD(SPEC_SHARED),
 	 "yes: one limit over all machines whose sluice share tells one store of it;\n"
 	 "block: and what one of them blocks, all block"},
-	{"no-fq", FLAG, NULL, offsetof(struct set_args, no_fq),
+	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
-	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),
+	{"inherit", KEYWORD, VALUE_TEXT("yes|no"), offsetof(struct set_args, inherit),
 	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
 	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"

@@ -38,11 +38,7 @@ struct share_words {
 };
 
 /* What lines count, in 32 bits, is read once a round: at 20 Mpps they wrap after 1.6 s. */
-static const struct time_range round_range = {
-	.min_ns = 20 * NS_PER_MS,
-	.max_ns = NS_PER_SEC,
-	.words = "20ms to 1s",
-};
+static const struct value_type round_time = VALUE_TIME(20 * NS_PER_MS, NS_PER_SEC);
 
 /*
  * Of an IPv6 address without brackets nothing tells which part is the port. The store itself writes
@@ -161,8 +157,8 @@ static int words_read(const struct context *context, const struct share_words *w
 	uint64_t round_ns = 0;
 	int status = store_check(words->store);
 
-	if (!status)
-		status = option_time("--round", words->round, &round_range, &round_ns);
+	if (!status && words->round)
+		status = value_parse(&round_time, "--round", words->round, &round_ns);
 	args->round_ms = round_ns ? round_ns / NS_PER_MS : SHARE_ROUND_MS;
 	if (!status)
 		status = on_loss_read(words->on_loss, &args->on_loss);
@@ -179,23 +175,23 @@ static int words_read(const struct context *context, const struct share_words *w
 }
 
 static const struct word share_words[] = {
-	{"STORE", OPERAND, NULL, offsetof(struct share_words, store), NULL},
-	{"--name", OPTION, "NAME", offsetof(struct share_words, name),
+	{"STORE", OPERAND, VALUE_TEXT("STORE"), offsetof(struct share_words, store), NULL},
+	{"--name", OPTION, VALUE_TEXT("NAME"), offsetof(struct share_words, name),
 	 "nodes of this name share with each other; default: the name of the gate"},
-	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
+	{"--node", OPTION, VALUE_TEXT("NODE"), offsetof(struct share_words, node),
 	 "how the others count this node, each by another name; default: HOST/GATE/BOOT-ID"},
-	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
+	{"--round", OPTION, VALUE_TEXT("TIME", .extent = VALUE_NUMBERS), offsetof(struct share_words, round),
 	 "interval of the exchanges with the store, 20ms to 1s; default: 110ms"},
-	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
+	{"--on-loss", OPTION, VALUE_TEXT("local|divide"), offsetof(struct share_words, on_loss),
 	 "without the store, or this process, limits are this node's alone (default), or\n"
 	 "divided by the nodes seen last"},
-	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
+	{"--most", OPTION, VALUE_TEXT("NUMBER"), offsetof(struct share_words, most),
 	 "sources that are reported to the store at a time; default: 256"},
-	{"--user", OPTION, "USER", offsetof(struct share_words, user),
+	{"--user", OPTION, VALUE_TEXT("USER"), offsetof(struct share_words, user),
 	 "of the store's access list"},
-	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),
+	{"--password-file", OPTION, VALUE_TEXT("FILE"), offsetof(struct share_words, password_file),
 	 "its first line is the password; mode 0600, or 0640 if it is root's"},
-	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
+	{"--tls", OPTION, VALUE_TEXT("CA-FILE"), offsetof(struct share_words, ca_file),
 	 "use TLS; the store needs a certificate for its host from this authority. Needs "
 	 "hiredis_ssl"},
 };

@@ -489,9 +489,9 @@ static int sources_run(const struct context *context, const void *args)
 }
 
 static const struct word sources_words[] = {
-	{"ADDRESS|PREFIX", OPERAND, NULL, offsetof(struct sources_args, within), NULL},
-	{"top", VALUE, "N", offsetof(struct sources_args, top), "only the first N"},
-	{"sort", VALUE, "busiest|passed|dropped|bytes|level", offsetof(struct sources_args, sort),
+	{"ADDRESS|PREFIX", OPERAND, VALUE_TEXT("ADDRESS|PREFIX"), offsetof(struct sources_args, within), NULL},
+	{"top", KEYWORD, VALUE_TEXT("N"), offsetof(struct sources_args, top), "only the first N"},
+	{"sort", KEYWORD, VALUE_TEXT("busiest|passed|dropped|bytes|level"), offsetof(struct sources_args, sort),
 	 "busiest (default): by packets sent; passed; dropped; bytes: by bytes sent; level: by "
 	 "the\n"
 	 "part of a burst that is left, blocked sources first, sources without a limit last.\n"

@@ -14,7 +14,7 @@ struct listing {
 };
 
 struct stats_args {
-	const char *all;
+	bool all;
 };
 
 /* --- JSON ----------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static int stats_run(const struct context *context, const void *args)
 }
 
 static const struct word stats_words[] = {
-	{"all", FLAG, NULL, offsetof(struct stats_args, all),
+	{"all", KEYWORD, NULL, offsetof(struct stats_args, all),
 	 "also print lines whose counts are 0"},
 };
 

@@ -16,13 +16,16 @@ static const struct command *const commands[] = {
 };
 
 /* Undoes a change that failed halfway on trial, or prints when its trial ends. */
-static void trial_finish(const struct context *context, const char *confirm, int err)
+static void trial_finish(const struct context *context, int err)
 {
+	char time[UNITS_TEXT];
+
 	if (err)
 		trial_abort();
 	else if (context->trial_ns && !context->json)
 		printf("gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
-		       context->gate, confirm, gate_option(context->gate));
+		       context->gate, time_format(context->trial_ns, time),
+		       gate_option(context->gate));
 }
 
 int main(int argc, char **argv)

@@ -11,30 +11,29 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "rules/value.h"
 
 /* --- Tables --------------------------------------------------------------------------------- */
 
 /*
- * Kinds of words. The parser fills the member at offset `field` of the command's arguments, of the
- * type named here. The order matters: operands, then keywords, then options.
+ * Kinds of words. The parser fills the member at offset `field` of the command's arguments: with a
+ * value of the word's type, or with true if the word has no type. The order matters: operands, then
+ * keywords, then options.
  */
 enum word_kind {
-	OPERAND,	   /* one word before all keywords: const char * */
-	OPERANDS,	   /* any number of them: struct operands */
+	OPERAND,	   /* one word before all keywords */
+	OPERANDS,	   /* any number of them: struct operands, and not parsed */
 	OPERANDS_ANYWHERE, /* the same, also after keywords */
-	FLAG,		   /* a keyword alone: const char *, the keyword itself */
-	VALUE,		   /* a keyword and the next word: const char * */
-	NUMBERS,	   /* the same, and the words that continue it: words_go_on() */
-	VALUES,		   /* a keyword and all words up to the next one, joined: const char * */
-	OPTION,		   /* an option of this command: const char *, its value or "" */
+	KEYWORD,	   /* a word, and its value */
+	OPTION,		   /* an option of this command */
 };
 
 struct word {
 	const char *name; /* "rate", "-f", "--resize"; of an operand a placeholder */
 	enum word_kind kind;
-	const char *value; /* the choices of a value, "src|dst"; placeholders in capitals */
-	size_t field;	   /* FIELD_CONTEXT: the program puts it into the context */
-	const char *help;  /* lines; NULL: none */
+	const struct value_type *type; /* NULL: a keyword or option alone, or operands */
+	size_t field;		       /* FIELD_CONTEXT: trial_ns of the context */
+	const char *help;	       /* lines; NULL: none */
 };
 
 #define FIELD_CONTEXT ((size_t)-1)
@@ -42,9 +41,10 @@ struct word {
 /* The option of each command that changes rules. */
 #define WORD_CONFIRM                                                                               \
 	{                                                                                          \
-		"--confirm", OPTION, "TIME", FIELD_CONTEXT,                                        \
+		"--confirm", OPTION, &value_trial, FIELD_CONTEXT,                                  \
 			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' follows"    \
 	}
+extern const struct value_type value_trial;
 
 /* Keywords of which those of one side exclude those of the other: "|rate|burst|", "|window|". */
 struct apart {
@@ -64,7 +64,8 @@ struct context {
 	const char *gate;
 	bool gate_given; /* false: status and export read all gates */
 	bool json;
-	uint64_t trial_ns; /* of --confirm; 0: the change stays */
+	uint64_t trial_ns;     /* of --confirm; 0: the change stays */
+	unsigned int operands; /* how many were typed */
 };
 
 /*
@@ -108,8 +109,8 @@ enum common_option {
 struct option_words {
 	char letter; /* 0: none */
 	const char *name;
-	const char *value; /* a placeholder; NULL: the option has no value */
-	const char *brief; /* NULL: the tables of commands have it */
+	const struct value_type *type; /* NULL: the option has no value */
+	const char *brief;	       /* NULL: the tables of commands have it */
 };
 
 /* The options of every command, then those of the tables, each name once. */
@@ -146,16 +147,6 @@ int options_skip(const struct option_table *options, int argc, char **argv);
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 
-/* The times that an option accepts. */
-struct time_range {
-	uint64_t min_ns, max_ns;
-	const char *words; /* both, for messages: "1s to 1d" */
-};
-
-/* Parses the value of an option that is a time. text: NULL if it was not given; ret_ns is 0. */
-int option_time(const char *option, const char *text, const struct time_range *range,
-		uint64_t *ret_ns);
-
 /* --- Words ---------------------------------------------------------------------------------- */
 
 #define WORD_TEXT 64 /* room for a word of a table */
@@ -173,9 +164,9 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 unsigned int words_in(const char *text);
 
 /*
- * Returns whether a word continues the value of a keyword of kind NUMBERS or VALUES, after `count`
- * words. `per` continues "N per TIME" as its second word, although it is also a keyword. Otherwise
- * numbers go on with a number or a unit, values with any word that is not a keyword.
+ * Returns whether a word continues the value of a keyword, after `count` words. `per` continues
+ * "N per TIME" as its second word, although it is also a keyword. Otherwise VALUE_NUMBERS go on
+ * with a number or a unit, VALUE_WORDS with any word that is not a keyword.
  */
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
 		 const char *word);
@@ -187,11 +178,11 @@ bool words_go_on(const struct command *command, const struct word *keyword, unsi
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 
 /*
- * Fills the arguments of a command, all 0 before, by its table. Refuses a word that the table does
+ * Fills the arguments of the context's command, all 0 before, by its table. Refuses a word that the table does
  * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of
  * a keyword that has several live until the next call.
  */
-int words_parse(const struct command *command, const struct command_line *line, void *args);
+int words_parse(struct context *context, const struct command_line *line, void *args);
 
 /* Refuses an unknown word, and suggests a similar one. */
 int unexpected(const struct command *command, const char *word);

@@ -23,7 +23,7 @@ void usage_print(const struct program *program, bool is_error)
 		char text[32];
 
 		snprintf(text, sizeof(text), "-%c, --%s %s", option->letter, option->name,
-			 option->value ?: "");
+			 option->type ? option->type->name : "");
 		fprintf(out, "  %-17s  %s\n", text, option->brief);
 	}
 	fprintf(out, "%s\n", program->usage);
@@ -37,11 +37,11 @@ static const char *word_usage(const struct command *command, const struct word *
 			      char text[USAGE_TEXT])
 {
 	bool is_many = word->kind == OPERANDS || word->kind == OPERANDS_ANYWHERE;
-	bool is_needed = word->kind < FLAG && command->question;
+	bool is_operand = word->kind < KEYWORD, is_needed = is_operand && command->question;
+	const char *value = is_operand || !word->type ? "" : word->type->name;
 
 	snprintf(text, USAGE_TEXT, "%s%s%s%s%s%s", is_needed ? "" : "[", word->name,
-		 is_many ? "..." : "", word->value ? " " : "", word->value ?: "",
-		 is_needed ? "" : "]");
+		 is_many ? "..." : "", *value ? " " : "", value, is_needed ? "" : "]");
 	return text;
 }
 
@@ -91,14 +91,19 @@ void command_print(const struct command *command)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
+static const char *kind_name(const struct word *word)
+{
+	if (word->kind == OPTION)
+		return "option";
+	if (word->kind < KEYWORD)
+		return word->kind == OPERAND ? "operand" : "operands";
+	if (!word->type)
+		return "flag";
+	return word->type->extent == VALUE_WORD ? "value" : "values";
+}
+
 static void command_write(const struct command *command)
 {
-	static const char *const kinds[] = {
-		[OPERAND] = "operand", [OPERANDS] = "operands", [OPERANDS_ANYWHERE] = "operands",
-		[FLAG] = "flag",       [VALUE] = "value",	[NUMBERS] = "values",
-		[VALUES] = "values",   [OPTION] = "option",
-	};
-
 	print_object(NULL);
 	print_string("name", NULL, command->name);
 	print_string("brief", NULL, command->brief);
@@ -111,9 +116,9 @@ static void command_write(const struct command *command)
 
 		print_object(NULL);
 		print_string("name", NULL, word->name);
-		print_string("kind", NULL, kinds[word->kind]);
-		if (word->value)
-			print_string("value", NULL, word->value);
+		print_string("kind", NULL, kind_name(word));
+		if (word->kind >= KEYWORD && word->type)
+			print_string("value", NULL, word->type->name);
 		if (word->help)
 			print_string("help", NULL, word->help);
 		print_end();
@@ -135,8 +140,8 @@ static void tables_write(const struct program *program)
 		print_object(NULL);
 		print_string("letter", NULL, (char[2]){option->letter});
 		print_string("name", NULL, option->name);
-		if (option->value)
-			print_string("value", NULL, option->value);
+		if (option->type)
+			print_string("value", NULL, option->type->name);
 		print_string("brief", NULL, option->brief);
 		print_end();
 	}
@@ -182,7 +187,7 @@ static int help_run(const struct context *context, const void *data)
 }
 
 static const struct word help_words[] = {
-	{"COMMAND", OPERAND, NULL, offsetof(struct help_args, command), NULL},
+	{"COMMAND", OPERAND, VALUE_TEXT("COMMAND"), offsetof(struct help_args, command), NULL},
 };
 
 const struct command command_help = {

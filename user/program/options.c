@@ -9,8 +9,9 @@
 #include "rules/value.h"
 
 static const struct option_words common[OPTION_COMMON] = {
-	[OPTION_GATE] = {'g', "gate", "GATE", "the gate, a named set of rules. Default: main"},
-	[OPTION_NETNS] = {'n', "netns", "NETNS",
+	[OPTION_GATE] = {'g', "gate", VALUE_TEXT("GATE"),
+			 "the gate, a named set of rules. Default: main"},
+	[OPTION_NETNS] = {'n', "netns", VALUE_TEXT("NETNS"),
 			  "the network namespace of the devices ('ip netns')"},
 	[OPTION_JSON] = {'j', "json", NULL, "JSON on standard output"},
 	[OPTION_VERBOSE] = {'v', "verbose", NULL,
@@ -20,7 +21,7 @@ static const struct option_words common[OPTION_COMMON] = {
 };
 
 /* The options of commands that have a letter, by which their tables name them. */
-static const struct option_words lettered = {'f', "file", "FILE", NULL};
+static const struct option_words lettered = {'f', "file", VALUE_TEXT("FILE"), NULL};
 
 struct option_table options_of(const struct command *const commands[], unsigned int count)
 {
@@ -30,7 +31,7 @@ struct option_table options_of(const struct command *const commands[], unsigned 
 	for (unsigned int i = 0; i < count; i++) {
 		for (unsigned int j = 0; j < commands[i]->word_count; j++) {
 			const struct word *word = &commands[i]->words[j];
-			struct option_words option = {0, word->name + 2, word->value, NULL};
+			struct option_words option = {0, word->name + 2, word->type, NULL};
 
 			if (word->kind != OPTION || option_find(&table, word->name) >= 0 ||
 			    table.count == OPTIONS_MAX)
@@ -86,12 +87,12 @@ static struct getopt_tables getopt_begin(const struct option_table *table, char 
 		const struct option_words *words = &table->words[i];
 
 		result.words[i] =
-			(struct option){words->name, words->value ? required_argument : no_argument,
+			(struct option){words->name, words->type ? required_argument : no_argument,
 					NULL, option_code(table, i)};
 		if (!words->letter)
 			continue;
 		*p++ = words->letter;
-		if (words->value)
+		if (words->type)
 			*p++ = ':';
 	}
 	opterr = 0;
@@ -130,7 +131,7 @@ static int refuse(const struct option_table *table, int code, int option, const 
 {
 	if (code == ':')
 		return error_misuse("no-value", NULL, "%s needs a value, %s; see 'sluice help'",
-				    word, table->words[option].value);
+				    word, table->words[option].type->name);
 	if (option >= 0)
 		return error_misuse("unexpected-value", NULL, "--%s accepts no value: '%s'",
 				    table->words[option].name, word);
@@ -150,9 +151,10 @@ static int refuse(const struct option_table *table, int code, int option, const 
 static bool unit_take(struct command_line *line, int option, const char *word)
 {
 	static char joined[OPTIONS_MAX][WORD_TEXT];
+	const struct value_type *type = option < 0 ? NULL : line->options->words[option].type;
 	const char *value = option < 0 ? NULL : line->option[option];
 
-	if (!value || !*value || strcmp(line->options->words[option].value ?: "", "TIME") ||
+	if (!value || !*value || !type || type->extent != VALUE_NUMBERS ||
 	    value[strspn(value, "0123456789.")] || !unit_is_known(word) ||
 	    strlen(value) + strlen(word) + 1 >= WORD_TEXT)
 		return false;
@@ -182,7 +184,7 @@ int options_parse(int argc, char **argv, struct command_line *line)
 			return no_such_option(argv[at]);
 		if (is_wrong)
 			return refuse(table, code, option, argv[at]);
-		if (table->words[option].value && line->option[option])
+		if (table->words[option].type && line->option[option])
 			return error_misuse(
 				"given-twice", NULL, "--%s is given twice: '%s' and '%s'",
 				table->words[option].name, line->option[option], optarg);
@@ -192,21 +194,4 @@ int options_parse(int argc, char **argv, struct command_line *line)
 	while (optind < argc)
 		line->words[line->count++] = argv[optind++];
 	return 0;
-}
-
-int option_time(const char *option, const char *text, const struct time_range *range,
-		uint64_t *ret_ns)
-{
-	int err;
-
-	*ret_ns = 0;
-	if (!text)
-		return 0;
-	err = value_parse(&value_time, option, text, ret_ns);
-	if (err)
-		return err;
-	if (*ret_ns >= range->min_ns && *ret_ns <= range->max_ns)
-		return 0;
-	return error_misuse("out-of-range", NULL, "%s '%s' is too %s; it is %s", option, text,
-			    *ret_ns < range->min_ns ? "short" : "long", range->words);
 }

@@ -92,30 +92,22 @@ static int command_exec(const struct program *program, char **argv, int at)
 
 /* --- Running -------------------------------------------------------------------------------- */
 
-static const struct time_range confirm_range = {
-	.min_ns = 5 * NS_PER_SEC,
-	.max_ns = 3600 * NS_PER_SEC,
-	.words = "5s to 1h",
-};
+const struct value_type value_trial = VALUE_TIME(5 * NS_PER_SEC, 3600 * NS_PER_SEC);
 
 static int command_run(struct context *context, const struct command_line *line)
 {
 	const struct command *command = context->command;
 	_cleanup_free_ void *args = calloc(1, command->args_size ?: 1);
-	int option = option_find(line->options, "--confirm"), err;
-	const char *confirm = option < 0 ? NULL : line->option[option];
+	int err;
 
 	if (!args)
 		return error_add(ENOMEM, "no-memory", command->name, "out of memory");
-	err = words_parse(command, line, args);
-	if (err)
-		return err;
-	err = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
+	err = words_parse(context, line, args);
 	if (err)
 		return err;
 	err = command->run(context, args);
 	if (context->program->finish)
-		context->program->finish(context, confirm, err);
+		context->program->finish(context, err);
 	return err;
 }
 

@@ -11,7 +11,7 @@ struct program {
 	unsigned int count;		       /* 1: the command is not typed */
 	const char *usage;		       /* lines of the help, after the options */
 	/* Ends a command that changed a gate: undoes its trial, or reports it. NULL: nothing to do. */
-	void (*finish)(const struct context *context, const char *confirm, int err);
+	void (*finish)(const struct context *context, int err);
 };
 
 /*

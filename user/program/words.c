@@ -14,11 +14,12 @@
 
 /* A command line while it is parsed. */
 struct filling {
+	struct context *context;
 	const struct command *command;
 	const struct command_line *line;
-	unsigned int at; /* the current word */
-	unsigned int operands;
-	bool has_keyword; /* one was parsed */
+	unsigned int at;   /* the current word */
+	bool has_keyword;  /* one was parsed */
+	uint64_t keywords; /* which: a bit for each word of the table */
 	unsigned int joined;
 	char *args;
 };
@@ -28,7 +29,7 @@ const struct word *keyword_find(const struct command *command, const char *name)
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
 
-		if (word->kind >= FLAG && word->kind < OPTION && !strcmp(word->name, name))
+		if (word->kind == KEYWORD && !strcmp(word->name, name))
 			return word;
 	}
 	return NULL;
@@ -40,7 +41,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	size_t count = 0;
 
 	for (unsigned int i = 0; i < command->word_count; i++)
-		if (command->words[i].kind >= FLAG)
+		if (command->words[i].kind >= KEYWORD)
 			names[count++] = command->words[i].name;
 	return nearly_find(typed, names, count);
 }
@@ -57,9 +58,17 @@ int unexpected(const struct command *command, const char *word)
 			    nearly, name);
 }
 
-static const char **field_of(const struct filling *filling, const struct word *word)
+/* Stores the value of a word; text: "" for a word without one. */
+static int value_store(struct filling *filling, const struct word *word, const char *what,
+		       const char *text)
 {
-	return (const char **)(filling->args + word->field);
+	void *field = word->field == FIELD_CONTEXT ? (void *)&filling->context->trial_ns
+						   : filling->args + word->field;
+
+	if (word->type)
+		return value_parse(word->type, what, text, field);
+	*(bool *)field = true;
+	return 0;
 }
 
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT])
@@ -110,13 +119,14 @@ static bool is_number(const char *word)
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
 		 const char *word)
 {
+	bool is_numbers = keyword->type->extent == VALUE_NUMBERS;
 	char own[WORD_TEXT];
 
-	if (keyword->kind == NUMBERS && !count)
+	if (is_numbers && !count)
 		return true;
-	if (choice_word(keyword->value, "", count, own) && !strcmp(own, word))
+	if (choice_word(keyword->type->name, "", count, own) && !strcmp(own, word))
 		return true;
-	if (keyword->kind == NUMBERS)
+	if (is_numbers)
 		return is_number(word) || unit_is_known(word);
 	return !keyword_find(command, word);
 }
@@ -135,8 +145,9 @@ static int values_join(struct filling *filling, const struct word *keyword, cons
 		const char *next =
 			filling->at + 2 < filling->line->count ? words[filling->at + 2] : "";
 		/* "30 per minute": "per" continues a rate, although it is also a keyword */
-		bool is_rate_per = count && keyword->kind == NUMBERS && !strcmp(word, "per") &&
-				   !isdigit((unsigned char)*next) && unit_is_known(next);
+		bool is_rate_per = count && keyword->type->extent == VALUE_NUMBERS &&
+				   !strcmp(word, "per") && !isdigit((unsigned char)*next) &&
+				   unit_is_known(next);
 
 		if (!is_rate_per && !words_go_on(command, keyword, count, word))
 			break;
@@ -157,21 +168,23 @@ static int values_join(struct filling *filling, const struct word *keyword, cons
 
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
-	const char **field = field_of(filling, keyword), *name = filling->command->name;
+	const char *text = keyword->type ? NULL : "", *name = filling->command->name;
+	uint64_t bit = 1ULL << (keyword - filling->command->words);
 	int err = 0;
 
-	if (*field)
+	if (filling->keywords & bit)
 		return error_misuse("given-twice", name, "'%s' is given twice", keyword->name);
-	if (keyword->kind == FLAG)
-		*field = keyword->name;
-	else if (keyword->kind == NUMBERS || keyword->kind == VALUES)
-		err = values_join(filling, keyword, field);
-	else if (filling->at + 1 < filling->line->count)
-		*field = filling->line->words[++filling->at];
-	if (err || *field)
+	filling->keywords |= bit;
+	if (keyword->type && keyword->type->extent != VALUE_WORD)
+		err = values_join(filling, keyword, &text);
+	else if (keyword->type && filling->at + 1 < filling->line->count)
+		text = filling->line->words[++filling->at];
+	if (err)
 		return err;
-	return error_misuse("no-value", name, "'%s' needs a value; see 'sluice help %s'",
-			    keyword->name, name);
+	if (!text)
+		return error_misuse("no-value", name, "'%s' needs a value; see 'sluice help %s'",
+				    keyword->name, name);
+	return value_store(filling, keyword, keyword->name, text);
 }
 
 /* Adds an operand. Operands move to the front of the line's words, over words already parsed. */
@@ -179,52 +192,53 @@ static int operand_take(struct filling *filling, char *text)
 {
 	const struct command *command = filling->command;
 	const struct word *operand = command->words;
+	unsigned int *count = &filling->context->operands;
 	char **words = filling->line->words;
 
-	if (!command->word_count || operand->kind >= FLAG ||
-	    (operand->kind == OPERAND && filling->operands) ||
+	if (!command->word_count || operand->kind >= KEYWORD ||
+	    (operand->kind == OPERAND && *count) ||
 	    (operand->kind != OPERANDS_ANYWHERE && filling->has_keyword))
 		return unexpected(command, text);
 	/* if the operand is optional, a word like a keyword, and unlike a prefix, is misspelt */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);
-	words[1 + filling->operands++] = text;
+	words[1 + (*count)++] = text;
 	if (operand->kind == OPERAND)
-		*field_of(filling, operand) = text;
-	else
-		*(struct operands *)(filling->args + operand->field) =
-			(struct operands){words + 1, filling->operands};
+		return value_store(filling, operand, NULL, text);
+	*(struct operands *)(filling->args + operand->field) = (struct operands){words + 1, *count};
 	return 0;
 }
 
-/* Fills the options of the command, and refuses those of others. */
+/* Stores the options of the command, and refuses those of others. */
 static int options_take(struct filling *filling)
 {
 	const struct command *command = filling->command;
 	const struct command_line *line = filling->line;
 	bool has[OPTIONS_MAX] = {false};
+	int err = 0;
 
-	for (unsigned int i = 0; i < command->word_count; i++) {
+	for (unsigned int i = 0; !err && i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
 		int option = word->kind == OPTION ? option_find(line->options, word->name) : -1;
 
 		if (option < 0)
 			continue;
 		has[option] = true;
-		if (word->field != FIELD_CONTEXT)
-			*field_of(filling, word) = line->option[option];
+		if (line->option[option])
+			err = value_store(filling, word, word->name, line->option[option]);
 	}
-	for (unsigned int i = OPTION_COMMON; i < line->options->count; i++)
+	for (unsigned int i = OPTION_COMMON; !err && i < line->options->count; i++)
 		if (line->option[i] && !has[i])
 			return error_misuse("no-option", command->name,
 					    "there is no option '--%s' here; see 'sluice help %s'",
 					    line->options->words[i].name, command->name);
-	return 0;
+	return err;
 }
 
-int words_parse(const struct command *command, const struct command_line *line, void *args)
+int words_parse(struct context *context, const struct command_line *line, void *args)
 {
-	struct filling filling = {.command = command, .line = line, .at = 1, .args = args};
+	const struct command *command = context->command;
+	struct filling filling = {context, command, line, .at = 1, .args = args};
 	int err = options_take(&filling);
 
 	for (; !err && filling.at < line->count; filling.at++) {
@@ -234,7 +248,7 @@ int words_parse(const struct command *command, const struct command_line *line, 
 		err = keyword ? keyword_take(&filling, keyword) : operand_take(&filling, text);
 		filling.has_keyword |= keyword != NULL;
 	}
-	if (!err && command->question && !filling.operands)
+	if (!err && command->question && !context->operands)
 		return error_misuse("no-operand", command->name, "%s See 'sluice help %s'",
 				    command->question, command->name);
 	return err;

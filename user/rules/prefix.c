@@ -339,3 +339,15 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*ret = prefix_unmap(&part);
 	return true;
 }
+
+/* --- Types of values ------------------------------------------------------------------------ */
+
+static int prefix_value_parse(const struct value_type *type, const char *what, const char *text,
+			      void *ret)
+{
+	(void)what;
+	return type == &value_prefix ? prefix_parse(text, ret) : address_parse(text, ret);
+}
+
+const struct value_type value_prefix = {.name = "default|PREFIX", .parse = prefix_value_parse};
+const struct value_type value_address = {.name = "ADDRESS", .parse = prefix_value_parse};

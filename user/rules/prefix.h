@@ -4,7 +4,11 @@
 #define SLUICE_PREFIX_H
 
 #include "base/log.h"
+#include "rules/value.h"
 #include "sluice.h"
+
+/* Types of values: struct sl_prefix. */
+extern const struct value_type value_prefix, value_address;
 
 #define PREFIX_TEXT 52 /* room for any formatted prefix */
 

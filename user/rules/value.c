@@ -500,7 +500,7 @@ const struct value_type value_moment = {.name = "MOMENT", .parse = moment_value_
 
 /* --- Texts and choices ---------------------------------------------------------------------- */
 
-static int text_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+int raw_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	(void)type;
 	(void)what;
@@ -508,7 +508,7 @@ static int text_parse(const struct value_type *type, const char *what, const cha
 	return 0;
 }
 
-const struct value_type value_text = {.name = "TEXT", .parse = text_parse};
+const struct value_type value_text = {.name = "TEXT", .parse = raw_parse};
 
 int choice_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {

@@ -56,10 +56,15 @@ struct value_end {
 	bool has_passed;
 };
 
-/* The parsers of types that have a range or words: unsigned int, uint64_t, unsigned int. */
+/* Parsers of types: unsigned int, uint64_t, unsigned int, const char *. */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int choice_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+int raw_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+
+/* A pointer to a type of texts that are parsed later: const char *. */
+#define VALUE_TEXT(placeholder, ...)                                                               \
+	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
 
 #define VALUE_NUMBER(lowest, highest, hint)                                                        \
 	{                                                                                          \
