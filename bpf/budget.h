@@ -47,7 +47,7 @@ BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 		return budget_refuse(packet);
 	}
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = bucket_charge(packet, budget, slice, state);
+		int reason = state_charge_bucket(packet, budget, slice, state);
 
 		if (reason == SL_PASS_WITHIN)
 			return SL_PASS_NEWCOMER;

@@ -177,7 +177,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			__u64 refused = passes ? 0 : cost;
 
 			if (unasked) /* a division costs more than the rest */
-				refused += credit_owed(cost / packet->packets, unasked);
+				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_tell(limit, entry, packet->now,
 				   slice_holds(slice) - held + (passes ? cost : 0), refused);
 		}

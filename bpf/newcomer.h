@@ -142,8 +142,8 @@ static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, str
 		sketch_forget(&sketch->slot[sketch_slot(digest)], digest);
 }
 
-/* Counts the result of an insertion. loss: entry_loss() of the entry that was evicted for it. */
-static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 loss)
+/* Counts the result of an insertion. evict_cost: entry_evict_cost() of the entry that was evicted for it. */
+static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
 		if (err != -EEXIST)
@@ -151,9 +151,9 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 		return;
 	}
 	event_count(here, SL_EVENT_INSERTED);
-	if (loss_parts(loss)) {
+	if (evict_parts(evict_cost)) {
 		event_count(here, SL_EVENT_FORGOTTEN);
-		here->lost += loss_parts(loss);
+		here->lost += evict_parts(evict_cost);
 	}
 }
 
@@ -161,8 +161,8 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
  * Sets the key of a newcomer and its state. Charges the packets that the sketch saw before this
  * packet, if no budget paid for them.
  */
-BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit,
-			      struct entrant *ret)
+BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
+			      struct new_entry *ret)
 {
 	const struct sl_gate *gate = gate_get();
 	__u64 cost, owed;
@@ -172,7 +172,7 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 		return 0;
 	ret->key = packet_key(packet, limit);
 	ret->digest = state_digest(hash_secret, &ret->key);
-	ret->state = kind_birth(limit->kind, limit, gate->nodes, packet->now);
+	ret->state = kind_new(limit->kind, limit, gate->nodes, packet->now);
 	ret->left = kind_left(limit, &ret->state, packet->now);
 	seen = newcomer_seen(&gate->meeting, ret->digest);
 	ret->evicts = seen > 1;
@@ -180,8 +180,8 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 		return 0;
 	/* the cost of one packet: this packet may be merged */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	owed = credit_owed(cost / packet->packets, seen - 1);
-	ret->state.zero += kind_owed(limit, &ret->state, owed, packet->now);
+	owed = credit_multiply(cost / packet->packets, seen - 1);
+	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
 	return 0;
 }
 
@@ -193,24 +193,24 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
-	struct entrant entrant = {0};
+	struct new_entry new_entry = {0};
 	int err;
 
 	if (!packet || !limit || !here || !gate)
 		return 0;
 	packet_now(packet);
-	newcomer_birth(packet, limit, &entrant);
-	entrant.span = limit->span;
-	entrant.now = packet->now;
-	entrant.made = entry_moment(packet->now);
-	entrant.flood = pace_is_flooded(here, packet->jiffy);
-	err = table_insert(&entrant);
-	if (err == -EBUSY && table_wait(&gate->meeting, entrant.digest))
-		err = table_insert(&entrant);
-	newcomer_note(here, err, entrant.loss);
+	new_entry_fill(packet, limit, &new_entry);
+	new_entry.span = limit->span;
+	new_entry.now = packet->now;
+	new_entry.made = entry_moment(packet->now);
+	new_entry.flood = pace_is_flooded(here, packet->jiffy);
+	err = table_insert(&new_entry);
+	if (err == -EBUSY && table_wait(&gate->meeting, new_entry.digest))
+		err = table_insert(&new_entry);
+	newcomer_note(here, err, new_entry.evict_cost);
 	if (!err)
-		newcomer_unsee(&gate->meeting, entrant.digest);
-	if (err == -ENOSPC && loss_is_deep(entrant.loss))
+		newcomer_unsee(&gate->meeting, new_entry.digest);
+	if (err == -ENOSPC && evict_is_deep(new_entry.evict_cost))
 		return -1;
 	return !err || err == -EEXIST;
 }

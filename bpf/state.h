@@ -22,14 +22,14 @@ static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 
 static __always_inline __u64 cost_times(__u64 cost, __u32 times)
 {
-	return times > 1 ? credit_owed(cost, times) : cost;
+	return times > 1 ? credit_multiply(cost, times) : cost;
 }
 
 /* times: how often the packet's cost is charged */
-static __always_inline struct draw packet_draw(struct packet *packet, const struct sl_limit *limit,
-					       __u32 times)
+static __always_inline struct kind_charge packet_charge(struct packet *packet,
+							const struct sl_limit *limit, __u32 times)
 {
-	return (struct draw){
+	return (struct kind_charge){
 		.cost = cost_times(credit_cost(limit, packet->packets, packet->bytes), times),
 		.now = packet_now(packet),
 		.earliest = packet->departure,
@@ -47,10 +47,10 @@ static __always_inline void moment_advance(__u64 *moment, __u64 to)
 static __always_inline struct sl_state state_read(const struct sl_state *state)
 {
 	return (struct sl_state){
-		.zero = read_once(state->zero),
-		.born = read_once(state->born),
-		.drawn = read_once(state->drawn),
-		.blocked = read_once(state->blocked),
+		.empty_at = read_once(state->empty_at),
+		.full_at = read_once(state->full_at),
+		.charged_at = read_once(state->charged_at),
+		.blocked_until = read_once(state->blocked_until),
 	};
 }
 
@@ -58,8 +58,8 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
  * Publishes a charge. seen: the state before it; next: after it. Returns false if the state has
  * changed since it was read.
  *
- * Races and their cost: `born` and `drawn` are stored before the swap of `zero`, so a CPU that sees
- * the new `zero` sees them as well. A late store, after a charge by another CPU, can raise the
+ * Races and their cost: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
+ * the new `empty_at` sees them as well. A late store, after a charge by another CPU, can raise the
  * level above `refill` by at most the time between both clock readings. The entry may be given to
  * another key before the swap: see entry_write() in table.h.
  */
@@ -67,11 +67,12 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 					  const struct sl_state *seen, const struct sl_state *next)
 {
 	if (kind == SL_BUCKET)
-		moment_advance(&state->born, next->born);
+		moment_advance(&state->full_at, next->full_at);
 	if (kind != SL_WINDOW) /* state_turn() moves it in a window */
-		moment_advance(&state->drawn, next->drawn);
-	return next->zero == seen->zero ||
-	       __sync_val_compare_and_swap(&state->zero, seen->zero, next->zero) == seen->zero;
+		moment_advance(&state->charged_at, next->charged_at);
+	return next->empty_at == seen->empty_at ||
+	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
+		       seen->empty_at;
 }
 
 /*
@@ -98,32 +99,32 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 {
 	struct sl_slice copy = {0};
 	struct sl_state seen, next;
-	struct draw draw;
+	struct kind_charge charge;
 	__u32 times;
 	bool passes;
 
 	if (!packet || !limit || !state)
 		return STATE_LOST;
 	times = kind == SL_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
-	draw = packet_draw(packet, limit, times);
+	charge = packet_charge(packet, limit, times);
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* during a block a turn would move `drawn`, which stores when the block began */
-	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now) &&
-	    !block_holds(limit, &seen, kind_now(kind, &seen, draw.now)))
+	/* during a block a turn would move `charged_at`, which stores when the block began */
+	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
+	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now)))
 		return STATE_OVER;
-	if (kind != SL_WINDOW) /* in a window `drawn` is the sub-window: window_tell() */
-		packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
+	if (kind != SL_WINDOW) /* in a window `charged_at` is the sub-window: window_tell() */
+		packet->hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
 	 * Only a hot source borrows: other sources may soon lose their bucket with its credit. A
 	 * new source does not borrow, because a slice does not charge the budget. A slice is
 	 * charged once, so a packet that is charged several times cannot use it.
 	 */
 	if (slice && packet->hot && !(packet->is_new && limit->budgeted) && times == 1)
-		draw.fill = limit->slice;
+		charge.borrow = limit->slice;
 	next = seen;
-	passes = kind_draw(kind, limit, &next, &copy, &draw);
+	passes = kind_charge(kind, limit, &next, &copy, &charge);
 	if (!state_publish(kind, state, &seen, &next))
 		return STATE_LOST;
 	if (slice)
@@ -134,25 +135,25 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 	}
 	if (passes)
 		return SL_PASS_WITHIN;
-	return block_holds(limit, &seen, draw.now) ? SL_DROP_BLOCKED
-						   : kind_refusal(limit, draw.cost);
+	return block_holds(limit, &seen, charge.now) ? SL_DROP_BLOCKED
+						     : kind_refusal(limit, charge.cost);
 }
 
 /* One function for each kind: the verifier walks each once, and none needs the stack of all. */
-BPF_GLOBAL int bucket_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_slice *slice, struct sl_state *state)
+BPF_GLOBAL int state_charge_bucket(struct packet *packet, const struct sl_limit *limit,
+				   struct sl_slice *slice, struct sl_state *state)
 {
 	return state_try(SL_BUCKET, packet, limit, slice, state);
 }
 
-BPF_GLOBAL int window_charge(struct packet *packet, const struct sl_limit *limit,
-			     struct sl_slice *slice, struct sl_state *state)
+BPF_GLOBAL int state_charge_window(struct packet *packet, const struct sl_limit *limit,
+				   struct sl_slice *slice, struct sl_state *state)
 {
 	return state_try(SL_WINDOW, packet, limit, slice, state);
 }
 
-BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
-			    struct sl_slice *slice, struct sl_state *state)
+BPF_GLOBAL int state_charge_shape(struct packet *packet, const struct sl_limit *limit,
+				  struct sl_slice *slice, struct sl_state *state)
 {
 	if (!packet || !limit)
 		return SL_DROP_OVER_HORIZON;
@@ -180,7 +181,8 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 	window_roll(limit, &next, now);
 	past = window_settle(&seen, &next);
 	if (__sync_val_compare_and_swap(&state->past, seen.past, past) == seen.past &&
-	    __sync_val_compare_and_swap(&state->drawn, seen.drawn, next.drawn) == seen.drawn &&
+	    __sync_val_compare_and_swap(&state->charged_at, seen.charged_at, next.charged_at) ==
+		    seen.charged_at &&
 	    __sync_val_compare_and_swap(&state->window, seen.window, next.window) == seen.window)
 		__sync_val_compare_and_swap(&state->past, past, next.past);
 	return 0;
@@ -193,10 +195,10 @@ static __always_inline int state_charge(struct packet *packet, const struct sl_l
 	int reason;
 
 	if (limit->kind == SL_SHAPE)
-		return shape_charge(packet, limit, slice, state);
+		return state_charge_shape(packet, limit, slice, state);
 	if (limit->kind == SL_BUCKET)
-		return bucket_charge(packet, limit, slice, state);
-	reason = window_charge(packet, limit, slice, state);
+		return state_charge_bucket(packet, limit, slice, state);
+	reason = state_charge_window(packet, limit, slice, state);
 	if (reason != STATE_OVER)
 		return reason;
 	state_turn(limit, state, packet->now);
@@ -233,9 +235,9 @@ static __always_inline void entry_tell(const struct sl_limit *limit, struct sl_e
 static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
 					struct sl_entry *entry)
 {
-	__u32 half = window_half(limit, entry), seen = entry_seen(packet->now);
+	__u32 half = entry_window_half(limit, entry), seen = entry_seen(packet->now);
 
-	packet->hot |= entry_rest(entry, entry_state(entry), packet->now) < HOT_TICKS;
+	packet->hot |= entry_idle(entry, entry_state(entry), packet->now) < HOT_TICKS;
 	if (read_once(entry->taken) != half)
 		write_once(entry->taken, half);
 	if (read_once(entry->refused) != seen)
@@ -265,11 +267,12 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
 	if (block_holds(limit, &seen, now))
 		return 0;
 	block = block_next(limit, &seen, now);
-	if (__sync_val_compare_and_swap(&state->blocked, seen.blocked, block) != seen.blocked)
+	if (__sync_val_compare_and_swap(&state->blocked_until, seen.blocked_until, block) !=
+	    seen.blocked_until)
 		return 0;
 	key = packet_key(packet, limit);
 	if (!entry_is(entry, &key))
-		__sync_val_compare_and_swap(&state->blocked, block, seen.blocked);
+		__sync_val_compare_and_swap(&state->blocked_until, block, seen.blocked_until);
 	else if (slice)
 		credit_refuse_block(slice, now, packet->jiffy);
 	return 0;
@@ -298,11 +301,11 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 		return 0;
 	state = entry_state(entry);
 	for (int i = 0; i < STATE_TRIES; i++) {
-		seen = read_once(state->zero);
-		copy.zero = seen;
+		seen = read_once(state->empty_at);
+		copy.empty_at = seen;
 		if (!kind_give_back(limit, &copy, cost_times(cost, times), packet->now))
 			return 0;
-		if (__sync_val_compare_and_swap(&state->zero, seen, copy.zero) != seen)
+		if (__sync_val_compare_and_swap(&state->empty_at, seen, copy.empty_at) != seen)
 			continue;
 		if (limit->shared)
 			entry_tell(limit, entry, packet->now, -(__s64)cost, 0);

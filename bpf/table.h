@@ -67,9 +67,9 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 static __always_inline struct sl_entry *entry_first(const struct sl_meeting *meeting,
 						    struct digest digest)
 {
-	struct spot spot = spot_of(meeting, digest);
+	struct slot_ref ref = slot_ref_of(meeting, digest);
 
-	return entry_get(spot.home * SL_WAYS + way_first(spot.tag));
+	return entry_get(ref.primary * SL_WAYS + way_first(ref.tag));
 }
 
 /*
@@ -86,18 +86,18 @@ static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_en
 static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
 					 const struct state_key *key)
 {
-	struct spot spot = spot_of(meeting, digest);
-	const struct sl_set *home = set_get(spot.home), *set;
-	__u32 index, other;
+	struct slot_ref ref = slot_ref_of(meeting, digest);
+	const struct sl_set *primary = set_get(ref.primary), *set;
+	__u32 index, secondary;
 
-	if (!home)
+	if (!primary)
 		return ENTRY_NONE;
-	index = way_find(home, spot.home, spot.tag, key);
-	if (index != ENTRY_NONE || read_once(home->away) < 2)
+	index = way_find(primary, ref.primary, ref.tag, key);
+	if (index != ENTRY_NONE || read_once(primary->displaced) < 2)
 		return index;
-	other = set_other(meeting, spot.home, spot.tag);
-	set = set_get(other);
-	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : ENTRY_NONE;
+	secondary = set_alternate(meeting, ref.primary, ref.tag);
+	set = set_get(secondary);
+	return set ? way_find(set, secondary, ref.tag | TAG_DISPLACED, key) : ENTRY_NONE;
 }
 
 /* Returns the entry of a key, or NULL. */
@@ -110,14 +110,14 @@ table_find(const struct sl_meeting *meeting, struct digest digest, const struct 
 /* --- Inserting ------------------------------------------------------------------------------ */
 
 /* A new entry. */
-struct entrant {
+struct new_entry {
 	struct state_key key;
 	struct digest digest; /* of the key */
 	struct sl_state state;
 	__u64 left; /* kind_left() of `state` before earlier packets are charged */
 	__u64 now;
-	__s64 loss; /* set by table_insert(): entry_loss() of the evicted entry */
-	__u16 span; /* as in struct sl_entry, like `made` */
+	__s64 evict_cost; /* set by table_insert(): entry_evict_cost() of the evicted entry */
+	__u16 span;	  /* as in struct sl_entry, like `made` */
 	__u16 made;
 	__u8 flood;  /* the CPU sees a flood of new keys */
 	__u8 evicts; /* the key was seen before: it may evict a state that is not full */
@@ -126,14 +126,14 @@ struct entrant {
 
 static __always_inline bool set_lock(struct sl_set *set)
 {
-	__u32 seen = read_once(set->away);
+	__u32 seen = read_once(set->displaced);
 
-	return !(seen & 1) && __sync_val_compare_and_swap(&set->away, seen, seen | 1) == seen;
+	return !(seen & 1) && __sync_val_compare_and_swap(&set->displaced, seen, seen | 1) == seen;
 }
 
 static __always_inline void set_unlock(struct sl_set *set)
 {
-	__sync_fetch_and_add(&set->away, -1);
+	__sync_fetch_and_add(&set->displaced, -1);
 }
 
 /*
@@ -153,7 +153,7 @@ static long lock_look(__u32 look, void *ctx)
 	struct lock_watch *watch = ctx;
 
 	(void)look;
-	watch->is_free = !(read_once(watch->set->away) & 1);
+	watch->is_free = !(read_once(watch->set->displaced) & 1);
 	return watch->is_free;
 }
 
@@ -169,16 +169,16 @@ static __always_inline bool set_wait(const struct sl_set *set)
 /* Waits until neither set of a key is locked. Returns false if a set still is. */
 static __always_inline bool table_wait(const struct sl_meeting *meeting, struct digest digest)
 {
-	struct spot spot = spot_of(meeting, digest);
-	const struct sl_set *home = set_get(spot.home);
-	const struct sl_set *other = set_get(set_other(meeting, spot.home, spot.tag));
+	struct slot_ref ref = slot_ref_of(meeting, digest);
+	const struct sl_set *primary = set_get(ref.primary);
+	const struct sl_set *secondary = set_get(set_alternate(meeting, ref.primary, ref.tag));
 
-	return home && other && set_wait(home) && set_wait(other);
+	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
 
-/* Cost of a free way: below every entry's. LOSS_ANY is above every entry's. */
-#define LOSS_FREE (-(1LL << 62))
-#define LOSS_ANY  (LOSS_BLOCKED * 2 * LOSS_PROTECTED)
+/* Cost of a free way: below every entry's. EVICT_ANY is above every entry's. */
+#define EVICT_FREE (-(1LL << 62))
+#define EVICT_ANY  (EVICT_BLOCKED * 2 * EVICT_PROTECTED)
 
 BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 {
@@ -186,38 +186,39 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	struct sl_state state;
 
 	if (!entry)
-		return LOSS_ANY;
+		return EVICT_ANY;
 	if (!read_once(entry->limit))
-		return LOSS_FREE;
+		return EVICT_FREE;
 	state = *entry_state(entry);
-	return entry_loss(entry, &state, now, flood);
+	return entry_evict_cost(entry, &state, now, flood);
 }
 
 /* The entry of a set to replace. */
 struct candidate {
-	__s64 loss;
+	__s64 evict_cost;
 	__u32 entry;
 	__u32 room; /* ways of its set that are free, or whose state is full */
 };
 
 /* Returns the entry of a set to replace: a free one, otherwise the one that costs least. */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
-						   const struct entrant *entrant)
+						   const struct new_entry *new_entry)
 {
-	__u16 tag = digest_tag(entrant->digest);
+	__u16 tag = digest_tag(new_entry->digest);
 	__u32 entries = index * SL_WAYS, way = way_free(set, tag);
-	struct candidate candidate = {LOSS_ANY, entries, 0};
+	struct candidate candidate = {EVICT_ANY, entries, 0};
 
 	if (ways_free(set) >= WAYS_SPARE && way < SL_WAYS)
-		return (struct candidate){LOSS_FREE, entries + way, SL_WAYS};
+		return (struct candidate){EVICT_FREE, entries + way, SL_WAYS};
 	way = way_first(tag);
 	for (int i = 0; i < SL_WAYS; i++) {
 		__u32 entry = entries + (way + i) % SL_WAYS;
-		__s64 loss = entry_weigh(entry, entrant->now, entrant->flood);
+		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		candidate.room += (__u64)(loss - 1) >> 63; /* 1 if free or full, by its sign */
-		if (loss < candidate.loss) {
-			candidate.loss = loss;
+		candidate.room +=
+			(__u64)(evict_cost - 1) >> 63; /* 1 if free or full, by its sign */
+		if (evict_cost < candidate.evict_cost) {
+			candidate.evict_cost = evict_cost;
 			candidate.entry = entry;
 		}
 	}
@@ -225,34 +226,36 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 }
 
 /* Returns whether to consider the secondary set as well. */
-static __always_inline bool home_is_short(const struct candidate *home, const struct sl_set *other)
+static __always_inline bool primary_is_short(const struct candidate *primary,
+					     const struct sl_set *secondary)
 {
-	return home->room < WAYS_SPARE || (home->loss != LOSS_FREE && way_free(other, 0) < SL_WAYS);
+	return primary->room < WAYS_SPARE ||
+	       (primary->evict_cost != EVICT_FREE && way_free(secondary, 0) < SL_WAYS);
 }
 
 /* Chooses an entry in both sets of a key: include/ways.h. Returns its index, or -ENOSPC. */
-BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
+BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {
-	const struct sl_set *home, *set;
+	const struct sl_set *primary, *set;
 	struct candidate best, next;
 
-	if (!entrant)
+	if (!new_entry)
 		return -ENOSPC;
-	home = set_get(in);
-	set = set_get(other);
-	if (!home || !set)
+	primary = set_get(in);
+	set = set_get(secondary);
+	if (!primary || !set)
 		return -ENOSPC;
-	best = set_choose(home, in, entrant);
-	write_once(entrant->loss, best.loss); /* stored there to save stack */
-	if (home_is_short(&best, set)) {
-		next = set_choose(set, other, entrant);
-		if (next.room == best.room ? next.loss < read_once(entrant->loss)
+	best = set_choose(primary, in, new_entry);
+	write_once(new_entry->evict_cost, best.evict_cost); /* stored there to save stack */
+	if (primary_is_short(&best, set)) {
+		next = set_choose(set, secondary, new_entry);
+		if (next.room == best.room ? next.evict_cost < read_once(new_entry->evict_cost)
 					   : next.room > best.room) {
 			best.entry = next.entry;
-			entrant->loss = next.loss;
+			new_entry->evict_cost = next.evict_cost;
 		}
 	}
-	if (entrant->loss >= LOSS_PART && !entrant->evicts)
+	if (new_entry->evict_cost >= EVICT_PART && !new_entry->evicts)
 		return -ENOSPC;
 	return best.entry;
 }
@@ -263,7 +266,7 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
  * it swaps before this function does, the charge is lost with the old key, whose eviction cost
  * least, and so is a block that began after the cost was computed. If it swaps later, it charges
- * the new key. If it stores `born` later, the new key gets a `born` that has just passed; in a
+ * the new key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in a
  * window this word has the counts of sub-windows, so the new key may be miscounted for one T. Each
  * case is limited to one packet per other CPU, and to the time that the packet takes.
  *
@@ -272,53 +275,54 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
  * entry to its key. This costs one charge as well.
  */
 static __always_inline void entry_write(struct sl_set *set, struct sl_entry *entry, __u32 way,
-					__u16 tag, const struct entrant *entrant)
+					__u16 tag, const struct new_entry *new_entry)
 {
 	struct sl_state *state = entry_state(entry);
 
 	write_once(set->tag[way % SL_WAYS], 0);
 	__sync_lock_test_and_set(&entry->limit, 0);
-	write_once(entry->addr[0], entrant->key.addr[0]);
-	write_once(entry->addr[1], entrant->key.addr[1]);
-	entry->span = entrant->span;
-	entry->made = entrant->made;
+	write_once(entry->addr[0], new_entry->key.addr[0]);
+	write_once(entry->addr[1], new_entry->key.addr[1]);
+	entry->span = new_entry->span;
+	entry->made = new_entry->made;
 	entry->taken = 0;
 	entry->refused =
-		entry_kind_of(entrant->key.limit) == SL_WINDOW ? entry_seen(entrant->now) : 0;
-	write_once(state->zero, entrant->state.zero + loss_inherited(entrant->loss, entrant->left,
-								     entrant->flood));
-	write_once(state->born, entrant->state.born);
-	write_once(state->drawn, entrant->state.drawn);
-	write_once(state->blocked, entrant->state.blocked);
+		entry_kind_of(new_entry->key.limit) == SL_WINDOW ? entry_seen(new_entry->now) : 0;
+	write_once(state->empty_at,
+		   new_entry->state.empty_at + evict_inherited(new_entry->evict_cost,
+							       new_entry->left, new_entry->flood));
+	write_once(state->full_at, new_entry->state.full_at);
+	write_once(state->charged_at, new_entry->state.charged_at);
+	write_once(state->blocked_until, new_entry->state.blocked_until);
 	/* other CPUs see the next two stores in this order, after all stores above */
-	__sync_lock_test_and_set(&entry->limit, entrant->key.limit);
+	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
 /* Replaces the key of a chosen way in a locked set. */
 static __always_inline void way_take(const struct sl_meeting *meeting, __u32 index,
-				     const struct spot *spot, const struct entrant *entrant)
+				     const struct slot_ref *ref, const struct new_entry *new_entry)
 {
 	__u32 way = index % SL_WAYS, in = index / SL_WAYS;
 	struct sl_entry *entry = entry_get(index);
-	struct sl_set *set = set_get(in), *home;
-	__u16 old, tag = spot->tag;
+	struct sl_set *set = set_get(in), *primary;
+	__u16 old, tag = ref->tag;
 
 	if (!entry || !set)
 		return;
 	old = set->tag[way];
-	if (old & TAG_AWAY) {
-		home = set_get(set_other(meeting, in, old));
-		if (home)
-			__sync_fetch_and_add(&home->away, -2);
+	if (old & TAG_DISPLACED) {
+		primary = set_get(set_alternate(meeting, in, old));
+		if (primary)
+			__sync_fetch_and_add(&primary->displaced, -2);
 	}
-	if (in != spot->home) {
-		home = set_get(spot->home);
-		if (home)
-			__sync_fetch_and_add(&home->away, 2);
-		tag |= TAG_AWAY;
+	if (in != ref->primary) {
+		primary = set_get(ref->primary);
+		if (primary)
+			__sync_fetch_and_add(&primary->displaced, 2);
+		tag |= TAG_DISPLACED;
 	}
-	entry_write(set, entry, way, tag, entrant);
+	entry_write(set, entry, way, tag, new_entry);
 }
 
 /*
@@ -326,35 +330,37 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
  * may have inserted a key there, or charged the entry.
  */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
-					 const struct entrant *entrant)
+					 const struct new_entry *new_entry)
 {
-	if (entrant->loss == LOSS_FREE)
+	if (new_entry->evict_cost == EVICT_FREE)
 		return !read_once(set->tag[entry % SL_WAYS]);
-	return (__s64)entry_weigh(entry, entrant->now, entrant->flood) <= entrant->loss;
+	return (__s64)entry_weigh(entry, new_entry->now, new_entry->flood) <= new_entry->evict_cost;
 }
 
 /* Inserts a key whose primary set is locked. */
 static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
-					       const struct spot *spot, struct entrant *entrant)
+					       const struct slot_ref *ref,
+					       struct new_entry *new_entry)
 {
 	struct sl_set *set;
 	int err = -EBUSY;
 	__s64 entry;
 
-	if (table_find(meeting, entrant->digest, &entrant->key))
+	if (table_find(meeting, new_entry->digest, &new_entry->key))
 		return -EEXIST;
-	entry = table_choose(entrant, spot->home, set_other(meeting, spot->home, spot->tag));
+	entry = table_choose(new_entry, ref->primary,
+			     set_alternate(meeting, ref->primary, ref->tag));
 	if (entry < 0)
 		return entry;
-	if (entry / SL_WAYS == spot->home) {
-		way_take(meeting, entry, spot, entrant);
+	if (entry / SL_WAYS == ref->primary) {
+		way_take(meeting, entry, ref, new_entry);
 		return 0;
 	}
 	set = set_get(entry / SL_WAYS);
 	if (!set || !set_lock(set))
 		return -EBUSY;
-	if (choice_holds(set, entry, entrant)) {
-		way_take(meeting, entry, spot, entrant);
+	if (choice_holds(set, entry, new_entry)) {
+		way_take(meeting, entry, ref, new_entry);
 		err = 0;
 	}
 	set_unlock(set);
@@ -365,23 +371,23 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
  * Inserts an entry. Returns 0, -EEXIST if the key has an entry, -EBUSY if another CPU holds a lock,
  * or -ENOSPC if every candidate costs too much to evict.
  */
-BPF_GLOBAL int table_insert(struct entrant *entrant)
+BPF_GLOBAL int table_insert(struct new_entry *new_entry)
 {
 	const struct sl_gate *gate = gate_get();
-	struct sl_set *home;
-	struct spot spot;
+	struct sl_set *primary;
+	struct slot_ref ref;
 	int err;
 
-	if (!entrant || !gate)
+	if (!new_entry || !gate)
 		return -ENOSPC;
-	spot = spot_of(&gate->meeting, entrant->digest);
-	home = set_get(spot.home);
-	if (!home)
+	ref = slot_ref_of(&gate->meeting, new_entry->digest);
+	primary = set_get(ref.primary);
+	if (!primary)
 		return -ENOSPC;
-	if (!set_lock(home))
+	if (!set_lock(primary))
 		return -EBUSY;
-	err = table_insert_locked(&gate->meeting, &spot, entrant);
-	set_unlock(home);
+	err = table_insert_locked(&gate->meeting, &ref, new_entry);
+	set_unlock(primary);
 	return err;
 }
 

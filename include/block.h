@@ -6,7 +6,7 @@
  * A block is one word, its end in ticks; 0: no block yet. Clocks count whole nanoseconds, so the
  * lowest 4 bits of an end are free. With `escalate` they hold its steps: how often the block was
  * multiplied. A block does not change the level of its state, which refills in the meantime. If a
- * block were debt in `zero`, it would end with an empty state, and the first two packets in a row
+ * block were debt in `empty_at`, it would end with an empty state, and the first two packets in a row
  * would begin the next block.
  *
  * Escalation. If a block begins before the length of the last block has passed after its end, it
@@ -39,22 +39,23 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 /* Returns the end of a block, without its steps. */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
-	return limit->escalate ? state->blocked & ~BLOCK_STEPS_MAX : state->blocked;
+	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
 }
 
 static inline bool block_holds(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
-	return limit->block && state->blocked && credit_span(now, block_end(limit, state)) > 0;
+	return limit->block && state->blocked_until &&
+	       credit_span(now, block_end(limit, state)) > 0;
 }
 
 /* Returns the steps of a block that begins now, in a state that is not blocked. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
-	__u64 steps = state->blocked & BLOCK_STEPS_MAX, length, rest, back;
+	__u64 steps = state->blocked_until & BLOCK_STEPS_MAX, length, rest, back;
 
-	if (!limit->escalate || !state->blocked)
+	if (!limit->escalate || !state->blocked_until)
 		return 0;
 	length = block_length(limit, steps);
 	rest = credit_max(0, credit_span(block_end(limit, state), now));

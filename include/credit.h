@@ -2,10 +2,10 @@
 /*
  * The arithmetic of a token bucket. Pure functions; the time is an argument.
  *
- * A state is a token bucket that is stored as one time, `zero`: when it was empty. Its level is the
- * time since then, at most `burst`. A packet costs time and moves `zero` forward by its cost. This
+ * A state is a token bucket that is stored as one time, `empty_at`: when it was empty. Its level is the
+ * time since then, at most `burst`. A packet costs time and moves `empty_at` forward by its cost. This
  * is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A; zero =
- * TAT - burst): refill is lazy by construction, and no fraction is ever lost. If `zero` is ahead of
+ * TAT - burst): refill is lazy by construction, and no fraction is ever lost. If `empty_at` is ahead of
  * now, the level is negative (debt), and nothing is charged until the debt is paid.
  *
  * Slices. A CPU borrows credit for several packets from the state into a slice of its own, and
@@ -14,11 +14,11 @@
  *
  *  1. The state refills to at most `refill` = burst - S, so that with full slices the sum is one
  *     burst. It may hold more when it is new, or because slices were returned. That part is
- *     `born` - `zero`; it can be spent, and does not refill.
+ *     `full_at` - `empty_at`; it can be spent, and does not refill.
  *  2. A slice is valid for S, as a time, from when it was borrowed. Then it returns to the state.
- *  3. A state is full if it had time to fill (burst since `zero`) and was not charged for 2 S: S
+ *  3. A state is full if it had time to fill (burst since `empty_at`) and was not charged for 2 S: S
  *     until every slice has ended, S to refill what they may have spent at the last moment. Then
- *     `born` is set to that time, and credit that older slices still hold is void.
+ *     `full_at` is set to that time, and credit that older slices still hold is void.
  *
  * Large packets. A state in use refills to `refill` and no further, so a packet passes if the state
  * holds its cost or `refill`, whichever is less, and the rest becomes debt. If it had to wait for
@@ -42,7 +42,7 @@
  * by a charge that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
  * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is charged, so debts
  * never add up, and the rate is exact in the long run. Rule 3 holds in debt as well, because it
- * requires burst since `zero`. Clocks that differ add at most their difference, once.
+ * requires burst since `empty_at`. Clocks that differ add at most their difference, once.
  *
  * Units. Time is in ticks (1/16 ns). Times are compared by signed difference, so they may wrap.
  * Costs are rounded up, so rounding never admits too much. Spans and costs are at most
@@ -96,7 +96,7 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 }
 
 /* Returns the cost of `count` packets at `cost` each, at most SL_BURST_TICKS_MAX. */
-static inline __u64 credit_owed(__u64 cost, __u32 count)
+static inline __u64 credit_multiply(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
@@ -132,33 +132,34 @@ static inline __u64 credit_slices(const struct sl_limit *limit)
 }
 
 /* Returns the time from which a state is full (rule 3), if nothing is charged until then. */
-static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_state *state)
+static inline __u64 credit_full_at(const struct sl_limit *limit, const struct sl_state *state)
 {
-	return credit_latest(state->zero + limit->burst, state->drawn + 2 * credit_slices(limit));
+	return credit_latest(state->empty_at + limit->burst,
+			     state->charged_at + 2 * credit_slices(limit));
 }
 
-static inline bool credit_rested(const struct sl_limit *limit, const struct sl_state *state,
-				 __u64 now)
+static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_state *state,
+				  __u64 now)
 {
-	return credit_span(credit_whole_at(limit, state), now) >= 0;
+	return credit_span(credit_full_at(limit, state), now) >= 0;
 }
 
 /*
  * Returns the level of a state, in ticks: at most burst; negative is debt. Time that runs backwards
  * adds nothing.
  *
- * `born` - `zero` can exceed burst only if a charge by another CPU, based on an older `born`, raced
- * the store of `born`. That happens only after an idle time longer by S than the state took to
- * fill, so the excess is larger than any charge may use. Then `born` is ignored, and only the
+ * `full_at` - `empty_at` can exceed burst only if a charge by another CPU, based on an older `full_at`, raced
+ * the store of `full_at`. That happens only after an idle time longer by S than the state took to
+ * fill, so the excess is larger than any charge may use. Then `full_at` is ignored, and only the
  * refill counts.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
 {
-	__s64 refilled = credit_min(credit_span(state->zero, now), limit->refill);
-	__s64 born_with = credit_span(state->zero, state->born);
+	__s64 refilled = credit_min(credit_span(state->empty_at, now), limit->refill);
+	__s64 born_with = credit_span(state->empty_at, state->full_at);
 
-	if (credit_rested(limit, state, now))
+	if (credit_is_full(limit, state, now))
 		return limit->burst;
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
@@ -177,33 +178,33 @@ static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
-	return state->zero + credit_needed(limit, cost);
+	return state->empty_at + credit_needed(limit, cost);
 }
 
 /* Returns a full state, as `forgive` sets it. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
-	return (struct sl_state){.zero = now - limit->burst, .born = now, .drawn = now};
+	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
 }
 
 /* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
-static inline struct sl_state credit_birth(const struct sl_limit *limit, __u32 nodes, __u64 now)
+static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_state state = credit_full(limit, now);
 
 	if (limit->start_empty)
-		state.zero = now;
+		state.empty_at = now;
 	else if (limit->start_share && nodes > 1)
-		state.zero = now - limit->burst / nodes;
+		state.empty_at = now - limit->burst / nodes;
 	return state;
 }
 
-/* Sets the level. A level above `refill` is counted from `born` and does not refill (rule 1). */
+/* Sets the level. A level above `refill` is counted from `full_at` and does not refill (rule 1). */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
-	state->zero = (level > (__s64)limit->refill ? state->born : now) - level;
-	state->drawn = now;
+	state->empty_at = (level > (__s64)limit->refill ? state->full_at : now) - level;
+	state->charged_at = now;
 }
 
 /*
@@ -212,14 +213,14 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
  */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
-	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->zero);
+	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->empty_at);
 
 	return credit_max(0, credit_min(owed, room));
 }
 
 /*
  * Empties a slice and returns the level of the state plus the slice's credit. A slice that was
- * borrowed before `born` is void.
+ * borrowed before `full_at` is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -228,7 +229,7 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 	__s64 credit = slice->credit;
 
 	slice->credit = 0;
-	if (credit <= 0 || credit_span(state->born, slice->at) < 0)
+	if (credit <= 0 || credit_span(state->full_at, slice->at) < 0)
 		return level;
 	return credit_min(level + credit, limit->burst);
 }
@@ -309,21 +310,21 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 
 /*
  * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `state` and
- * `slice` are copies that the caller publishes: the state by compare-and-swap on `zero`. The rest
+ * `slice` are copies that the caller publishes: the state by compare-and-swap on `empty_at`. The rest
  * of the old slice is returned first. If the state refuses, the slice stores the level that it
  * needs, and when it will have it if nothing is charged. fill: limit->slice, or 0; now, jiffy: the
  * time of the packet.
  */
-static inline bool credit_draw(const struct sl_limit *limit, struct sl_state *state,
-			       struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
-			       __u64 jiffy)
+static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *state,
+				 struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
+				 __u64 jiffy)
 {
 	__s64 level;
 	bool has_credit = slice->credit > 0;
 
-	now = credit_latest(now, credit_latest(state->born, state->drawn));
-	if (credit_rested(limit, state, now))
-		state->born = now;
+	now = credit_latest(now, credit_latest(state->full_at, state->charged_at));
+	if (credit_is_full(limit, state, now))
+		state->full_at = now;
 	level = credit_take_back(limit, state, slice, now);
 
 	if (level < credit_needed(limit, cost)) {

@@ -25,9 +25,9 @@
 #endif
 
 /* A charge of one packet. */
-struct draw {
+struct kind_charge {
 	__u64 cost;	/* credit_cost() */
-	__u64 fill;	/* the most that may be borrowed into a slice as well */
+	__u64 borrow;	/* the most that may be borrowed into a slice as well */
 	__u64 now;	/* the time of the packet */
 	__u64 earliest; /* shape: the packet departs no earlier; 0: at any time */
 	__u64 jiffy;
@@ -36,17 +36,17 @@ struct draw {
 /* Returns the time of a packet, or of the last charge if that is later: CPU clocks differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
-	now = credit_latest(now, state->drawn);
-	return kind == SL_BUCKET ? credit_latest(now, state->born) : now;
+	now = credit_latest(now, state->charged_at);
+	return kind == SL_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
 /* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
-static inline struct sl_state kind_birth(enum sl_kind kind, const struct sl_limit *limit,
-					 __u32 nodes, __u64 now)
+static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit *limit, __u32 nodes,
+				       __u64 now)
 {
 	if (kind == SL_WINDOW)
-		return window_birth(limit, now);
-	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, nodes, now);
+		return window_new(limit, now);
+	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
 /* Returns how much a new state can be charged, in units of its first word, until it refuses. */
@@ -56,7 +56,7 @@ static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_stat
 		return window_left(limit, state);
 	if (limit->kind == SL_SHAPE) /* a packet may begin at the horizon itself */
 		return limit->horizon + 1 - shape_wait(state, now);
-	return credit_max(0, credit_span(state->zero, now));
+	return credit_max(0, credit_span(state->empty_at, now));
 }
 
 /* Returns a state to which nothing is charged. */
@@ -89,29 +89,30 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
  * can never pass is not stored: it shows nothing about the next packet, and begins no block.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
-				 const struct draw *draw)
+				 const struct kind_charge *charge)
 {
 	*slice = (struct sl_slice){
-		.credit = limit->kind == SL_SHAPE ? -1 : -(__s64)draw->cost,
-		.at = draw->now,
+		.credit = limit->kind == SL_SHAPE ? -1 : -(__s64)charge->cost,
+		.at = charge->now,
 	};
-	if (kind_refusal(limit, draw->cost) != SL_DROP_OVERSIZE)
-		credit_refuse_jiffy(limit, slice, draw->jiffy);
+	if (kind_refusal(limit, charge->cost) != SL_DROP_OVERSIZE)
+		credit_refuse_jiffy(limit, slice, charge->jiffy);
 }
 
-static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
-					struct sl_state *state, struct sl_slice *slice,
-					const struct draw *draw, __u64 now)
+static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struct sl_limit *limit,
+						  struct sl_state *state, struct sl_slice *slice,
+						  const struct kind_charge *charge, __u64 now)
 {
 	if (kind == SL_BUCKET)
-		return credit_draw(limit, state, slice, draw->fill, draw->cost, now, draw->jiffy);
-	if (kind == SL_WINDOW
-		    ? window_draw(limit, state, draw->cost)
-		    : shape_draw(limit, state, draw->cost, draw->now, draw->earliest, &slice->at)) {
+		return credit_charge(limit, state, slice, charge->borrow, charge->cost, now,
+				     charge->jiffy);
+	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
+			      : shape_charge(limit, state, charge->cost, charge->now,
+					     charge->earliest, &slice->at)) {
 		slice->credit = 0; /* clears a refusal */
 		return true;
 	}
-	kind_remember(limit, slice, draw);
+	kind_remember(limit, slice, charge);
 	return false;
 }
 
@@ -122,17 +123,17 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
  * shape the departure time (`at`). kind: the limit's kind, a constant in a caller with one function
  * for each kind.
  */
-static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
-				      struct sl_state *state, struct sl_slice *slice,
-				      const struct draw *draw)
+static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
+					struct sl_state *state, struct sl_slice *slice,
+					const struct kind_charge *charge)
 {
-	__u64 now = kind_now(kind, state, draw->now);
+	__u64 now = kind_now(kind, state, charge->now);
 
 	if (block_holds(limit, state, now)) {
-		credit_refuse_block(slice, now, draw->jiffy);
+		credit_refuse_block(slice, now, charge->jiffy);
 		return false;
 	}
-	return kind_charge(kind, limit, state, slice, draw, now);
+	return kind_charge_unblocked(kind, limit, state, slice, charge, now);
 }
 
 /* Returns whether a refused packet of this cost begins a block; not if it can never pass. */
@@ -152,7 +153,7 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->zero -= cost; /* or `ready`: the same word */
+	state->empty_at -= cost; /* or `ready_at`: the same word */
 	return true;
 }
 
@@ -160,8 +161,8 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
  * Returns how much of the cost of earlier packets is added to the first word of a new key's state:
  * a token bucket has a largest debt, a window a largest count.
  */
-static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_state *state,
-			      __u64 owed, __u64 now)
+static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_state *state,
+			       __u64 owed, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return credit_min(owed, WINDOW_TOTAL_MASK - window_total(state->window));
@@ -187,7 +188,7 @@ static inline struct decision bucket_decide(const struct sl_limit *limit,
 {
 	__s64 level = credit_level(limit, state, now), needed = credit_needed(limit, cost);
 	__u64 ready = credit_latest(now, credit_ready_at(limit, state, cost));
-	__u64 full = credit_latest(now, credit_whole_at(limit, state));
+	__u64 full = credit_latest(now, credit_full_at(limit, state));
 	struct decision decision = {
 		.allowed = level >= needed,
 		.remaining =

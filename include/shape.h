@@ -4,8 +4,8 @@
  * departure time, and a queue such as Linux's fq qdisc (tc-fq(8), earliest departure time) holds it
  * until then. Pure functions; the time is an argument.
  *
- * The state is one time, `ready`: when the next slot begins. A packet gets the slot at `ready`, or
- * a slot that begins now if that is past, and moves `ready` to the slot's begin plus its cost. It
+ * The state is one time, `ready_at`: when the next slot begins. A packet gets the slot at `ready_at`, or
+ * a slot that begins now if that is past, and moves `ready_at` to the slot's begin plus its cost. It
  * departs when its slot begins, so the slots of two packets are their cost apart, even in a burst.
  * If its slot would begin later than `horizon` from now, the packet is refused and costs nothing.
  * This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with a wait in
@@ -26,7 +26,7 @@
 /* Returns how long a packet has to wait at `now`. */
 static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 {
-	return credit_max(0, credit_span(now, state->ready));
+	return credit_max(0, credit_span(now, state->ready_at));
 }
 
 /*
@@ -42,23 +42,23 @@ static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted,
 /* Returns a state that lets the next packet depart at once: new, or as `forgive` sets it. */
 static inline struct sl_state shape_full(__u64 now)
 {
-	return (struct sl_state){.ready = now, .drawn = now};
+	return (struct sl_state){.ready_at = now, .charged_at = now};
 }
 
 /*
- * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready`. earliest:
+ * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. earliest:
  * the packet departs no earlier; 0: any time. ret: its departure time. Returns false if its slot
  * would begin after the horizon.
  */
-static inline bool shape_draw(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
-			      __u64 now, __u64 earliest, __u64 *ret)
+static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
+				__u64 now, __u64 earliest, __u64 *ret)
 {
-	__u64 slot = credit_latest(now, state->ready);
+	__u64 slot = credit_latest(now, state->ready_at);
 
 	if (credit_span(now, slot) > (__s64)limit->horizon)
 		return false;
-	state->ready = slot + cost;
-	state->drawn = credit_latest(state->drawn, now);
+	state->ready_at = slot + cost;
+	state->charged_at = credit_latest(state->charged_at, now);
 	*ret = earliest ? credit_latest(slot, earliest) : slot; /* 0 may be later: times wrap */
 	return true;
 }

@@ -401,17 +401,17 @@ struct sl_gate {
 
 /* The state of one limit for one key, shared by all CPUs. */
 struct sl_state {
-	union {		      /* decides; changed only by compare-and-swap */
-		__u64 zero;   /* when the token bucket was empty */
-		__u64 window; /* window: what counts now */
-		__u64 ready;  /* shape: when the next packet may depart */
+	union {			/* decides; changed only by compare-and-swap */
+		__u64 empty_at; /* when the token bucket was empty */
+		__u64 window;	/* window: what counts now */
+		__u64 ready_at; /* shape: when the next packet may depart */
 	};
 	union {
-		__u64 born; /* when it was last full, with no slice valid */
-		__u64 past; /* window: counts of the sub-windows before */
+		__u64 full_at; /* when it was last full, with no slice valid */
+		__u64 past;    /* window: counts of the sub-windows before */
 	};
-	__u64 drawn;   /* when it was last charged; window: a time in the current sub-window */
-	__u64 blocked; /* the time until which it refuses everything; 0: never blocked */
+	__u64 charged_at; /* when it was last charged; window: a time in the current sub-window */
+	__u64 blocked_until; /* the time until which it refuses everything; 0: never blocked */
 };
 
 /*
@@ -419,10 +419,10 @@ struct sl_state {
  * Any kind has the names of a token bucket there.
  */
 struct sl_state_words {
-	__u64 zero;
-	__u64 born;
-	__u64 drawn;
-	__u64 blocked;
+	__u64 empty_at;
+	__u64 full_at;
+	__u64 charged_at;
+	__u64 blocked_until;
 };
 
 /*
@@ -434,7 +434,7 @@ struct sl_state_words {
 struct sl_set {
 	/* of the key in each way; 0: the way is free. Also read as two words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 away; /* 2 for each key of this primary set that is in its secondary set; 1: locked */
+	__u32 displaced; /* 2 for each key of this primary set that is in its secondary set; 1: locked */
 	__u32 pad[3]; /* two sets to a cache line */
 };
 

@@ -12,12 +12,12 @@
  * Eviction. A state that is full (refilled, not blocked, no slice borrowed) equals a new state, so
  * its eviction costs nothing. For other states the cost is the missing part of the burst. A set
  * without a free way evicts the state that has been full for longest (states of established keys
- * later: LOSS_ESTABLISHED), or if no state in both sets is full, the state that costs least.
+ * later: EVICT_ESTABLISHED), or if no state in both sets is full, the state that costs least.
  * Only a key that was seen before may evict a state that is not full. A state is protected if it
  * has less than half of its burst or is blocked, and during a flood, in which most new keys are
  * spoofed, also if it was charged within the last minute, unless it is full and its key is not
  * established. It is evicted only if all ways of both sets are protected. A new state lacks what
- * the evicted state lacks (loss_inherited()). If a limit starts empty, an evicted key returns to
+ * the evicted state lacks (evict_inherited()). If a limit starts empty, an evicted key returns to
  * a stricter state, never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
@@ -99,27 +99,27 @@ static inline struct sl_state *entry_state(struct sl_entry *entry)
 /* --- Sets and ways -------------------------------------------------------------------------- */
 
 /* The lowest bit of a tag: the key is in its secondary set. */
-#define TAG_AWAY 1
+#define TAG_DISPLACED 1
 
-struct spot {
-	__u32 home;
+struct slot_ref {
+	__u32 primary;
 	__u16 tag; /* in the primary set: even, and never 0 */
 };
 
 static inline __u16 digest_tag(struct digest digest)
 {
-	__u16 tag = digest.mark >> 16 & ~TAG_AWAY;
+	__u16 tag = digest.mark >> 16 & ~TAG_DISPLACED;
 
 	return tag ? tag : 2;
 }
 
-static inline struct spot spot_of(const struct sl_meeting *meeting, struct digest digest)
+static inline struct slot_ref slot_ref_of(const struct sl_meeting *meeting, struct digest digest)
 {
-	return (struct spot){digest.place & meeting->set_mask, digest_tag(digest)};
+	return (struct slot_ref){digest.place & meeting->set_mask, digest_tag(digest)};
 }
 
 /* Returns the other set of a key: the secondary of the primary, and the reverse. */
-static inline __u32 set_other(const struct sl_meeting *meeting, __u32 set, __u16 tag)
+static inline __u32 set_alternate(const struct sl_meeting *meeting, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & meeting->set_mask;
 }
@@ -127,7 +127,7 @@ static inline __u32 set_other(const struct sl_meeting *meeting, __u32 set, __u16
 /* Returns the way that a key prefers: most keys are found there without reading their set. */
 static inline __u32 way_first(__u16 tag)
 {
-	return tag / (TAG_AWAY + 1) % SL_WAYS;
+	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
 }
 
 /* Returns the free way of a set that a key takes, or SL_WAYS. */
@@ -200,7 +200,7 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 }
 
 /* Returns the time until borrowed slices are refilled: 2 S of credit.h; S is at most span / 16. */
-static inline __u64 span_rest(__u64 span)
+static inline __u64 span_slices(__u64 span)
 {
 	return span / 8 + 1;
 }
@@ -264,34 +264,35 @@ static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
  */
 static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
-	__u64 steps = state->blocked & BLOCK_STEPS_MAX, length = state->blocked - state->drawn;
+	__u64 steps = state->blocked_until & BLOCK_STEPS_MAX,
+	      length = state->blocked_until - state->charged_at;
 
-	if (credit_span(state->drawn, state->blocked) <= 0)
-		length = (entry_age(entry, state->blocked) + 1ULL) << ENTRY_MOMENT_SHIFT;
+	if (credit_span(state->charged_at, state->blocked_until) <= 0)
+		length = (entry_age(entry, state->blocked_until) + 1ULL) << ENTRY_MOMENT_SHIFT;
 	if (length > SL_BURST_TICKS_MAX / (BLOCK_STEPS_MAX + 1))
-		return state->blocked + SL_BURST_TICKS_MAX;
-	return state->blocked + length * (steps + 1) + 1;
+		return state->blocked_until + SL_BURST_TICKS_MAX;
+	return state->blocked_until + length * (steps + 1) + 1;
 }
 
 /*
  * Returns the time from which a state is full if nothing is charged until then. Never too early; up
  * to an eighth of its span too late, because the entry does not store whether its limit has slices.
  */
-static inline __u64 entry_whole_at(const struct sl_entry *entry, const struct sl_state *state)
+static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_state *state)
 {
 	__u64 span = short_value(entry->span), at;
 
 	switch (entry_kind(entry)) {
 	case SL_WINDOW:
-		at = state->drawn + span;
+		at = state->charged_at + span;
 		break;
 	case SL_SHAPE:
-		at = credit_latest(state->ready, state->drawn);
+		at = credit_latest(state->ready_at, state->charged_at);
 		break;
 	default:
-		at = credit_latest(state->zero + span, state->drawn + span_rest(span));
+		at = credit_latest(state->empty_at + span, state->charged_at + span_slices(span));
 	}
-	return state->blocked ? credit_latest(at, entry_block_counts(entry, state)) : at;
+	return state->blocked_until ? credit_latest(at, entry_block_counts(entry, state)) : at;
 }
 
 /*
@@ -305,22 +306,22 @@ static inline __u64 entry_whole_at(const struct sl_entry *entry, const struct sl
  * come back are evicted first, the oldest first, because a younger key may still come back.
  *
  * A full state of a key that is not established is evicted before the state of an established key
- * that has been full for up to LOSS_ESTABLISHED longer, also in a flood. Otherwise spoofed keys
+ * that has been full for up to EVICT_ESTABLISHED longer, also in a flood. Otherwise spoofed keys
  * evict all established keys that rest, as soon as a budget has paid for as many of them as the
  * table has ways.
  */
-#define LOSS_PARTS	  16
-#define LOSS_TENURE_SHIFT 8
-#define LOSS_PART	  (1LL << 48)
-#define LOSS_PROTECTED	  (1LL << 58)
-#define LOSS_RECENT	  (60 * (__s64)SL_TICKS_PER_SEC)
-#define LOSS_ESTABLISHED  (3600 * (__s64)SL_TICKS_PER_SEC)
+#define EVICT_PARTS	  16
+#define EVICT_AGE_SHIFT	  8
+#define EVICT_PART	  (1LL << 48)
+#define EVICT_PROTECTED	  (1LL << 58)
+#define EVICT_RECENT	  (60 * (__s64)SL_TICKS_PER_SEC)
+#define EVICT_ESTABLISHED (3600 * (__s64)SL_TICKS_PER_SEC)
 
-enum loss_class {
-	LOSS_LITTLE,  /* at least half of the burst is left */
-	LOSS_KNOWN,   /* charged within the last minute, in a flood */
-	LOSS_DEEP,    /* less than half is left, or `escalate` remembers a block */
-	LOSS_BLOCKED, /* it refuses everything */
+enum evict_class {
+	EVICT_LITTLE,  /* at least half of the burst is left */
+	EVICT_KNOWN,   /* charged within the last minute, in a flood */
+	EVICT_DEEP,    /* less than half is left, or `escalate` remembers a block */
+	EVICT_BLOCKED, /* it refuses everything */
 };
 
 /* In `taken` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
@@ -335,10 +336,10 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns how long a key has been idle, at least: since its last charge; in a window, whose `drawn`
+ * Returns how long a key has been idle, at least: since its last charge; in a window, whose `charged_at`
  * only stores the sub-window, since its last packet.
  */
-static inline __s64 entry_rest(const struct sl_entry *entry, const struct sl_state *state,
+static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
 	/* from -1, because the clock of another CPU may be a little ahead */
@@ -346,99 +347,100 @@ static inline __s64 entry_rest(const struct sl_entry *entry, const struct sl_sta
 
 	if (entry_kind(entry) == SL_WINDOW)
 		return ((__s64)seen - 2) * (1LL << ENTRY_SEEN_SHIFT);
-	return credit_span(state->drawn, now);
+	return credit_span(state->charged_at, now);
 }
 
-static inline __u32 window_half(const struct sl_limit *limit, const struct sl_entry *entry)
+static inline __u32 entry_window_half(const struct sl_limit *limit, const struct sl_entry *entry)
 {
-	return 2 * window_total(table_once(entry->state.zero)) <= limit->most ? ENTRY_HAS_HALF : 0;
+	return 2 * window_total(table_once(entry->state.empty_at)) <= limit->most ? ENTRY_HAS_HALF
+										  : 0;
 }
 
 /*
  * Returns the deficit of a state that is not full: 1 or more sixteenths of a burst, above
- * LOSS_PARTS in debt. A window's entry only stores whether more than half is missing.
+ * EVICT_PARTS in debt. A window's entry only stores whether more than half is missing.
  */
-static inline __u64 entry_lack(const struct sl_entry *entry, const struct sl_state *state,
-			       __u64 now)
+static inline __u64 entry_deficit(const struct sl_entry *entry, const struct sl_state *state,
+				  __u64 now)
 {
 	__u64 span = short_value(entry->span);
-	__u64 filled = entry_kind(entry) == SL_SHAPE ? state->ready : state->zero + span;
+	__u64 filled = entry_kind(entry) == SL_SHAPE ? state->ready_at : state->empty_at + span;
 
 	if (entry_kind(entry) == SL_WINDOW)
-		return entry->taken == ENTRY_HAS_HALF ? LOSS_PARTS / 2 : LOSS_PARTS;
-	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
-			  (1 << LOSS_TENURE_SHIFT) - 1);
+		return entry->taken == ENTRY_HAS_HALF ? EVICT_PARTS / 2 : EVICT_PARTS;
+	return credit_min(credit_max(credit_span(now, filled), 0) / (span / EVICT_PARTS + 1) + 1,
+			  (1 << EVICT_AGE_SHIFT) - 1);
 }
 
-static inline enum loss_class entry_class(const struct sl_entry *entry,
-					  const struct sl_state *state, __u64 parts, __u64 now,
-					  bool flood)
+static inline enum evict_class entry_class(const struct sl_entry *entry,
+					   const struct sl_state *state, __u64 parts, __u64 now,
+					   bool flood)
 {
-	if (state->blocked && credit_span(now, state->blocked) > 0)
-		return LOSS_BLOCKED;
-	if (parts > LOSS_PARTS / 2 ||
-	    (state->blocked && credit_span(now, entry_block_counts(entry, state)) > 0))
-		return LOSS_DEEP;
-	return flood && entry_rest(entry, state, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
+	if (state->blocked_until && credit_span(now, state->blocked_until) > 0)
+		return EVICT_BLOCKED;
+	if (parts > EVICT_PARTS / 2 ||
+	    (state->blocked_until && credit_span(now, entry_block_counts(entry, state)) > 0))
+		return EVICT_DEEP;
+	return flood && entry_idle(entry, state, now) < EVICT_RECENT ? EVICT_KNOWN : EVICT_LITTLE;
 }
 
-static inline __u64 entry_tenure(const struct sl_entry *entry, enum loss_class class, __u64 now)
+static inline __u64 entry_age_rank(const struct sl_entry *entry, enum evict_class class, __u64 now)
 {
 	__u16 age = entry_age(entry, now);
 
-	if (class >= LOSS_DEEP && !(entry->made & ENTRY_CAME_BACK))
+	if (class >= EVICT_DEEP && !(entry->made & ENTRY_CAME_BACK))
 		return ENTRY_MOMENTS - 1 - age;
 	return ENTRY_MOMENTS + age;
 }
 
 /* Returns the cost of evicting an entry. */
-static inline __s64 entry_loss(const struct sl_entry *entry, const struct sl_state *state,
-			       __u64 now, bool flood)
+static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct sl_state *state,
+				     __u64 now, bool flood)
 {
-	__s64 whole = credit_span(now, entry_whole_at(entry, state));
-	__u64 parts = whole < 0 ? 0 : entry_lack(entry, state, now);
-	enum loss_class class = entry_class(entry, state, parts, now, flood);
+	__s64 whole = credit_span(now, entry_full_at(entry, state));
+	__u64 parts = whole < 0 ? 0 : entry_deficit(entry, state, now);
+	enum evict_class class = entry_class(entry, state, parts, now, flood);
 	bool established = entry->made & ENTRY_ESTABLISHED;
 	__s64 rank;
 
-	if (whole < 0 && class <= (established ? LOSS_LITTLE : LOSS_KNOWN))
-		return whole - (established ? 0 : LOSS_ESTABLISHED);
-	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
-	return rank + (entry_tenure(entry, class, now) << LOSS_TENURE_SHIFT | parts);
+	if (whole < 0 && class <= (established ? EVICT_LITTLE : EVICT_KNOWN))
+		return whole - (established ? 0 : EVICT_ESTABLISHED);
+	rank = class * EVICT_PROTECTED + (class == EVICT_LITTLE) * parts * EVICT_PART;
+	return rank + (entry_age_rank(entry, class, now) << EVICT_AGE_SHIFT | parts);
 }
 
 /* Returns the deficit in an eviction cost. */
-static inline __u64 loss_parts(__s64 loss)
+static inline __u64 evict_parts(__s64 evict_cost)
 {
-	return loss > 0 ? loss & ((1 << LOSS_TENURE_SHIFT) - 1) : 0;
+	return evict_cost > 0 ? evict_cost & ((1 << EVICT_AGE_SHIFT) - 1) : 0;
 }
 
-static inline bool loss_is_protected(__s64 loss)
+static inline bool evict_is_protected(__s64 evict_cost)
 {
-	return loss >= LOSS_PROTECTED;
+	return evict_cost >= EVICT_PROTECTED;
 }
 
 /* Returns whether the state is blocked, or less than half of its burst is left. */
-static inline bool loss_is_deep(__s64 loss)
+static inline bool evict_is_deep(__s64 evict_cost)
 {
-	return loss >= LOSS_DEEP * LOSS_PROTECTED;
+	return evict_cost >= EVICT_DEEP * EVICT_PROTECTED;
 }
 
 /*
  * Returns the deficit that a new state inherits if it replaces a state with this eviction cost: all
- * of `left` if loss_is_deep(), otherwise the same part of `left`, rounded up. So an eviction
+ * of `left` if evict_is_deep(), otherwise the same part of `left`, rounded up. So an eviction
  * creates no credit: sources that evict each other from n ways pass together no more than n limits.
  * In a flood only the first rule holds. Otherwise spoofed sources that evict each other would soon
  * lack so much that they are protected, and known sources would be evicted instead. left:
  * kind_left() of the new state.
  */
-static inline __u64 loss_inherited(__s64 loss, __u64 left, bool flood)
+static inline __u64 evict_inherited(__s64 evict_cost, __u64 left, bool flood)
 {
-	__u64 parts = flood ? 0 : loss_parts(loss), rest = left % LOSS_PARTS * parts;
+	__u64 parts = flood ? 0 : evict_parts(evict_cost), rest = left % EVICT_PARTS * parts;
 
-	if (loss_is_deep(loss))
+	if (evict_is_deep(evict_cost))
 		return left;
-	return left / LOSS_PARTS * parts + (rest + LOSS_PARTS - 1) / LOSS_PARTS;
+	return left / EVICT_PARTS * parts + (rest + EVICT_PARTS - 1) / EVICT_PARTS;
 }
 
 #endif

@@ -21,7 +21,7 @@
  *
  *  1. past     If its tag is not of the index, or is of the next index as well: counts are cleared.
  *  2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over, even
- *              if its own clock is behind, because `drawn` is not in the sub-window of the index.
+ *              if its own clock is behind, because `charged_at` is not in the sub-window of the index.
  *  3. window   The new index and the new total.
  *  4. past     The new counts, with the new index as their tag.
  *
@@ -38,7 +38,7 @@
  *
  * in packets; in bytes less by the part that was too small for the last packet.
  *
- * The index wraps after 65,536 sub-windows, so `drawn` shows how long ago its sub-window was. Only
+ * The index wraps after 65,536 sub-windows, so `charged_at` shows how long ago its sub-window was. Only
  * while a turn is between steps 2 and 3, or was given up there, the indexes alone show it, and too
  * little if they wrapped. If a source comes back in exactly the sub-window in which the index wraps
  * to its old value, or in one of the G before it, its old total still counts: it expires later,
@@ -52,7 +52,7 @@
  * When the clock itself wraps, after 36 years, its last sub-window, which is shorter, and the first
  * one after it count as one. If CPU clocks differ, no index moves back; T is WINDOW_CLOCKS longer
  * than requested to cover the difference. A packet counts at the time that its CPU reads, or at
- * `drawn` if that is later.
+ * `charged_at` if that is later.
  *
  * Units. Amounts are packets or bytes, below 2^47. Times and periods are in ticks.
  */
@@ -144,23 +144,23 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the index, never more. now: not before `drawn`.
+ * Returns how many sub-windows have begun since the index, never more. now: not before `charged_at`.
  * After the clock has wrapped, at most as many as have begun since 0.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
 {
 	__u64 old = state->window >> WINDOW_TOTAL_BITS, number = window_number(limit, now);
-	__u64 least = (now - state->drawn) / limit->period, steps = number - old;
-	__u64 wrapped = now < state->drawn;
+	__u64 least = (now - state->charged_at) / limit->period, steps = number - old;
+	__u64 wrapped = now < state->charged_at;
 
 	if (least > limit->groups + wrapped) /* indexes may have wrapped */
 		return least;
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* `drawn` is ahead of the index, which may date from before a wrap */
-	if (window_index(limit, state->drawn) != old && now / limit->period <= limit->groups)
+	/* `charged_at` is ahead of the index, which may date from before a wrap */
+	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
@@ -209,9 +209,9 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 {
 	__u64 index = state->window >> WINDOW_TOTAL_BITS;
 
-	now = credit_latest(now, state->drawn);
-	return now - state->drawn >= limit->period || window_index(limit, now) != index ||
-	       window_index(limit, state->drawn) != index;
+	now = credit_latest(now, state->charged_at);
+	return now - state->charged_at >= limit->period || window_index(limit, now) != index ||
+	       window_index(limit, state->charged_at) != index;
 }
 
 /* Moves a state on to the sub-window of `now`, as a turn does, without a charge. */
@@ -219,9 +219,9 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_state *st
 {
 	if (!window_is_over(limit, state, now))
 		return;
-	now = credit_latest(now, state->drawn);
+	now = credit_latest(now, state->charged_at);
 	window_advance(limit, state, window_steps(limit, state, now), window_index(limit, now));
-	state->drawn = now;
+	state->charged_at = now;
 }
 
 /* Returns `past` after step 1 of a turn from `seen` to `next`. */
@@ -240,11 +240,11 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 	__u64 index = window_index(limit, now);
 
 	return (struct sl_state){
-		.window = window_make(index, 0), .past = window_past(index, 0), .drawn = now};
+		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
 /* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
-static inline struct sl_state window_birth(const struct sl_limit *limit, __u64 now)
+static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
 
@@ -257,7 +257,7 @@ static inline struct sl_state window_birth(const struct sl_limit *limit, __u64 n
  * Charges `cost` to a copy of a state that was rolled to now, or returns false. The caller
  * publishes the copy by compare-and-swap of `window`.
  */
-static inline bool window_draw(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
+static inline bool window_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
 	if (window_total(state->window) + cost > limit->most)
 		return false;
@@ -308,7 +308,7 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 needed, __u64 now, struct sl_state *ret)
 {
-	__u64 then = now = credit_latest(now, state->drawn);
+	__u64 then = now = credit_latest(now, state->charged_at);
 
 	/* one more than G + 1: two sub-windows count as one where the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;

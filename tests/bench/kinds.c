@@ -27,17 +27,17 @@ static const struct limit limits[] = {
 /* One decision, published as bpf/state.h does. */
 static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_t now)
 {
-	const struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = now};
+	const struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = now};
 	struct sl_state next = *state;
 	struct sl_slice slice = {0};
 	bool passes;
 
 	kind_roll(limit, &next, now);
-	passes = kind_draw(limit->kind, limit, &next, &slice, &draw);
-	if (next.zero != state->zero)
-		__sync_val_compare_and_swap(&state->zero, state->zero, next.zero);
-	state->born = next.born;
-	state->drawn = next.drawn;
+	passes = kind_charge(limit->kind, limit, &next, &slice, &charge);
+	if (next.empty_at != state->empty_at)
+		__sync_val_compare_and_swap(&state->empty_at, state->empty_at, next.empty_at);
+	state->full_at = next.full_at;
+	state->charged_at = next.charged_at;
 	return passes;
 }
 
@@ -49,7 +49,7 @@ static double measure(const struct sl_limit *limit, struct sl_state *states, uin
 	struct timespec begin, end;
 
 	for (uint32_t i = 0; i <= mask; i++)
-		states[i] = kind_birth(limit->kind, limit, 0, now);
+		states[i] = kind_new(limit->kind, limit, 0, now);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (int i = 0; i < DECISIONS; i++) {
 		seed ^= seed << 13;

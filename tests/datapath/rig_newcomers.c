@@ -52,7 +52,7 @@ void rig_admit(struct rig *rig, bool admit)
 	assert_int_equal(array_view_open(&rig->gate, MAP_SETS, sizeof(*sets), &view), OK);
 	sets = view.values;
 	for (uint32_t i = 0; i < view.count; i++)
-		sets[i].away = (sets[i].away & ~1U) | !admit;
+		sets[i].displaced = (sets[i].displaced & ~1U) | !admit;
 	array_view_close(&view);
 }
 
@@ -114,8 +114,8 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 	assert_true(found.is_found);
 	sets = table.sets.values;
 	tag = &sets[found.index / SL_WAYS].tag[found.index % SL_WAYS];
-	if (*tag & TAG_AWAY)
-		sets[set_other(meeting, found.index / SL_WAYS, *tag)].away -= 2;
+	if (*tag & TAG_DISPLACED)
+		sets[set_alternate(meeting, found.index / SL_WAYS, *tag)].displaced -= 2;
 	*tag = 0;
 	table.entries[found.index] = (struct sl_entry){0};
 	table_close(&table);

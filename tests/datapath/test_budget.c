@@ -217,7 +217,7 @@ static void test_charges_go_back(void **state)
 	assert_true(rig_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &before));
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
 	assert_true(rig_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"), &after));
-	assert_int_equal(before.zero, after.zero);
+	assert_int_equal(before.empty_at, after.empty_at);
 	rig_check_counted(rig);
 }
 

@@ -24,15 +24,15 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 	for (uint32_t number = 1; count < CHOSEN_MAX && number < 1 << 24; number++) {
 		const __u64 addr[2] = {htonl(10 << 24 | number)};
 		struct state_key key = state_key_of(limit, addr, true);
-		struct spot spot = spot_of(meeting, state_digest(rig->gate.secret, &key));
-		uint32_t other = set_other(meeting, spot.home, spot.tag);
+		struct slot_ref ref = slot_ref_of(meeting, state_digest(rig->gate.secret, &key));
+		uint32_t other = set_alternate(meeting, ref.primary, ref.tag);
 
 		if (!count) {
-			first = spot.home;
+			first = ref.primary;
 			second = other;
 		}
-		if ((spot.home == first && other == second) ||
-		    (spot.home == second && other == first))
+		if ((ref.primary == first && other == second) ||
+		    (ref.primary == second && other == first))
 			chosen[count++] = frame_of(number);
 	}
 	assert_int_equal(count, CHOSEN_MAX);

@@ -30,7 +30,7 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 
 	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
 	assert_true(rig_state(rig, &source, rig_limit(rig, ADDRESS), &state));
-	return state.born;
+	return state.full_at;
 }
 
 struct result {

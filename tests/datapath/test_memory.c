@@ -263,19 +263,19 @@ static void table_check(const struct rig *rig)
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct sl_entry *entry = &table.entries[i];
 		struct state_key key = {{entry->addr[0], entry->addr[1]}, entry->limit};
-		struct spot spot = spot_of(&meeting, state_digest(rig->gate.secret, &key));
+		struct slot_ref ref = slot_ref_of(&meeting, state_digest(rig->gate.secret, &key));
 		uint16_t tag = sets[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
 			continue;
-		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
+		assert_int_equal(tag & ~TAG_DISPLACED, ref.tag);
 		assert_ptr_equal(
 			table_find_mapped(&meeting, rig->gate.secret, sets, table.entries, &key),
 			entry);
-		away[spot.home] += tag & TAG_AWAY;
+		away[ref.primary] += tag & TAG_DISPLACED;
 	}
 	for (uint32_t i = 0; i < table.sets.count; i++)
-		assert_int_equal(sets[i].away, 2 * away[i]);
+		assert_int_equal(sets[i].displaced, 2 * away[i]);
 	free(away);
 	table_close(&table);
 }

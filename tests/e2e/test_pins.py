@@ -89,7 +89,7 @@ def test_bpftool_shows_named_fields(lab):
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
     assert line["limit"] == 1 << 3 | 1  # the first limit, a bucket, IPv4
-    assert set(line["state"]) == {"zero", "born", "drawn", "blocked"}
+    assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
     state = index

@@ -58,8 +58,8 @@ static void limit_use(const struct input *input, enum sl_family family)
 	    slice.credit < -(int64_t)SL_BURST_TICKS_MAX)
 		slice.credit = 0;
 	if (!credit_must_wait(&slice, cost, now))
-		kind_draw(limit.kind, &limit, &state, &slice,
-			  &(struct draw){.cost = cost, .now = now});
+		kind_charge(limit.kind, &limit, &state, &slice,
+			    &(struct kind_charge){.cost = cost, .now = now});
 	expect(kind_decide(&limit, &full, 0, cost, now).retry_after == 0 ||
 	       kind_refusal(&limit, cost) == SL_DROP_OVERSIZE);
 }

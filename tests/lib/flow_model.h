@@ -109,7 +109,7 @@ static inline void world_begin(struct world *world)
 	for (unsigned int i = 0; i < world->nodes; i++) {
 		world->node[i].entry.limit = world_key.limit;
 		*entry_state(&world->node[i].entry) =
-			credit_birth(&world->limit, world->nodes, world->now);
+			credit_new(&world->limit, world->nodes, world->now);
 		world->node[i].alone = world->burst;
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
 		world->node[i].seen = world->node[i].own;
@@ -150,8 +150,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	struct sl_slice slice = {0};
 
 	if (got)
-		credit_draw(&world->limit, entry_state(&node->entry), &slice, 0, got * times,
-			    world->now, 1);
+		credit_charge(&world->limit, entry_state(&node->entry), &slice, 0, got * times,
+			      world->now, 1);
 	node->own.taken += got;
 	node->own.asked += want;
 	node->alone = credit_min(node->alone + world->step, world->burst) - got;

@@ -151,9 +151,9 @@ static inline uint64_t run_to_edge(void)
 	if (run.limit.kind == SL_WINDOW)
 		edge += run.limit.period - now % run.limit.period;
 	else if (run.limit.kind == SL_SHAPE)
-		edge = credit_latest(now, host_state->ready - run_choose(2) * run.limit.horizon);
+		edge = credit_latest(now, host_state->ready_at - run_choose(2) * run.limit.horizon);
 	else
-		edge = credit_latest(now, host_state->zero + run_choose(2) * run.limit.burst);
+		edge = credit_latest(now, host_state->empty_at + run_choose(2) * run.limit.burst);
 	return edge + run_choose(3) - 1 - now;
 }
 
@@ -247,7 +247,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	run.now = WINDOW_CLOCKS;
 	run.policy.limits[SL_IPV4] = 1;
 	run.policy.limit[SL_IPV4][0] = run.limit;
-	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
+	host_begin(&run.limit, kind_new(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
 	run.shape_plain =
@@ -256,7 +256,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 		run.reference = reference_full(&run.limit, run.now);
 	if (run.limit.start_empty)
 		run.reference.level = 0;
-	host_begun = host_state->drawn;
+	host_begun = host_state->charged_at;
 }
 
 /* --- Packets -------------------------------------------------------------------------------- */
@@ -388,12 +388,12 @@ static inline void run_refund(const struct packet *packet, struct sl_bucket *buc
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
-	bool rested = credit_rested(&run.limit, host_state, now);
+	bool rested = credit_is_full(&run.limit, host_state, now);
 	int64_t sum = credit_level(&run.limit, host_state, now);
 
 	for (int cpu = 0; cpu < run.cpus; cpu++) {
 		const struct sl_slice *slice = run.bucket[cpu].slice;
-		bool is_void = rested || credit_span(host_state->born, slice->at) < 0;
+		bool is_void = rested || credit_span(host_state->full_at, slice->at) < 0;
 
 		if (slice->credit > 0 && (!is_void || jiffy <= slice->until))
 			sum += slice->credit;
@@ -434,7 +434,7 @@ static inline void run_packet(int cpu)
 
 	/* what counted then counts once more */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
-	    run_comes_round(host_state, credit_latest(packet.now, host_state->drawn)))
+	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;

@@ -27,7 +27,7 @@ static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
 /* What a CPU notes of a window, while host_between is set. */
 struct host_notes {
-	__u64 turned;  /* to where it moved `drawn` last */
+	__u64 turned;  /* to where it moved `charged_at` last */
 	__u64 charged; /* when the sub-window that it charged last began on the state */
 };
 
@@ -36,7 +36,7 @@ static __u64 host_begun; /* when the current sub-window began on the state */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {
-	if (word == &host_state->drawn)
+	if (word == &host_state->charged_at)
 		host_notes.turned = next;
 	if (word != &host_state->window)
 		return;
@@ -83,7 +83,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
 	struct state_key key = packet_key(&packet, limit);
 
-	host_set.tag[0] = spot_of(&host_gate.meeting, state_digest(hash_secret, &key)).tag;
+	host_set.tag[0] = slot_ref_of(&host_gate.meeting, state_digest(hash_secret, &key)).tag;
 	host_entry = (struct sl_entry){.limit = key.limit};
 	*host_state = state;
 }

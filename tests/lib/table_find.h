@@ -26,12 +26,12 @@ static inline struct sl_entry *
 table_find_mapped(const struct sl_meeting *meeting, const __u64 secret[SL_SECRETS],
 		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)
 {
-	struct spot spot = spot_of(meeting, state_digest(secret, key));
-	struct sl_entry *entry = set_find(sets, entries, spot.home, spot.tag, key);
+	struct slot_ref ref = slot_ref_of(meeting, state_digest(secret, key));
+	struct sl_entry *entry = set_find(sets, entries, ref.primary, ref.tag, key);
 
 	return entry ? entry
-		     : set_find(sets, entries, set_other(meeting, spot.home, spot.tag),
-				spot.tag | TAG_AWAY, key);
+		     : set_find(sets, entries, set_alternate(meeting, ref.primary, ref.tag),
+				ref.tag | TAG_DISPLACED, key);
 }
 
 #endif

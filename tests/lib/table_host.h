@@ -66,23 +66,24 @@ static inline void host_table_check(void)
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
 		struct sl_entry *entry = &host_table.entry[i];
 		struct state_key key = host_entry_key(entry);
-		struct spot spot = spot_of(meeting, state_digest(hash_secret, &key));
+		struct slot_ref ref = slot_ref_of(meeting, state_digest(hash_secret, &key));
 		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
 			continue;
 		assert_true(entry->limit);
-		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
-		assert_int_equal(i / SL_WAYS,
-				 tag & TAG_AWAY ? set_other(meeting, spot.home, tag) : spot.home);
-		away[spot.home] += tag & TAG_AWAY;
+		assert_int_equal(tag & ~TAG_DISPLACED, ref.tag);
+		assert_int_equal(i / SL_WAYS, tag & TAG_DISPLACED
+						      ? set_alternate(meeting, ref.primary, tag)
+						      : ref.primary);
+		away[ref.primary] += tag & TAG_DISPLACED;
 		/* of two entries with one key only the first is found */
 		assert_ptr_equal(table_find_mapped(meeting, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);
 	}
 	for (uint32_t i = 0; i < host_table.sets; i++)
-		assert_int_equal(host_table.set[i].away, 2 * away[i]);
+		assert_int_equal(host_table.set[i].displaced, 2 * away[i]);
 }
 
 #endif

@@ -22,13 +22,13 @@
 
 /* A source at a node. */
 struct many_entry {
-	uint64_t zero;	  /* of its state */
-	uint64_t excess;  /* at the scan `scanned`, and what was taken since */
-	uint32_t scanned; /* the number of a scan of this node */
-	uint32_t asked;	  /* since the last scan, in packets */
-	uint32_t account; /* the number of its account and 1; 0: it has none */
-	float demand;	  /* at the scan `scanned` */
-	bool is_listed;	  /* in `touched` */
+	uint64_t empty_at; /* of its state */
+	uint64_t excess;   /* at the scan `scanned`, and what was taken since */
+	uint32_t scanned;  /* the number of a scan of this node */
+	uint32_t asked;	   /* since the last scan, in packets */
+	uint32_t account;  /* the number of its account and 1; 0: it has none */
+	float demand;	   /* at the scan `scanned` */
+	bool is_listed;	   /* in `touched` */
 };
 
 struct many_account {
@@ -143,12 +143,12 @@ static inline void many_end(struct many *many)
 
 static inline int64_t many_level(const struct many *many, const struct many_entry *entry)
 {
-	return credit_min(credit_span(entry->zero, many->now), many->burst);
+	return credit_min(credit_span(entry->empty_at, many->now), many->burst);
 }
 
 static inline void many_charge(const struct many *many, struct many_entry *entry, int64_t cost)
 {
-	entry->zero = credit_latest(entry->zero, many->now - many->burst) + cost;
+	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
 /* Charges the bucket of all with a packet. */
@@ -345,18 +345,20 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Of a state without slices `zero` says all. */
+/* Of a state without slices `empty_at` says all. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {
 	const struct sl_limit limit = world_limit(many->burst);
 	struct sl_entry charged = {
 		.limit = world_key.limit,
-		.state = {.zero = entry->zero, .born = many->begin, .drawn = many->begin},
+		.state = {.empty_at = entry->empty_at,
+			  .full_at = many->begin,
+			  .charged_at = many->begin},
 	};
 
 	debt_step(&limit, &charged, &world_key, &account->flow, &account->debt, many->now);
-	entry->zero = charged.state.zero;
+	entry->empty_at = charged.state.empty_at;
 }
 
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)

@@ -98,16 +98,16 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 		  struct found_entry *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
-	struct spot spot = spot_of(&meeting, state_digest(gate->secret, key));
+	struct slot_ref ref = slot_ref_of(&meeting, state_digest(gate->secret, key));
 	struct found_entry found = {0};
 	int err;
 
 	if (!gate->has_secret)
 		return table_search(gate, table, key, ret);
-	err = set_read(gate, table, spot.home, spot.tag, key, &found);
+	err = set_read(gate, table, ref.primary, ref.tag, key, &found);
 	if (!err && !found.is_found)
-		err = set_read(gate, table, set_other(&meeting, spot.home, spot.tag),
-			       spot.tag | TAG_AWAY, key, &found);
+		err = set_read(gate, table, set_alternate(&meeting, ref.primary, ref.tag),
+			       ref.tag | TAG_DISPLACED, key, &found);
 	if (err)
 		return table_failed(gate, err);
 	*ret = found;

@@ -119,7 +119,7 @@ static uint32_t policies_count(const struct gate *gate, struct room *room)
 }
 
 /*
- * Reads the state of a budget. A full one is returned as full since now, so that `zero` advances
+ * Reads the state of a budget. A full one is returned as full since now, so that `empty_at` advances
  * from there by what is charged.
  */
 static struct sl_state budget_read(const struct gate *gate, uint32_t number, uint64_t now)
@@ -130,7 +130,7 @@ static struct sl_state budget_read(const struct gate *gate, uint32_t number, uin
 		const struct sl_policy *policy = record_read(gate, record);
 		struct sl_state full = kind_full(&policy->newcomers, now);
 
-		if (policy->newcomers.burst && credit_span(state.zero, full.zero) > 0)
+		if (policy->newcomers.burst && credit_span(state.empty_at, full.empty_at) > 0)
 			state = full;
 	}
 	return state;
@@ -157,28 +157,28 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 		next->state->next_policy = SL_POLICY_FIRST;
 }
 
-/* Returns the `zero` of each budget of the next gate, before packets charge it. NULL: no memory. */
+/* Returns the `empty_at` of each budget of the next gate, before packets charge it. NULL: no memory. */
 static uint64_t *budgets_note(const struct gate *next)
 {
 	uint64_t *zeros = calloc(next->policies_max, sizeof(*zeros));
 
 	for (uint32_t number = 0; zeros && number < next->policies_max; number++)
-		zeros[number] = next->budgets[number].zero;
+		zeros[number] = next->budgets[number].empty_at;
 	return zeros;
 }
 
 /*
  * Charges to the next budgets what the old budgets were charged since they were copied. zeros: from
  * budgets_note(). NULL: unknown, because the command that copied the budgets was killed; then each
- * budget gets the later `zero` of the two.
+ * budget gets the later `empty_at` of the two.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *zeros)
 {
 	uint32_t count = smaller(gate->policies_max, next->policies_max);
 
 	for (uint32_t number = 0; number < count; number++) {
-		uint64_t last = __atomic_load_n(&gate->budgets[number].zero, __ATOMIC_RELAXED);
-		__u64 *zero = &next->budgets[number].zero;
+		uint64_t last = __atomic_load_n(&gate->budgets[number].empty_at, __ATOMIC_RELAXED);
+		__u64 *zero = &next->budgets[number].empty_at;
 		uint64_t copied = zeros ? zeros[number] : __atomic_load_n(zero, __ATOMIC_RELAXED);
 
 		if (credit_span(copied, last) > 0)

@@ -22,10 +22,10 @@ static uint64_t debt_most(const struct sl_limit *limit)
 static struct sl_state state_copy(const struct sl_state *state)
 {
 	return (struct sl_state){
-		.zero = __atomic_load_n(&state->zero, __ATOMIC_SEQ_CST),
-		.born = __atomic_load_n(&state->born, __ATOMIC_RELAXED),
-		.drawn = __atomic_load_n(&state->drawn, __ATOMIC_RELAXED),
-		.blocked = __atomic_load_n(&state->blocked, __ATOMIC_RELAXED),
+		.empty_at = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST),
+		.full_at = __atomic_load_n(&state->full_at, __ATOMIC_RELAXED),
+		.charged_at = __atomic_load_n(&state->charged_at, __ATOMIC_RELAXED),
+		.blocked_until = __atomic_load_n(&state->blocked_until, __ATOMIC_RELAXED),
 	};
 }
 
@@ -37,8 +37,8 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_BUCKET, &state, now);
-	if (credit_rested(limit, &state, now)) /* as a draw does */
-		state.born = now;
+	if (credit_is_full(limit, &state, now)) /* as a draw does */
+		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
 	charged = credit_max(-(int64_t)*refundable,
@@ -67,16 +67,16 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return 0;
 		}
-		moment_advance(&state->born, next.born);
-		moment_advance(&state->drawn, next.drawn);
-		if (!word_swap(&state->zero, seen.zero, next.zero))
+		moment_advance(&state->full_at, next.full_at);
+		moment_advance(&state->charged_at, next.charged_at);
+		if (!word_swap(&state->empty_at, seen.empty_at, next.empty_at))
 			continue;
 		if (entry_is(entry, key)) {
 			*refundable = left;
 			return charged;
 		}
 		/* the entry has another key now, which may have overwritten the charge: undo it */
-		word_swap(&state->zero, next.zero, seen.zero);
+		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}
 	return 0;
@@ -122,11 +122,11 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 	if (!limit->block || credit_span(now, until) <= 0 || block_holds(limit, &seen, now) ||
 	    !entry_is(entry, key))
 		return false;
-	next.blocked = block_word(limit, until, now);
-	if (!word_swap(&state->blocked, seen.blocked, next.blocked))
+	next.blocked_until = block_word(limit, until, now);
+	if (!word_swap(&state->blocked_until, seen.blocked_until, next.blocked_until))
 		return false;
 	if (entry_is(entry, key))
 		return true;
-	word_swap(&state->blocked, next.blocked, seen.blocked);
+	word_swap(&state->blocked_until, next.blocked_until, seen.blocked_until);
 	return false;
 }

@@ -29,7 +29,8 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	/* it could replace a longer block of another node */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
-	state.blocked = table_once(accounts->samples.table.entries[account->entry].state.blocked);
+	state.blocked_until =
+		table_once(accounts->samples.table.entries[account->entry].state.blocked_until);
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;

@@ -51,8 +51,7 @@ static int refuse_unread(const struct gate *gate, int err)
 }
 
 /* Reads the counts before the clock, so that no count is of a later moment. */
-static int cpus_read(const struct gate *gate, struct sl_admission *cpus,
-			     struct moment *ret_now)
+static int cpus_read(const struct gate *gate, struct sl_admission *cpus, struct moment *ret_now)
 {
 	uint32_t zero = 0;
 	int err = bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus);
@@ -87,7 +86,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 double pressure_bursts_lost(const struct pressure *pressure)
 {
-	return (double)pressure->lost / LOSS_PARTS;
+	return (double)pressure->lost / EVICT_PARTS;
 }
 
 /* --- Policies that newcomers pass without a budget ------------------------------------------ */
@@ -109,8 +108,7 @@ int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bo
 	return OK;
 }
 
-int passing_read(const struct gate *gate, const struct pressure *pressure,
-			 struct passing *ret)
+int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret)
 {
 	const struct sl_policy **policies;
 	struct passing passing = {0};

@@ -103,8 +103,8 @@ static bool slice_passes(const struct trial *q, unsigned int index)
 	if (credit_must_wait(&slice, q->cost, q->now))
 		return false;
 	kind_roll(q->limit, &state, q->now);
-	return kind_draw(q->limit->kind, q->limit, &state, &slice,
-			 &(struct draw){.cost = q->cost, .now = q->now});
+	return kind_charge(q->limit->kind, q->limit, &state, &slice,
+			   &(struct kind_charge){.cost = q->cost, .now = q->now});
 }
 
 /* What slices hold of a bucket beside its state, in ticks. */
@@ -115,7 +115,7 @@ static uint64_t trial_held(const struct trial *q)
 	for (unsigned int i = 0; q->limit->kind == SL_BUCKET && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
 
-		if (slice.credit > 0 && credit_span(q->state.born, slice.at) >= 0)
+		if (slice.credit > 0 && credit_span(q->state.full_at, slice.at) >= 0)
 			held += slice.credit;
 	}
 	return held;
@@ -127,7 +127,7 @@ static uint64_t trial_held(const struct trial *q)
  */
 static uint64_t trial_owed(const struct trial *q)
 {
-	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->state.zero) : 0;
+	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->state.empty_at) : 0;
 
 	return debt > 0 ? credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX)) : 0;
 }
@@ -188,7 +188,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		state.fresh = !found;
 		if (limit->shared)
 			q.times = gate_divided_by(gate, now);
-		q.cost = credit_owed(credit_cost(limit, 1, packet->bytes), q.times);
+		q.cost = credit_multiply(credit_cost(limit, 1, packet->bytes), q.times);
 		q.now = kind_now(limit->kind, &q.state, now);
 		q.buckets = source->buckets;
 		q.count = limit->apart ? 0 : source->count;

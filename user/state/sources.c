@@ -213,7 +213,7 @@ static bool entry_source(const struct sl_entry *entry, const struct source_limit
 					sizeof(*limits->items), limit_order)
 			      : NULL;
 	if (!limit || (limit->only_whole && !identity_is_whole(entry->addr)) ||
-	    entry_loss(entry, entry_state(&copy), now, false) <= 0)
+	    entry_evict_cost(entry, entry_state(&copy), now, false) <= 0)
 		return false;
 	*ret = prefix_of_source(entry->addr, entry->limit & 1);
 	return true;

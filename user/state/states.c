@@ -26,7 +26,7 @@ int state_read(const struct gate *gate, const struct table *table, const struct 
 	if (status)
 		return status;
 	*ret = found.is_found ? *entry_state(&found.entry)
-			      : kind_birth(limit->kind, limit, gate->state->nodes, now);
+			      : kind_new(limit->kind, limit, gate->state->nodes, now);
 	*ret_found = found.is_found;
 	*ret_age = 0;
 	if (found.is_found &&
@@ -51,7 +51,7 @@ static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set 
 		if (err)
 			return err;
 		if (ways->tag[way])
-			loss = entry_loss(&entry, entry_state(&entry), now, flood);
+			loss = entry_evict_cost(&entry, entry_state(&entry), now, flood);
 		if (loss < *least)
 			*least = loss;
 	}
@@ -85,23 +85,23 @@ static int newcomer_look(const struct gate *gate, const struct state_key *key, u
 {
 	const struct sl_meeting meeting = gate->state->meeting;
 	struct digest digest = state_digest(gate->secret, key);
-	struct spot spot = spot_of(&meeting, digest);
-	uint32_t other = set_other(&meeting, spot.home, spot.tag);
+	struct slot_ref ref = slot_ref_of(&meeting, digest);
+	uint32_t other = set_alternate(&meeting, ref.primary, ref.tag);
 	struct sl_set home, away;
 	int64_t least = INT64_MAX;
-	int err = array_value_read(gate, MAP_SETS, NULL, spot.home, &home);
+	int err = array_value_read(gate, MAP_SETS, NULL, ref.primary, &home);
 
 	if (!err)
 		err = array_value_read(gate, MAP_SETS, NULL, other, &away);
 	if (!err)
 		err = newcomer_shown(gate, digest, &ret->shown);
 	if (!err)
-		err = set_weigh(gate, spot.home, &home, now, flood, &least);
+		err = set_weigh(gate, ref.primary, &home, now, flood, &least);
 	if (!err)
 		err = set_weigh(gate, other, &away, now, flood, &least);
 	ret->has_room =
-		least < LOSS_PART || ret->shown > 1; /* one that has shown itself takes any */
-	ret->is_refused = loss_is_deep(least);
+		least < EVICT_PART || ret->shown > 1; /* one that has shown itself takes any */
+	ret->is_refused = evict_is_deep(least);
 	return err;
 }
 
@@ -142,7 +142,7 @@ static bool window_empty(struct sl_state *state)
 
 /*
  * The state of a bucket that nothing was drawn from since it was full, for so long that its entry
- * counts as whole (entry_whole_at()). A entry says its span rounded up.
+ * counts as whole (entry_full_at()). A entry says its span rounded up.
  */
 static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)
@@ -150,24 +150,24 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 	uint64_t span = credit_max(short_value(table_once(entry->span)), limit->burst);
 	struct sl_state full = credit_full(limit, now - (span - limit->burst) - 1);
 
-	full.drawn -= span_rest(span);
+	full.charged_at -= span_slices(span);
 	return full;
 }
 
 /*
- * Writes the words of a full state, in one try. The first word decides. `born` follows: until then
+ * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until then
  * a packet finds the state filled to `refill`. A block ends last: before, a packet that finds the
  * state empty would begin the next one.
  *
  * The state of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
- * and the caller empties the slices. So its `drawn` goes back, before the first word: a draw that
+ * and the caller empties the slices. So its `charged_at` goes back, before the first word: a draw that
  * comes between makes the swap of that fail. Where it was at rest, slices may be out still, and a
  * draw between both finds the full state that the caller is to make.
  *
  * Packets may hand the entry to another key at any moment. Until that the words are those of this
  * key, as the caller has seen; after it the swaps fail, since the words of two states are equal
- * only if both count the same: then the other key loses no more than it. What is stored to `born`,
- * or to `drawn` of a shape, is then a moment before that key came, and changes nothing.
+ * only if both count the same: then the other key loses no more than it. What is stored to `full_at`,
+ * or to `charged_at` of a shape, is then a moment before that key came, and changes nothing.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)
@@ -175,27 +175,27 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	struct sl_state *state = entry_state(entry);
 	struct sl_state full =
 		limit->kind == SL_BUCKET ? bucket_rested(limit, entry, now) : kind_full(limit, now);
-	__u64 first = __atomic_load_n(&state->zero, __ATOMIC_SEQ_CST);
-	__u64 drawn = __atomic_load_n(&state->drawn, __ATOMIC_SEQ_CST);
-	__u64 blocked = __atomic_load_n(&state->blocked, __ATOMIC_SEQ_CST);
+	__u64 first = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST);
+	__u64 drawn = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
+	__u64 blocked = __atomic_load_n(&state->blocked_until, __ATOMIC_SEQ_CST);
 	__u64 *told = (__u64 *)&entry->taken;
 	__u64 was_told = __atomic_load_n(told, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
 		return true; /* what has no state is full */
-	if (limit->kind == SL_BUCKET && credit_span(full.drawn, drawn) > 0 &&
-	    !word_swap(&state->drawn, drawn, full.drawn))
+	if (limit->kind == SL_BUCKET && credit_span(full.charged_at, drawn) > 0 &&
+	    !word_swap(&state->charged_at, drawn, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
-				     : !word_swap(&state->zero, first, full.zero))
+				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
 	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
 		word_swap(told, was_told, was_told >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_BUCKET)
-		moment_advance(&state->born, full.born);
+		moment_advance(&state->full_at, full.full_at);
 	if (limit->kind == SL_SHAPE)
-		moment_advance(&state->drawn, full.drawn);
-	return !blocked || word_swap(&state->blocked, blocked, 0);
+		moment_advance(&state->charged_at, full.charged_at);
+	return !blocked || word_swap(&state->blocked_until, blocked, 0);
 }
 
 int state_fill(const struct gate *gate, const struct sl_limit *limit,

@@ -57,10 +57,10 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		if (!table_once(table.entries[i].limit))
 			continue;
 		entry = table.entries[i];
-		loss = entry_loss(&entry, entry_state(&entry), now, false);
+		loss = entry_evict_cost(&entry, entry_state(&entry), now, false);
 		fill.in_use++;
 		fill.partial += loss > 0;
-		fill.protected += loss_is_protected(loss);
+		fill.protected += evict_is_protected(loss);
 	}
 	table_close(&table);
 	table_fill_judge(&fill, pressure);

@@ -52,7 +52,7 @@ static void swap_comes(const void *word)
 {
 	struct sl_entry *entry = entry_used();
 
-	if (!entry || !world.loses_entry || word != &entry->state.blocked)
+	if (!entry || !world.loses_entry || word != &entry->state.blocked_until)
 		return;
 	world.loses_entry = false;
 	entry->addr[0] ^= 1;
@@ -151,7 +151,7 @@ static void table_fill(void)
 	full.burst = full.refill = 3600 * SL_TICKS_PER_SEC;
 	for (uint32_t source = 1; source < 1000; source++) {
 		struct packet packet = packet_from(source);
-		struct entrant entrant = {
+		struct new_entry new_entry = {
 			.key = packet_key(&packet, &full),
 			.state = credit_full(&full, test_clock_ticks),
 			.span = short_make(limit_span(&full)),
@@ -159,9 +159,9 @@ static void table_fill(void)
 			.made = entry_moment(test_clock_ticks),
 		};
 
-		entrant.state.zero = test_clock_ticks;
-		entrant.digest = state_digest(hash_secret, &entrant.key);
-		table_insert(&entrant);
+		new_entry.state.empty_at = test_clock_ticks;
+		new_entry.digest = state_digest(hash_secret, &new_entry.key);
+		table_insert(&new_entry);
 	}
 	for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
 		assert_true(host_table.set[i / SL_WAYS].tag[i % SL_WAYS]);
@@ -171,7 +171,7 @@ static void sets_unlock(uint32_t round)
 {
 	(void)round;
 	for (uint32_t i = 0; i < SETS; i++)
-		host_table.set[i].away &= ~1U;
+		host_table.set[i].displaced &= ~1U;
 }
 
 /* Another CPU that unlocks a set soon costs a new source nothing: it gets its state at once. */
@@ -181,7 +181,7 @@ static void test_a_set_that_is_unlocked_soon_gives_a_state(void **state)
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		world_begin(family, MANY_CPUS);
 		for (uint32_t i = 0; i < SETS; i++)
-			host_table.set[i].away |= 1;
+			host_table.set[i].displaced |= 1;
 		host_meanwhile = sets_unlock;
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		host_meanwhile = NULL;
@@ -209,7 +209,7 @@ static void test_who_comes_again_gets_room(void **state)
 		}
 		clock_advance(JIFFY + 2 * world.policy.limit[family][0].cost);
 		assert_int_equal(packet_send(5000), SL_PASS_WITHIN);
-		assert_int_equal(world.admission.lost, LOSS_PARTS);
+		assert_int_equal(world.admission.lost, EVICT_PARTS);
 		host_table_check();
 	}
 }
@@ -288,14 +288,14 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 		}
 		assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, OTHERS);
 		assert_int_equal(world.admission.lost,
-				 world.admission.event[SL_EVENT_FORGOTTEN].total * LOSS_PARTS / 2);
+				 world.admission.event[SL_EVENT_FORGOTTEN].total * EVICT_PARTS / 2);
 		host_table_check();
 	}
 }
 
 /*
  * A source that came within the last minute is known: in a flood the forged ones go for each other,
- * though its sub-window, and with it its state's `drawn`, may have begun long before.
+ * though its sub-window, and with it its state's `charged_at`, may have begun long before.
  */
 static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
 {
@@ -395,11 +395,12 @@ static void test_a_block_in_a_reused_state_is_taken_back(void **state)
 		for (int packet = 0; packet < BURST; packet++)
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		world.stranger = credit_full(limit, test_clock_ticks);
-		world.stranger.blocked = own ? test_clock_ticks + own : 0;
+		world.stranger.blocked_until = own ? test_clock_ticks + own : 0;
 		world.loses_entry = true;
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 		assert_false(world.loses_entry);
-		assert_int_equal(entry_used()->state.blocked, own ? test_clock_ticks + own : 0);
+		assert_int_equal(entry_used()->state.blocked_until,
+				 own ? test_clock_ticks + own : 0);
 	}
 }
 
@@ -412,7 +413,7 @@ static void test_a_block_of_the_key_itself_stays(void **state)
 		world.policy.limit[family][0].block = 3600 * SL_TICKS_PER_SEC;
 		for (int packet = 0; packet <= BURST; packet++)
 			packet_send(1);
-		assert_int_equal(entry_used()->state.blocked,
+		assert_int_equal(entry_used()->state.blocked_until,
 				 test_clock_ticks + 3600 * SL_TICKS_PER_SEC);
 		clock_advance(3599 * SL_TICKS_PER_SEC);
 		assert_int_equal(packet_send(1), SL_DROP_BLOCKED);

@@ -303,7 +303,7 @@ static void test_a_refused_packet_costs_nothing(void **state)
 	before = world.budget;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-	assert_int_equal(world.budget.zero, before.zero);
+	assert_int_equal(world.budget.empty_at, before.empty_at);
 	for (unsigned int i = 3; i < budget_burst; i++)
 		assert_int_equal(packet_send(i), SL_PASS_NEWCOMER);
 	for (int i = 0; i < 100; i++)

@@ -184,10 +184,10 @@ static int lru_room(void)
 static bool state_passes(struct sl_state *state)
 {
 	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
-	struct draw draw = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
+	struct kind_charge charge = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
 	struct sl_slice slice = {0};
 
-	return kind_draw(SL_BUCKET, limit, state, &slice, &draw);
+	return kind_charge(SL_BUCKET, limit, state, &slice, &charge);
 }
 
 static bool lru_passes(uint32_t source)
@@ -202,7 +202,7 @@ static bool lru_passes(uint32_t source)
 	} else {
 		i = lru_room();
 		lru.source[i] = source;
-		lru.state[i] = kind_birth(limit->kind, limit, 0, test_clock_ticks);
+		lru.state[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 		lru.next[i] = lru.head[lru_hash(source)];
 		lru.head[lru_hash(source)] = i;
 	}
@@ -236,7 +236,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 	lru_begin();
 	rate = (double)SL_TICKS_PER_SEC / limit->cost;
 	for (int i = 0; i < EACH; i++)
-		own[i] = kind_birth(limit->kind, limit, 0, test_clock_ticks);
+		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
 		clock_set(ns);
 		/* at least one a second, so that a slow limit is overrun as well */

@@ -70,10 +70,10 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
 	struct sl_entry *entry = world.handed;
 	uint64_t seen;
 
-	if (entry && word == (uint64_t *)&entry->state.zero) {
+	if (entry && word == (uint64_t *)&entry->state.empty_at) {
 		world.handed = NULL;
 		entry->addr[0] ^= 1;
-		entry->state.zero++;
+		entry->state.empty_at++;
 	}
 	seen = *word;
 	if (seen == old)
@@ -198,7 +198,7 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times(void **state)
 	assert_null(entry_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	/* and it pays for the two that passed */
-	assert_int_equal(entry_of(1)->state.zero,
+	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(window);
 	assert_int_equal(packet_send(2), SL_PASS_NEWCOMER);
@@ -217,9 +217,9 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	host_cpu = 1;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_int_equal(entry_of(1)->state.zero, test_clock_ticks -
-							  world.policy.limit[SL_IPV4][0].burst +
-							  (CROWD_BAR + 1) * COST);
+	assert_int_equal(entry_of(1)->state.empty_at, test_clock_ticks -
+							      world.policy.limit[SL_IPV4][0].burst +
+							      (CROWD_BAR + 1) * COST);
 	host_cpu = 0;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
@@ -307,7 +307,7 @@ static void test_what_a_budget_paid_is_not_owed(void **state)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	assert_int_equal(entry_of(1)->state.zero,
+	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - world.policy.limit[SL_IPV4][0].burst + COST);
 }
 
@@ -341,10 +341,10 @@ static void test_a_entry_that_is_handed_over_is_not_charged(void **state)
 			world_begin(family, MANY_CPUS);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			entry = entry_of(1);
-			before = entry->state.zero;
+			before = entry->state.empty_at;
 			world.handed = entry;
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			assert_int_equal(entry->state.zero, before + 1);
+			assert_int_equal(entry->state.empty_at, before + 1);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_ptr_not_equal(entry_of(1), entry);
 		}

@@ -132,7 +132,7 @@ static void gone_tell(void)
 
 	if (world.gone.limit)
 		account_of(which, __builtin_bswap32(world.gone.addr[0]))->told +=
-			parts * limit[which].burst / LOSS_PARTS;
+			parts * limit[which].burst / EVICT_PARTS;
 	else
 		assert_int_equal(parts, 0);
 	world.gone.limit = 0;
@@ -166,7 +166,7 @@ static int64_t held(int which, uint32_t source)
 
 		if (slice->credit <= 0)
 			continue;
-		if (credit_span(state.born, slice->at) >= 0)
+		if (credit_span(state.full_at, slice->at) >= 0)
 			level += slice->credit;
 		else if (test_clock_ticks / JIFFY <= slice->until)
 			beside += slice->credit;
@@ -287,12 +287,13 @@ static void block(uint32_t sources)
 		for (int packet = 0; packet < 100 && !entry_of(i, limit); packet++)
 			packet_send(i, false);
 		assert_non_null(entry_of(i, limit));
-		entry_of(i, limit)->state.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
+		entry_of(i, limit)->state.blocked_until =
+			test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
 	}
 }
 
 /* A packet, and what it is charged in the reference. */
-static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
+static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of(source, world.policy.limit[SL_IPV4]);
 	uint32_t owed = owed_by(source);
@@ -346,7 +347,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		host_cpu = choose(CPUS);
 		if (!choose(1000)) /* its bucket goes to another source */
 			world.bucket[host_cpu][source] = (struct sl_bucket){0};
-		reason = packet_charge(schedule, source, source < hot);
+		reason = room_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
 		within += reason == SL_PASS_WITHIN;
 		slices += world.bucket[host_cpu][source].slice[0].credit > 0;
@@ -362,7 +363,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		      "%.1f bursts, %lu newcomers, %lu with a slice\n",
 		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
 		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
-		      (double)(world.admission[0].lost + world.admission[1].lost) / LOSS_PARTS,
+		      (double)(world.admission[0].lost + world.admission[1].lost) / EVICT_PARTS,
 		      newcomers, slices);
 	if (schedule->budget)
 		assert_true(newcomers * world.policy.newcomers.cost <=
@@ -370,7 +371,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	assert_true(within + newcomers > 1000);
 	for (uint32_t i = 0; i < schedule->blocked; i++)
 		assert_true(entry_of(i, limit) &&
-			    entry_of(i, limit)->state.blocked == 87400 * SL_TICKS_PER_SEC);
+			    entry_of(i, limit)->state.blocked_until == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
 	return slices;
 }

@@ -13,7 +13,7 @@ static __u64 others;	    /* what it charges */
 static void other_charge(void)
 {
 	if (pauses && !--pauses)
-		host_state->zero += others;
+		host_state->empty_at += others;
 }
 
 /* A charge by another CPU at any moment of a refund makes the refund try again. */
@@ -32,18 +32,18 @@ static void test_a_refund_is_repeated_until_it_counts(void **state)
 	for (unsigned int at = 1; at < 40; at++) {
 		struct packet packet = host_packet(&limit, 1, NOW);
 
-		host_begin(&limit, (struct sl_state){.zero = NOW - 70000, .drawn = NOW});
+		host_begin(&limit, (struct sl_state){.empty_at = NOW - 70000, .charged_at = NOW});
 		pauses = at;
 		host_between = other_charge;
 		state_refund(&packet, &limit, 1000, 1);
 		host_between = NULL;
 		charges += !pauses;
-		assert_int_equal(host_state->zero, NOW - 70000 - 1000 + (pauses ? 0 : others));
+		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
 	assert_true(charges >= 2); /* before its read, and between that and its swap */
 }
 
-/* During a block a window keeps `drawn`, by which the length of the block is known. */
+/* During a block a window keeps `charged_at`, by which the length of the block is known. */
 static void test_a_window_does_not_turn_inside_a_block(void **state)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};
@@ -61,7 +61,7 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 	struct sl_state before = window_full(&limit, NOW);
 
 	(void)state;
-	before.blocked = NOW + limit.block;
+	before.blocked_until = NOW + limit.block;
 	host_begin(&limit, before);
 	for (int second = 0; second < 100; second += 3) {
 		struct packet packet = host_packet(&limit, 1, NOW + second * SL_TICKS_PER_SEC);
@@ -86,7 +86,7 @@ static void test_a_charge_of_a_shape_stores_its_time(void **state)
 		struct packet packet = host_packet(&limit, 1, NOW + i);
 
 		assert_int_equal(host_ask(&limit, &packet, NULL), SL_PASS_WITHIN);
-		assert_int_equal(host_state->drawn, NOW + i);
+		assert_int_equal(host_state->charged_at, NOW + i);
 	}
 }
 

@@ -47,29 +47,29 @@ static struct state_key key_of(uint32_t number)
 	};
 }
 
-static struct entrant entrant_of(uint32_t number)
+static struct new_entry new_entry_of(uint32_t number)
 {
-	struct entrant entrant = {.key = key_of(number), .span = short_make(SPAN)};
+	struct new_entry new_entry = {.key = key_of(number), .span = short_make(SPAN)};
 
-	entrant.digest = state_digest(hash_secret, &entrant.key);
-	return entrant;
+	new_entry.digest = state_digest(hash_secret, &new_entry.key);
+	return new_entry;
 }
 
-static struct sl_entry *find(const struct entrant *entrant)
+static struct sl_entry *find(const struct new_entry *new_entry)
 {
-	return table_find(&host_table.gate.meeting, entrant->digest, &entrant->key);
+	return table_find(&host_table.gate.meeting, new_entry->digest, &new_entry->key);
 }
 
-static struct spot spot_in(const struct entrant *entrant)
+static struct slot_ref spot_in(const struct new_entry *new_entry)
 {
-	return spot_of(&host_table.gate.meeting, entrant->digest);
+	return slot_ref_of(&host_table.gate.meeting, new_entry->digest);
 }
 
-static uint32_t other_of(const struct entrant *entrant)
+static uint32_t other_of(const struct new_entry *new_entry)
 {
-	struct spot spot = spot_in(entrant);
+	struct slot_ref ref = spot_in(new_entry);
 
-	return set_other(&host_table.gate.meeting, spot.home, spot.tag);
+	return set_alternate(&host_table.gate.meeting, ref.primary, ref.tag);
 }
 
 /* --- What is forgotten ---------------------------------------------------------------------- */
@@ -78,11 +78,11 @@ static uint32_t other_of(const struct entrant *entrant)
 static struct sl_state state_draw(uint64_t now)
 {
 	uint64_t drawn = now - choose(choose(2) ? 100 * SPAN : SPAN);
-	struct sl_state state = {.zero = drawn - choose(SPAN), .drawn = drawn};
+	struct sl_state state = {.empty_at = drawn - choose(SPAN), .charged_at = drawn};
 
-	state.born = state.zero;
+	state.full_at = state.empty_at;
 	if (!choose(8))
-		state.blocked = now - SPAN + choose(4 * SPAN);
+		state.blocked_until = now - SPAN + choose(4 * SPAN);
 	return state;
 }
 
@@ -91,14 +91,14 @@ struct choice {
 	uint32_t in[2]; /* its sets: home, other */
 	int free[2];	/* ways of each */
 	int room[2];	/* the same, or whole */
-	__s64 least[2]; /* the least loss in each */
+	__s64 least[2]; /* the least evict_cost in each */
 	int protected;	/* entries of both */
 };
 
-static struct choice choice_of(const struct entrant *entrant, uint64_t now)
+static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 {
 	struct choice choice = {
-		.in = {spot_in(entrant).home, other_of(entrant)},
+		.in = {spot_in(new_entry).primary, other_of(new_entry)},
 		.least = {INT64_MAX, INT64_MAX},
 	};
 
@@ -106,17 +106,18 @@ static struct choice choice_of(const struct entrant *entrant, uint64_t now)
 		for (int way = 0; way < SL_WAYS; way++) {
 			struct sl_entry *entry =
 				&host_table.entry[choice.in[which] * SL_WAYS + way];
-			__s64 loss = entry_loss(entry, entry_state(entry), now, entrant->flood);
+			__s64 evict_cost =
+				entry_evict_cost(entry, entry_state(entry), now, new_entry->flood);
 
 			if (!host_table.set[choice.in[which]].tag[way]) {
 				choice.free[which]++;
 				choice.room[which]++;
 				continue;
 			}
-			choice.room[which] += loss <= 0;
-			choice.protected += loss_is_protected(loss);
-			if (loss < choice.least[which])
-				choice.least[which] = loss;
+			choice.room[which] += evict_cost <= 0;
+			choice.protected += evict_is_protected(evict_cost);
+			if (evict_cost < choice.least[which])
+				choice.least[which] = evict_cost;
 		}
 	return choice;
 }
@@ -124,7 +125,7 @@ static struct choice choice_of(const struct entrant *entrant, uint64_t now)
 /* What would be lost if an insertion took a way of a set. */
 static __s64 loss_in(const struct choice *choice, int which)
 {
-	return choice->free[which] ? LOSS_FREE : choice->least[which];
+	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
 /* The room of a set, as far as an insertion looks for it. */
@@ -144,12 +145,12 @@ static bool goes_away(const struct choice *choice)
 }
 
 /* What an insertion makes of its choice. error, which, loss: what is expected. */
-static int choice_expect(const struct choice *choice, const struct entrant *entrant, int *which,
-			 __s64 *loss)
+static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
+			 __s64 *evict_cost)
 {
 	*which = goes_away(choice);
-	*loss = loss_in(choice, *which);
-	return *loss >= LOSS_PART && !entrant->evicts ? -ENOSPC : 0;
+	*evict_cost = loss_in(choice, *which);
+	return *evict_cost >= EVICT_PART && !new_entry->evicts ? -ENOSPC : 0;
 }
 
 #define ROOM (64 * SL_WAYS)
@@ -175,24 +176,24 @@ static struct {
 
 static void check_insertion(uint32_t number, uint64_t now)
 {
-	struct entrant entrant = entrant_of(number);
+	struct new_entry new_entry = new_entry_of(number);
 	struct choice choice;
 	struct sl_entry *entry;
-	__s64 loss, want_loss;
+	__s64 evict_cost, want_loss;
 	int which, error, changed;
 
-	entrant.state = state_draw(now);
-	entrant.now = now;
-	entrant.made = entry_moment(now);
-	entrant.evicts = choose(2);
-	entrant.flood = !choose(4);
-	choice = choice_of(&entrant, now);
-	error = find(&entrant) ? -EEXIST : choice_expect(&choice, &entrant, &which, &want_loss);
+	new_entry.state = state_draw(now);
+	new_entry.now = now;
+	new_entry.made = entry_moment(now);
+	new_entry.evicts = choose(2);
+	new_entry.flood = !choose(4);
+	choice = choice_of(&new_entry, now);
+	error = find(&new_entry) ? -EEXIST : choice_expect(&choice, &new_entry, &which, &want_loss);
 	memcpy(before, host_table.entry, sizeof(before));
-	assert_int_equal(table_insert(&entrant), error);
-	loss = entrant.loss;
+	assert_int_equal(table_insert(&new_entry), error);
+	evict_cost = new_entry.evict_cost;
 	changed = entry_changed();
-	entry = find(&entrant);
+	entry = find(&new_entry);
 	seen.refused += error == -ENOSPC;
 	if (error) {
 		assert_int_equal(changed, -1);
@@ -200,17 +201,17 @@ static void check_insertion(uint32_t number, uint64_t now)
 		return;
 	}
 	assert_ptr_equal(entry, &host_table.entry[changed]);
-	assert_memory_equal(entry_state(entry), &entrant.state, sizeof(entrant.state));
-	assert_true(loss == want_loss);
+	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
+	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
 	/* no entry that is protected goes while one is there that is not */
-	if (loss_is_protected(loss))
+	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
-	seen.into_free += loss == LOSS_FREE;
-	seen.whole += loss != LOSS_FREE && loss < 0;
-	seen.little += loss > 0 && !loss_is_protected(loss);
-	seen.protected += loss_is_protected(loss);
+	seen.into_free += evict_cost == EVICT_FREE;
+	seen.whole += evict_cost != EVICT_FREE && evict_cost < 0;
+	seen.little += evict_cost > 0 && !evict_is_protected(evict_cost);
+	seen.protected += evict_is_protected(evict_cost);
 }
 
 /* Of random keys, three times as many as there is room for, or as many, while time passes. */
@@ -260,29 +261,29 @@ static void test_a_new_key_has_counted_nothing(void **state)
 	for (uint32_t entry = 0; entry < ROOM; entry++)
 		host_table.entry[entry].taken = host_table.entry[entry].refused = 7;
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
-		struct entrant entrant = entrant_of(number);
+		struct new_entry new_entry = new_entry_of(number);
 
-		assert_int_equal(table_insert(&entrant), 0);
-		assert_int_equal(find(&entrant)->taken, 0);
-		assert_int_equal(find(&entrant)->refused, 0);
+		assert_int_equal(table_insert(&new_entry), 0);
+		assert_int_equal(find(&new_entry)->taken, 0);
+		assert_int_equal(find(&new_entry)->refused, 0);
 	}
 }
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
 /* A set that another CPU has locked refuses, and nothing is changed by it. */
-static void check_refusal(struct entrant *entrant, uint32_t set)
+static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
 	memcpy(before, host_table.entry, sizeof(before));
-	host_table.set[set].away |= 1;
-	assert_int_equal(table_insert(entrant), -EBUSY);
-	assert_true(host_table.set[set].away & 1);
-	host_table.set[set].away &= ~1U;
+	host_table.set[set].displaced |= 1;
+	assert_int_equal(table_insert(new_entry), -EBUSY);
+	assert_true(host_table.set[set].displaced & 1);
+	host_table.set[set].displaced &= ~1U;
 	assert_int_equal(entry_changed(), -1);
 	host_table_check();
-	assert_int_equal(table_insert(entrant), 0);
-	assert_non_null(find(entrant));
+	assert_int_equal(table_insert(new_entry), 0);
+	assert_non_null(find(new_entry));
 }
 
 static void test_a_locked_set_refuses_and_nothing_is_harmed(void **state)
@@ -292,11 +293,12 @@ static void test_a_locked_set_refuses_and_nothing_is_harmed(void **state)
 	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
-		struct entrant entrant = entrant_of(number);
-		struct choice choice = choice_of(&entrant, 0);
+		struct new_entry new_entry = new_entry_of(number);
+		struct choice choice = choice_of(&new_entry, 0);
 		bool goes = goes_away(&choice);
 
-		check_refusal(&entrant, goes ? other_of(&entrant) : spot_in(&entrant).home);
+		check_refusal(&new_entry,
+			      goes ? other_of(&new_entry) : spot_in(&new_entry).primary);
 		away += goes;
 	}
 	assert_true(away > 0);
@@ -309,17 +311,17 @@ static void test_a_locked_set_is_read(void **state)
 	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
-		struct entrant entrant = entrant_of(number);
+		struct new_entry new_entry = new_entry_of(number);
 
-		assert_int_equal(table_insert(&entrant), 0);
+		assert_int_equal(table_insert(&new_entry), 0);
 	}
 	for (uint32_t set = 0; set < ROOM / SL_WAYS; set++)
-		host_table.set[set].away |= 1;
+		host_table.set[set].displaced |= 1;
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
-		struct entrant entrant = entrant_of(number);
+		struct new_entry new_entry = new_entry_of(number);
 
-		assert_non_null(find(&entrant));
-		assert_int_equal(table_insert(&entrant), -EBUSY);
+		assert_non_null(find(&new_entry));
+		assert_int_equal(table_insert(&new_entry), -EBUSY);
 	}
 }
 
@@ -331,38 +333,38 @@ static struct {
 static void unlock(uint32_t look)
 {
 	if (look == unlocking.look)
-		host_table.set[unlocking.set].away &= ~1U;
+		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
 /* Whether a packet gets a set that another CPU unlocks behind this look. */
-static bool waits_out(const struct entrant *entrant, uint32_t set, uint32_t look)
+static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
 
 	unlocking.set = set;
 	unlocking.look = look;
-	host_table.set[set].away |= 1;
+	host_table.set[set].displaced |= 1;
 	host_meanwhile = unlock;
-	waits = table_wait(&host_table.gate.meeting, entrant->digest);
+	waits = table_wait(&host_table.gate.meeting, new_entry->digest);
 	host_meanwhile = NULL;
-	assert_int_equal(host_table.set[set].away & 1, !waits);
-	host_table.set[set].away &= ~1U;
+	assert_int_equal(host_table.set[set].displaced & 1, !waits);
+	host_table.set[set].displaced &= ~1U;
 	return waits;
 }
 
 static void test_a_lock_is_waited_for_but_not_for_ever(void **state)
 {
-	struct entrant entrant;
+	struct new_entry new_entry;
 	uint32_t set;
 
 	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
-	entrant = entrant_of(1);
+	new_entry = new_entry_of(1);
 	for (int other = 0; other < 2; other++) {
-		set = other ? other_of(&entrant) : spot_in(&entrant).home;
-		assert_true(waits_out(&entrant, set, 0));
-		assert_true(waits_out(&entrant, set, LOCK_LOOKS - 2));
-		assert_false(waits_out(&entrant, set, LOCK_LOOKS));
+		set = other ? other_of(&new_entry) : spot_in(&new_entry).primary;
+		assert_true(waits_out(&new_entry, set, 0));
+		assert_true(waits_out(&new_entry, set, LOCK_LOOKS - 2));
+		assert_false(waits_out(&new_entry, set, LOCK_LOOKS));
 	}
 }
 
@@ -371,23 +373,23 @@ static void test_a_lock_is_waited_for_but_not_for_ever(void **state)
 #define DAY (86400 * SL_TICKS_PER_SEC)
 
 /* The next key, by number, whose home is this set. */
-static struct entrant entrant_at(uint32_t home)
+static struct new_entry new_entry_at(uint32_t home)
 {
 	static uint32_t number;
-	struct entrant entrant;
+	struct new_entry new_entry;
 
 	do
-		entrant = entrant_of(number++);
-	while (spot_in(&entrant).home != home);
-	entrant.evicts = 1;
-	return entrant;
+		new_entry = new_entry_of(number++);
+	while (spot_in(&new_entry).primary != home);
+	new_entry.evicts = 1;
+	return new_entry;
 }
 
-static void insert(struct entrant entrant, uint64_t blocked)
+static void insert(struct new_entry new_entry, uint64_t blocked)
 {
 
-	entrant.state.blocked = blocked;
-	assert_int_equal(table_insert(&entrant), 0);
+	new_entry.state.blocked_until = blocked;
+	assert_int_equal(table_insert(&new_entry), 0);
 }
 
 /* Frees a way of a set that has a key at home. */
@@ -395,14 +397,14 @@ static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
 
-	while (host_table.set[set].tag[way] & TAG_AWAY)
+	while (host_table.set[set].tag[way] & TAG_DISPLACED)
 		way++;
 	assert_true(way < SL_WAYS);
 	host_table.set[set].tag[way] = 0;
 	host_table.entry[set * SL_WAYS + way] = (struct sl_entry){0};
 }
 
-static struct entrant rival;
+static struct new_entry rival;
 
 static void rival_comes(void)
 {
@@ -411,7 +413,7 @@ static void rival_comes(void)
 
 static void rival_is_blocked(void)
 {
-	find(&rival)->state.blocked = DAY;
+	find(&rival)->state.blocked_until = DAY;
 }
 
 /*
@@ -425,23 +427,23 @@ static void test_a_choice_in_the_other_set_is_looked_at_again(void **state)
 	(void)state;
 	for (size_t i = 0; i < 100 * ARRAY_SIZE(calls); i++) {
 		bool is_there = calls[i % 2] == rival_is_blocked;
-		struct entrant entrant;
+		struct new_entry new_entry;
 
 		host_table_begin(2, &random_state);
 		for (int way = 0; way < 2 * SL_WAYS; way++)
-			insert(entrant_at(way % 2), DAY);
+			insert(new_entry_at(way % 2), DAY);
 		way_clear(1);
-		rival = entrant_at(1);
+		rival = new_entry_at(1);
 		if (is_there)
 			insert(rival, 0);
-		entrant = entrant_at(0);
+		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
 		meanwhile.lookups = 2; /* to choose, and to lock */
 		meanwhile.call = calls[i % 2];
-		assert_int_equal(table_insert(&entrant), -EBUSY);
+		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
-		assert_true(find(&rival) && find(&rival)->state.blocked == DAY);
-		assert_null(find(&entrant));
+		assert_true(find(&rival) && find(&rival)->state.blocked_until == DAY);
+		assert_null(find(&new_entry));
 		host_table_check();
 	}
 }
@@ -457,13 +459,13 @@ static struct {
 	uint64_t inserted, busy, found;
 } race;
 
-static struct entrant entrant_staying(uint32_t number)
+static struct new_entry new_entry_staying(uint32_t number)
 {
-	struct entrant entrant = entrant_of((1U << 20) + number);
+	struct new_entry new_entry = new_entry_of((1U << 20) + number);
 
-	entrant.state.blocked = 1ULL << 60;
-	entrant.evicts = 1;
-	return entrant;
+	new_entry.state.blocked_until = 1ULL << 60;
+	new_entry.evicts = 1;
+	return new_entry;
 }
 
 /* Inserts few keys again and again, of which there are more than room. */
@@ -473,11 +475,11 @@ static void *race_insert(void *data)
 
 	for (int i = 0; i < RACES; i++) {
 		uint64_t random = random_next(&state) >> 16;
-		struct entrant entrant = entrant_of(random % 150);
+		struct new_entry new_entry = new_entry_of(random % 150);
 		int error;
 
-		entrant.evicts = 1;
-		error = table_insert(&entrant);
+		new_entry.evicts = 1;
+		error = table_insert(&new_entry);
 		counts[0] += !error;
 		counts[1] += error == -EBUSY;
 		assert_true(!error || error == -EBUSY || error == -EEXIST);
@@ -492,10 +494,10 @@ static void *race_read(void *data)
 	(void)data;
 	while (!__atomic_load_n(&race.over, __ATOMIC_RELAXED))
 		for (uint32_t number = 0; number < STAYS; number++) {
-			struct entrant entrant = entrant_staying(number);
-			struct sl_entry *entry = find(&entrant);
+			struct new_entry new_entry = new_entry_staying(number);
+			struct sl_entry *entry = find(&new_entry);
 
-			assert_true(entry && entry->state.blocked == 1ULL << 60);
+			assert_true(entry && entry->state.blocked_until == 1ULL << 60);
 			race.found++;
 		}
 	return NULL;
@@ -512,9 +514,9 @@ static void test_insertions_by_several_cpus(void **state)
 	(void)state;
 	host_table_begin(8, &random_state);
 	for (uint32_t number = 0; number < STAYS; number++) {
-		struct entrant entrant = entrant_staying(number);
+		struct new_entry new_entry = new_entry_staying(number);
 
-		assert_int_equal(table_insert(&entrant), 0);
+		assert_int_equal(table_insert(&new_entry), 0);
 	}
 	assert_int_equal(pthread_create(&reader, NULL, race_read, NULL), 0);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -604,7 +606,7 @@ static void test_strangers_fill_no_set_faster_than_chance(void **state)
 			struct state_key key = stranger(pattern, number);
 			struct digest digest = state_digest(hash_secret, &key);
 
-			in_set[spot_of(&host_table.gate.meeting, digest).home]++;
+			in_set[slot_ref_of(&host_table.gate.meeting, digest).primary]++;
 		}
 		check_spread(pattern);
 	}
@@ -619,7 +621,7 @@ static void test_the_keys_of_a_set_share_few_other_sets(void **state)
 	(void)state;
 	memset(in_set, 0, sizeof(in_set));
 	for (uint32_t tag = 2; tag < 0x10000; tag += 2)
-		in_set[set_other(&meeting, 12345, tag)]++;
+		in_set[set_alternate(&meeting, 12345, tag)]++;
 	for (uint32_t set = 0; set < SETS; set++) {
 		others += in_set[set] > 0;
 		most = in_set[set] > most ? in_set[set] : most;
@@ -639,8 +641,8 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 	unsigned int refused = 0;
 
 	for (unsigned int i = 0; i < newcomers; i++) {
-		struct entrant entrant = entrant_of(++*number);
-		struct choice choice = choice_of(&entrant, 0);
+		struct new_entry new_entry = new_entry_of(++*number);
+		struct choice choice = choice_of(&new_entry, 0);
 
 		refused += !choice.free[0] && !choice.free[1];
 	}
@@ -670,10 +672,10 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 
 			host_table_begin(HOST_SETS_MAX, &random_state);
 			for (; in < count; refused++) {
-				struct entrant entrant = entrant_of(++number);
+				struct new_entry new_entry = new_entry_of(++number);
 
-				entrant.state.blocked = DAY;
-				if (!table_insert(&entrant)) {
+				new_entry.state.blocked_until = DAY;
+				if (!table_insert(&new_entry)) {
 					in++;
 					refused--;
 				}

@@ -62,7 +62,7 @@ static const struct {
 	const char *names, *advice;
 } tables[] = {
 	{"a larger size has more room",
-	 {.lines = 16, .sources = 10, .sources_short = 13},
+	 {.entries = 16, .sources = 10, .sources_short = 13},
 	 "sources 13",
 	 "sluice -g edge dump | sed -e '1i gate:\\n  sources: 13' -e '/^gate:$/d; /^  sources: /d' "
 	 "| "
@@ -75,7 +75,7 @@ static const struct {
 
 static void test_a_table_without_room(void **state)
 {
-	const struct table_fill enough = {.lines = 16, .sources = 10, .partial = 16};
+	const struct table_fill enough = {.entries = 16, .sources = 10, .partial = 16};
 	struct findings findings = {0};
 
 	(void)state;

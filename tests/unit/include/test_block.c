@@ -29,7 +29,7 @@ static void test_a_step_back_takes_the_whole_length_of_the_last_block(void **sta
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct sl_state state = {.blocked = NOW | cases[i].steps};
+		const struct sl_state state = {.blocked_until = NOW | cases[i].steps};
 		__u64 length = BLOCK << cases[i].steps;
 		__u64 now = NOW + cases[i].lengths * length + cases[i].more;
 		__u64 next = block_next(&limit, &state, now);

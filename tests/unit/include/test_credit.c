@@ -125,7 +125,7 @@ static void test_owed_costs_are_bounded(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(credit_owed(cases[i].cost, cases[i].count), cases[i].owed);
+		assert_int_equal(credit_multiply(cases[i].cost, cases[i].count), cases[i].owed);
 }
 
 /* --- Levels ---------------------------------------------------------------------------------- */
@@ -149,7 +149,8 @@ static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_state state = {.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		struct sl_state state = {
+			.empty_at = ZERO, .full_at = ZERO + cases[i].born, .charged_at = ZERO};
 		int64_t level = credit_level(&small, &state, ZERO + cases[i].now);
 
 		assert_int_equal(level, cases[i].level);
@@ -158,7 +159,7 @@ static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 	}
 }
 
-/* Whole after burst since `zero`, and 2 S since the last draw. */
+/* Whole after burst since `empty_at`, and 2 S since the last draw. */
 static void test_a_state_is_whole_when_it_had_time_to_fill_and_rested(void **state)
 {
 	static const struct {
@@ -168,9 +169,9 @@ static void test_a_state_is_whole_when_it_had_time_to_fill_and_rested(void **sta
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {
-			.zero = ZERO, .born = ZERO, .drawn = ZERO + cases[i].drawn};
+			.empty_at = ZERO, .full_at = ZERO, .charged_at = ZERO + cases[i].drawn};
 
-		assert_int_equal(credit_whole_at(&small, &state), ZERO + cases[i].whole);
+		assert_int_equal(credit_full_at(&small, &state), ZERO + cases[i].whole);
 		assert_int_equal(credit_level(&small, &state, ZERO + cases[i].whole - 1), REFILL);
 		assert_int_equal(credit_level(&small, &state, ZERO + cases[i].whole), BURST);
 	}
@@ -181,11 +182,13 @@ static void test_level_after_a_lost_birth(void **state)
 {
 	(void)state;
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
-		struct sl_state state = {.zero = ZERO, .born = ZERO + born, .drawn = ZERO + born};
+		struct sl_state state = {
+			.empty_at = ZERO, .full_at = ZERO + born, .charged_at = ZERO + born};
 
 		for (int64_t later = 0; later < 2 * (BURST - REFILL); later += 50)
-			assert_int_equal(credit_level(&small, &state, state.born + later), REFILL);
-		assert_int_equal(credit_level(&small, &state, state.born + 2 * (BURST - REFILL)),
+			assert_int_equal(credit_level(&small, &state, state.full_at + later),
+					 REFILL);
+		assert_int_equal(credit_level(&small, &state, state.full_at + 2 * (BURST - REFILL)),
 				 BURST);
 	}
 }
@@ -210,8 +213,8 @@ static void test_a_new_state_holds_its_burst_or_a_part(void **state)
 
 			limit.start_empty = cases[i].empty;
 			limit.start_share = cases[i].share;
-			state = credit_birth(&limit, cases[i].nodes, epochs[j]);
-			assert_int_equal(state.born, epochs[j]);
+			state = credit_new(&limit, cases[i].nodes, epochs[j]);
+			assert_int_equal(state.full_at, epochs[j]);
 			assert_int_equal(credit_level(&limit, &state, epochs[j]), cases[i].level);
 			assert_int_equal(credit_level(&limit, &state, epochs[j] + BURST), BURST);
 		}
@@ -227,12 +230,12 @@ static void test_debts_do_not_wrap(void **state)
 		uint64_t now = epochs[i];
 		struct sl_state state = credit_full(&limit, now);
 
-		state.zero += credit_debit(&state, 3 * COST, now);
+		state.empty_at += credit_debit(&state, 3 * COST, now);
 		assert_int_equal(credit_level(&limit, &state, now), 7 * COST);
 		for (int k = 0; k < 100; k++)
-			state.zero += credit_debit(&state, SL_BURST_TICKS_MAX, now);
+			state.empty_at += credit_debit(&state, SL_BURST_TICKS_MAX, now);
 		assert_int_equal(credit_level(&limit, &state, now), -(int64_t)SL_BURST_TICKS_MAX);
-		state.zero += credit_debit(&state, SL_BURST_TICKS_MAX, now - COST);
+		state.empty_at += credit_debit(&state, SL_BURST_TICKS_MAX, now - COST);
 		assert_int_equal(credit_level(&limit, &state, now), -(int64_t)SL_BURST_TICKS_MAX);
 	}
 }
@@ -266,13 +269,14 @@ static void test_what_is_left_in_a_slice_returns_to_the_state(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_state state = {.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		struct sl_state state = {
+			.empty_at = ZERO, .full_at = ZERO + cases[i].born, .charged_at = ZERO};
 		struct sl_slice slice = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
 
 		assert_int_equal(credit_take_back(&small, &state, &slice, ZERO + cases[i].now),
 				 cases[i].level);
 		assert_int_equal(slice.credit, 0);
-		assert_int_equal(state.zero, ZERO);
+		assert_int_equal(state.empty_at, ZERO);
 	}
 }
 
@@ -340,7 +344,7 @@ static void test_a_count_of_refusals_leaves_the_slice_as_it_is(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(jiffies); i++) {
 		uint64_t jiffy = jiffies[i];
 		struct sl_slice slice = {.credit = -100, .at = 7, .until = jiffy};
-		struct sl_state state = {.zero = ZERO, .born = ZERO, .drawn = ZERO};
+		struct sl_state state = {.empty_at = ZERO, .full_at = ZERO, .charged_at = ZERO};
 
 		assert_int_equal(credit_unasked(&slice), 0);
 		credit_count_unasked(&slice, 1);
@@ -350,7 +354,7 @@ static void test_a_count_of_refusals_leaves_the_slice_as_it_is(void **state)
 		assert_int_equal(credit_spend(&slice, 99, jiffy), CREDIT_ASK);
 		assert_int_equal(credit_spend(&slice, 100, jiffy + 1), CREDIT_ASK);
 		assert_int_equal(slice.credit, -100);
-		assert_int_equal(credit_draw(&limit, &state, &slice, 0, 5, ZERO + i, jiffy),
+		assert_int_equal(credit_charge(&limit, &state, &slice, 0, 5, ZERO + i, jiffy),
 				 i == 4 + 1);
 		assert_int_equal(credit_unasked(&slice), 0);
 	}
@@ -388,14 +392,15 @@ static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			uint64_t zero = epochs[j], now = zero + cases[i].now;
 			uint64_t born = zero + cases[i].born;
-			struct sl_state state = {.zero = zero, .born = born, .drawn = born};
+			struct sl_state state = {
+				.empty_at = zero, .full_at = born, .charged_at = born};
 			struct sl_state before = state;
 			struct sl_slice slice = {.credit = cases[i].credit, .at = born};
 			struct sl_limit limit = small;
 
 			limit.life = 3;
-			assert_int_equal(credit_draw(&limit, &state, &slice, limit.slice,
-						     cases[i].cost, now, 10),
+			assert_int_equal(credit_charge(&limit, &state, &slice, limit.slice,
+						       cases[i].cost, now, 10),
 					 cases[i].passes);
 			now = credit_latest(now, born);
 			assert_int_equal(slice.credit, cases[i].slice);
@@ -422,7 +427,7 @@ static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
 		.limit = {.cost = COST, .burst = burst, .refill = burst, .life = 1},
-		.state = {.zero = now, .born = now, .drawn = now},
+		.state = {.empty_at = now, .full_at = now, .charged_at = now},
 		.now = now,
 	};
 
@@ -446,8 +451,8 @@ static bool source_send(struct source *source, uint64_t packets)
 		credit_refuse_jiffy(&source->limit, &source->slice, jiffy);
 		return false;
 	}
-	return credit_draw(&source->limit, &source->state, &source->slice, source->limit.slice,
-			   cost, source->now, jiffy);
+	return credit_charge(&source->limit, &source->state, &source->slice, source->limit.slice,
+			     cost, source->now, jiffy);
 }
 
 /* A tick before the moment that the slice has after a refusal nothing passes, and then it does. */
@@ -555,7 +560,7 @@ static void test_the_greatest_cost_and_the_longest_burst(void **state)
 		source.limit.cost = hour;
 		source.now += burst;
 		assert_true(source_send(&source, 65535));
-		assert_int_equal(source.state.zero - source.now, SL_BURST_TICKS_MAX - burst);
+		assert_int_equal(source.state.empty_at - source.now, SL_BURST_TICKS_MAX - burst);
 		for (int k = 0; k < 3; k++)
 			assert_false(source_send(&source, 65535));
 		source.now += SL_BURST_TICKS_MAX - burst + hour - 1;

@@ -79,7 +79,7 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 {
 	struct source source = {.limit = spec_compile(spec), .now = now};
 
-	source.state = kind_birth(source.limit.kind, &source.limit, 0, now);
+	source.state = kind_new(source.limit.kind, &source.limit, 0, now);
 	return source;
 }
 
@@ -106,17 +106,17 @@ static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
 	struct sl_slice slice = {0};
-	struct draw draw = {.cost = cost_of(source, amount), .now = source->now};
+	struct kind_charge charge = {.cost = cost_of(source, amount), .now = source->now};
 	uint64_t now;
 	bool passes;
 
-	kind_roll(limit, &source->state, draw.now);
-	passes = kind_draw(limit->kind, limit, &source->state, &slice, &draw);
-	now = kind_now(limit->kind, &source->state, draw.now);
+	kind_roll(limit, &source->state, charge.now);
+	passes = kind_charge(limit->kind, limit, &source->state, &slice, &charge);
+	now = kind_now(limit->kind, &source->state, charge.now);
 	if (passes && limit->kind == SL_SHAPE)
 		source->departure = slice.at;
-	if (!passes && kind_blocks(limit, draw.cost) && !block_holds(limit, &source->state, now))
-		source->state.blocked = block_next(limit, &source->state, now);
+	if (!passes && kind_blocks(limit, charge.cost) && !block_holds(limit, &source->state, now))
+		source->state.blocked_until = block_next(limit, &source->state, now);
 	return passes;
 }
 
@@ -484,7 +484,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked, 0); /* it is no overrun */
+	assert_int_equal(source.state.blocked_until, 0); /* it is no overrun */
 	assert_true(source_send(&source, capacity));
 }
 
@@ -630,7 +630,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	assert_true(source_give_back(&source, 5, at));
-	assert_int_equal(source.state.zero, before.state.zero);
+	assert_int_equal(source.state.empty_at, before.state.empty_at);
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->kind != SL_WINDOW)
 		return;
@@ -658,9 +658,9 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 	second = source.departure;
 	assert_int_equal(second, first + taken);
 	assert_true(source_give_back(&source, 5, source.now));
-	assert_int_equal(source.state.ready, first + taken);
+	assert_int_equal(source.state.ready_at, first + taken);
 	assert_true(source_give_back(&source, 5, source.now));
-	assert_int_equal(source.state.ready, first);
+	assert_int_equal(source.state.ready_at, first);
 	assert_int_equal(source_decide(&source, 1).remaining, capacity_of(&source.limit));
 }
 
@@ -673,10 +673,10 @@ static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
 
-	source->state = (struct sl_state){.blocked = source->state.blocked};
-	source->state.zero = kind_full(&source->limit, begin).zero;
-	source->state.born = kind_full(&source->limit, begin).born;
-	source->state.drawn = kind_full(&source->limit, begin).drawn;
+	source->state = (struct sl_state){.blocked_until = source->state.blocked_until};
+	source->state.empty_at = kind_full(&source->limit, begin).empty_at;
+	source->state.full_at = kind_full(&source->limit, begin).full_at;
+	source->state.charged_at = kind_full(&source->limit, begin).charged_at;
 	assert_true(passes_exactly(source, capacity_of(&source->limit)));
 	source_drain(source);
 	assert_true(block_holds(&source->limit, &source->state, begin));
@@ -702,7 +702,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
-	free.state.blocked = 0;
+	free.state.blocked_until = 0;
 	for (int i = 0; i < 9; i++) {
 		source.now += BLOCK / 10;
 		assert_false(source_send(&source, 1));
@@ -828,7 +828,7 @@ static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t 
 	crowd.limit = spec_compile(&row->spec);
 	crowd.clock = epoch;
 	crowd.step = step;
-	host_begin(&crowd.limit, kind_birth(crowd.limit.kind, &crowd.limit, 0, epoch));
+	host_begin(&crowd.limit, kind_new(crowd.limit.kind, &crowd.limit, 0, epoch));
 	test_clock_ticks = epoch; /* read again where a moment is 0 */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, crowd.asks[i]), 0);
@@ -960,7 +960,7 @@ static void stall_others(void)
 		uint64_t now = stall.epoch + (uint64_t)stall.now;
 
 		stall.now += window_begin(&stall.source->limit, now, 1) - now;
-		host_state->drawn = stall.epoch + (uint64_t)stall.now;
+		host_state->charged_at = stall.epoch + (uint64_t)stall.now;
 	}
 }
 
@@ -982,7 +982,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 
 		source = source_with(&row->spec, epoch);
 		host_begin(&source.limit, source.state);
-		host_state->drawn = epoch;
+		host_state->charged_at = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
@@ -1048,7 +1048,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 		source = source_with(&row->spec, epoch);
 		host_begin(&source.limit, source.state);
-		host_state->drawn = epoch;
+		host_state->charged_at = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};

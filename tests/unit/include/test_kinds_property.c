@@ -87,7 +87,7 @@ static void share_check(uint64_t seed)
 	int cpu = 0;
 
 	*host_state = (struct sl_state){
-		.zero = run_clock(0), .born = run_clock(0), .drawn = run_clock(0)};
+		.empty_at = run_clock(0), .full_at = run_clock(0), .charged_at = run_clock(0)};
 	for (int i = 0; i < SHARE_STEPS; i++) {
 		struct packet packet = host_packet(limit, 1, run_clock(cpu));
 		uint64_t cost;

@@ -4,7 +4,7 @@
 
 #include "shape.h"
 
-/* `drawn` is the latest time of a charge: by it a state is hot, known, and full. */
+/* `charged_at` is the latest time of a charge: by it a state is hot, known, and full. */
 static void test_a_charge_writes_its_time(void **state)
 {
 	static const struct {
@@ -20,12 +20,12 @@ static void test_a_charge_writes_its_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_state state = {.ready = cases[i].ready, .drawn = cases[i].drawn};
+		struct sl_state state = {.ready_at = cases[i].ready, .charged_at = cases[i].drawn};
 		__u64 departure;
 
-		assert_int_equal(shape_draw(&limit, &state, 100, cases[i].now, 0, &departure),
+		assert_int_equal(shape_charge(&limit, &state, 100, cases[i].now, 0, &departure),
 				 cases[i].passes);
-		assert_true(state.drawn == cases[i].then);
+		assert_true(state.charged_at == cases[i].then);
 	}
 }
 

@@ -51,13 +51,14 @@ static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state
 		struct sl_meeting meeting = {.set_mask = (2U << run_choose(24)) - 1};
 		struct digest digest = {random_next(&random_state) >> 32,
 					random_next(&random_state) >> 32};
-		struct spot spot = spot_of(&meeting, digest);
-		uint32_t other = set_other(&meeting, spot.home, spot.tag);
+		struct slot_ref ref = slot_ref_of(&meeting, digest);
+		uint32_t other = set_alternate(&meeting, ref.primary, ref.tag);
 
-		assert_true(spot.tag && !(spot.tag & TAG_AWAY));
-		assert_true(spot.home <= meeting.set_mask && other <= meeting.set_mask);
-		assert_int_not_equal(other, spot.home);
-		assert_int_equal(set_other(&meeting, other, spot.tag | TAG_AWAY), spot.home);
+		assert_true(ref.tag && !(ref.tag & TAG_DISPLACED));
+		assert_true(ref.primary <= meeting.set_mask && other <= meeting.set_mask);
+		assert_int_not_equal(other, ref.primary);
+		assert_int_equal(set_alternate(&meeting, other, ref.tag | TAG_DISPLACED),
+				 ref.primary);
 	}
 }
 
@@ -123,7 +124,7 @@ static void limit_draw(enum sl_kind kind)
 		}
 	}
 	run.limit = limit_compile(&limit, SL_IPV4, &machine);
-	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
+	host_begin(&run.limit, kind_new(kind, &run.limit, 0, run_clock(0)));
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
@@ -141,8 +142,9 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 			host_begin(&run.limit, which ? other : one);
 			reasons[which] = host_ask(&run.limit, &copy, NULL);
 			departures[which] = copy.departure;
-			blocked[which] =
-				block_holds(&run.limit, host_state, now) ? host_state->blocked : 0;
+			blocked[which] = block_holds(&run.limit, host_state, now)
+						 ? host_state->blocked_until
+						 : 0;
 			*(which ? &other : &one) = *host_state;
 		}
 		assert_int_equal(reasons[0], reasons[1]);
@@ -161,12 +163,12 @@ static void check_whole(void)
 	struct sl_entry entry = {.limit = host_entry.limit, .span = run.limit.span, .made = made};
 	struct sl_state state = *host_state;
 	uint64_t now = kind_now(run.limit.kind, &state, run_clock(0));
-	uint64_t at = entry_whole_at(&entry, &state), then = credit_latest(now, at);
+	uint64_t at = entry_full_at(&entry, &state), then = credit_latest(now, at);
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
 	/* where the clock wraps, a window is longer; and of a entry that is older, `made` comes round */
-	if (then < state.drawn || run.now >> (ENTRY_MOMENT_SHIFT + 15))
+	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* a window whose index comes round just then is as a new one after one more T */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
@@ -177,7 +179,7 @@ static void check_whole(void)
 		then += (run.limit.groups + 1) * run.limit.period;
 	}
 	assert_int_equal(kind_decide(&run.limit, &state, 0, 1, then).full_in, 0);
-	if (full && !state.blocked && run.limit.kind != SL_WINDOW)
+	if (full && !state.blocked_until && run.limit.kind != SL_WINDOW)
 		assert_true(credit_span(now + full, at) <= (__s64)(span / 8 + span / 500 + 2));
 	check_alike(state, kind_full(&run.limit, then), then);
 }
@@ -231,9 +233,9 @@ static struct sl_entry entry_lacking(double part, unsigned int age)
 		.limit = 8,
 		.span = short_make(limit_span(&limit)),
 		.made = entry_moment(NOW - age * SL_TICKS_PER_SEC) | ENTRY_ESTABLISHED,
-		.state.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
-		.state.born = NOW - age * SL_TICKS_PER_SEC,
-		.state.drawn = NOW - SL_TICKS_PER_SEC / 2,
+		.state.empty_at = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
+		.state.full_at = NOW - age * SL_TICKS_PER_SEC,
+		.state.charged_at = NOW - SL_TICKS_PER_SEC / 2,
 	};
 }
 
@@ -245,15 +247,15 @@ static struct sl_entry entry_back(struct sl_entry entry)
 
 static __s64 loss_of(struct sl_entry entry, bool flood)
 {
-	return entry_loss(&entry, entry_state(&entry), NOW, flood);
+	return entry_evict_cost(&entry, entry_state(&entry), NOW, flood);
 }
 
 static struct sl_entry entry_blocked(double ago, double length, double drawn)
 {
 	struct sl_entry entry = entry_lacking(0, 86400);
 
-	entry.state.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
-	entry.state.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
+	entry.state.blocked_until = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
+	entry.state.charged_at = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
 	return entry;
 }
 
@@ -282,15 +284,15 @@ static void test_what_says_more_is_lost_later(void **state)
 			};
 
 	(void)state;
-	entries[0].state.drawn = rested.state.zero;
-	entries[1].state.drawn = entries[1].state.zero;
+	entries[0].state.charged_at = rested.state.empty_at;
+	entries[1].state.charged_at = entries[1].state.empty_at;
 	for (size_t i = 1; i < ARRAY_SIZE(entries); i++)
 		assert_true(loss_of(entries[i - 1], false) < loss_of(entries[i], false));
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
-		assert_int_equal(loss_is_protected(loss_of(entries[i], false)), i >= 7);
+		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
 		/* in a flood one that was charged within the last minute stays as well */
-		assert_int_equal(loss_is_protected(loss_of(entries[i], true)), i >= 1);
+		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
 
@@ -299,7 +301,7 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
 
-	entry.state.drawn = entry.state.zero;
+	entry.state.charged_at = entry.state.empty_at;
 	entry.made &= established ? ~0 : ~ENTRY_ESTABLISHED;
 	return entry;
 }
@@ -349,12 +351,12 @@ static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 	(void)state;
 	for (int part = 0; part <= 64; part++) {
 		struct sl_entry entry = entry_lacking(part / 64., 100);
-		uint64_t parts = loss_parts(loss_of(entry, false));
+		uint64_t parts = evict_parts(loss_of(entry, false));
 
 		if (part) /* by the span, which is up to 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
-		assert_int_equal(loss_parts(loss_of(entry, true)),
-				 entry_whole_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
+		assert_int_equal(evict_parts(loss_of(entry, true)),
+				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
 	}
 }
 
@@ -364,23 +366,23 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 	struct sl_entry entry = entry_lacking(2.5, 100);
 
 	(void)state;
-	assert_in_range(loss_parts(loss_of(entry, false)), 40, 41);
+	assert_in_range(evict_parts(loss_of(entry, false)), 40, 41);
 	entry = entry_lacking(9, 100);
-	assert_in_range(loss_parts(loss_of(entry, false)), 144, 145);
+	assert_in_range(evict_parts(loss_of(entry, false)), 144, 145);
 	entry = entry_lacking(100, 1000);
-	assert_int_equal(loss_parts(loss_of(entry, false)), 255);
+	assert_int_equal(evict_parts(loss_of(entry, false)), 255);
 	entry.limit = 8 | SL_WINDOW << 1;
 	for (int part = 1; part < 16; part++) {
-		entry.state.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
+		entry.state.charged_at = NOW - part * SL_TICKS_PER_SEC / 16;
 		entry.taken = 0;
-		assert_int_equal(loss_parts(loss_of(entry, false)), LOSS_PARTS);
-		assert_true(loss_is_protected(loss_of(entry, false)));
+		assert_int_equal(evict_parts(loss_of(entry, false)), EVICT_PARTS);
+		assert_true(evict_is_protected(loss_of(entry, false)));
 		entry.taken = ENTRY_HAS_HALF;
-		assert_int_equal(loss_parts(loss_of(entry, false)), LOSS_PARTS / 2);
+		assert_int_equal(evict_parts(loss_of(entry, false)), EVICT_PARTS / 2);
 		assert_true(loss_of(entry, false) > 0);
-		assert_false(loss_is_protected(loss_of(entry, false)));
+		assert_false(evict_is_protected(loss_of(entry, false)));
 	}
-	entry.state.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
+	entry.state.charged_at = NOW - 1.01 * SL_TICKS_PER_SEC;
 	assert_true(loss_of(entry, false) < 0);
 }
 
@@ -397,14 +399,14 @@ static void test_a_entry_tells_for_how_long_its_key_rested(void **state)
 			__s64 rest;
 
 			entry.refused = entry_seen(now);
-			rest = entry_rest(&entry, entry_state(&entry), now + rests[i] * unit);
+			rest = entry_idle(&entry, entry_state(&entry), now + rests[i] * unit);
 			assert_true(rest == ((__s64)rests[i] - 1) * (__s64)unit);
 		}
 	entry.refused = entry_seen(NOW) + 1;
-	assert_true(entry_rest(&entry, entry_state(&entry), NOW) < 0);
+	assert_true(entry_idle(&entry, entry_state(&entry), NOW) < 0);
 	entry.limit = 8 | SL_BUCKET << 1;
-	entry.state.drawn = NOW - 5;
-	assert_true(entry_rest(&entry, entry_state(&entry), NOW) == 5);
+	entry.state.charged_at = NOW - 5;
+	assert_true(entry_idle(&entry, entry_state(&entry), NOW) == 5);
 }
 
 /*
@@ -431,7 +433,7 @@ static void test_a_block_protects_a_entry_for_a_time(void **state)
 		/* it was made an hour before */
 		entry.made =
 			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
-		if (loss_is_protected(loss_of(entry, false)) != cases[i].protected)
+		if (evict_is_protected(loss_of(entry, false)) != cases[i].protected)
 			fail_msg("case %zu", i);
 	}
 }

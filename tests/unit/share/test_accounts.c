@@ -114,7 +114,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	uint64_t ticks = packets * limit.limit.cost;
 
 	*(uint64_t *)&entries[index].taken += ticks >> limit.limit.unit_shift;
-	entry_state(&entries[index])->zero += ticks;
+	entry_state(&entries[index])->empty_at += ticks;
 }
 
 /* A round in which the store answers that its counters stand at so many packets. */
@@ -161,7 +161,7 @@ static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
 	node_open(10);
 	entry_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
-		entry_state(&entries[3])->zero = now - limit.limit.burst;
+		entry_state(&entries[3])->empty_at = now - limit.limit.burst;
 		entry_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
 		assert_int_equal(round_run(0), 0);
 	}
@@ -321,9 +321,9 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
 	account->flow.expected = 0;
 	account->flow.refund = lent;
-	zero = entry_state(&entries[3])->zero;
+	zero = entry_state(&entries[3])->empty_at;
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(zero - entry_state(&entries[3])->zero, lent * 7 / 8, lent);
+	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 	accounts_close(&accounts);
 }
 
@@ -359,7 +359,7 @@ static void test_what_is_forgotten_by_a_change(void **state)
 		if (change == NOT_SHARED) {
 			limit_is_shared = false;
 			assert_int_equal(follow_and_take(1000), 0);
-			entry_state(&entries[3])->zero = now - limit.limit.burst;
+			entry_state(&entries[3])->empty_at = now - limit.limit.burst;
 			limit_is_shared = true;
 		}
 		assert_int_equal(follow_and_take(0), 0);
@@ -409,7 +409,7 @@ static void test_an_account_ends_with_its_limit(void **state)
 	assert_int_equal(follow_and_take(0), 0);
 	assert_int_equal(accounts.count, 0);
 	limit_is_shared = true;
-	entry_state(&entries[3])->zero = now - limit.limit.burst;
+	entry_state(&entries[3])->empty_at = now - limit.limit.burst;
 	assert_int_equal(follow_and_take(0), 0);
 	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
@@ -604,10 +604,10 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = state->zero = state->drawn = now; /* packets came all the time */
+		zero = state->empty_at = state->charged_at = now; /* packets came all the time */
 		accounts_forget(&accounts, now);
 		accounts_step(&accounts, now += STEP);
-		assert_int_equal(state->zero, zero);
+		assert_int_equal(state->empty_at, zero);
 		/* its totals are noted, and no difference is taken from them */
 		items[0].answered = items[0].sent = true;
 		items[0].total[STORE_TAKEN] = items[0].total[STORE_ASKED] = 1LL << 40;
@@ -615,7 +615,7 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i]));
 		/* a flood leaves the others nine parts of ten from then on */
 		accounts_step(&accounts, now += STEP);
-		assert_in_range(state->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 		accounts_close(&accounts);
 	}
 }
@@ -633,12 +633,13 @@ static void test_a_stop_is_not_charged_behind_the_answer(void **state)
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	now += 20 * SEC;
-	zero = entry_state(&entries[3])->zero = entry_state(&entries[3])->drawn = now;
+	zero = entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = now;
 	accounts_forget(&accounts, now);
 	items[0].answered = items[0].sent = true;
 	accounts_learn(&accounts, items, NODES, now);
 	accounts_step(&accounts, now += STEP);
-	assert_in_range(entry_state(&entries[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+	assert_in_range(entry_state(&entries[3])->empty_at - zero, STEP * 9 / 10 - 1,
+			STEP * 9 / 10);
 	accounts_close(&accounts);
 }
 
@@ -671,8 +672,8 @@ static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
 static bool packet_send(struct sl_entry *entry)
 {
 	struct sl_slice slice = {0};
-	bool passes =
-		credit_draw(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost, now, 1);
+	bool passes = credit_charge(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost,
+				    now, 1);
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
 
 	entry->taken += passes ? units : 0;
@@ -737,7 +738,7 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 	assert_true(account->debt.refundable > SEC / 4);
 	/* the process is stopped for as long as the state takes to be full; then a burst comes */
 	later = now + 5 * SEC;
-	entry_state(&entries[3])->zero = entry_state(&entries[3])->drawn = later;
+	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
 	account->flow.refund = SEC;
 	accounts_step(&accounts, now = later);
@@ -764,7 +765,7 @@ static void node_open_blocks(bool escalate)
 	accounts_follow(&accounts, NULL);
 	entry_make(3, 7);
 	entry_take(3, 1000);
-	entry_state(&entries[3])->blocked = now + 30 * SEC;
+	entry_state(&entries[3])->blocked_until = now + 30 * SEC;
 	for (unsigned int i = 0; i < MOST; i++)
 		items[i].blocked_ms = 0;
 }
@@ -817,7 +818,7 @@ static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void *
 
 	(void)state;
 	node_open_blocks(false);
-	entry_state(&entries[3])->blocked = 0;
+	entry_state(&entries[3])->blocked_until = 0;
 	round_blocked(0);
 	round_blocked(ROUND / MS - 1);
 	assert_false(block_holds(&limit.limit, own, now));
@@ -837,7 +838,7 @@ static bool is_blocked_behind(uint64_t blocked_ms)
 /* A round later, with some of the store's delay or all of it. */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
-	entry_state(&entries[3])->blocked = 0;
+	entry_state(&entries[3])->blocked_until = 0;
 	for (unsigned int i = 1; i < 20; i++)
 		assert_false(is_blocked_behind(blocked_ms - i * 3 * ROUND / 2 / MS +
 					       i % 2 * ROUND / 3 / MS));
@@ -867,7 +868,7 @@ static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(vo
 	accounts_scan(&accounts, NODES, now);
 	assert_int_equal(accounts_report(&accounts, items, now), 1);
 	assert_true(items[0].block_ms);
-	entry_state(&entries[3])->blocked = 0;
+	entry_state(&entries[3])->blocked_until = 0;
 	items[0].answered = items[0].sent = true;
 	items[0].blocked_ms = items[0].block_ms;
 	now += ROUND / 2;

@@ -128,7 +128,7 @@ static void packet_send(struct node *at, unsigned int key)
 		*entry_state(entry) = credit_full(&limit.limit, now);
 		at->sets[key].tag[0] = 2;
 	}
-	if (credit_draw(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost, now, 1)) {
+	if (credit_charge(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost, now, 1)) {
 		entry->taken += units;
 		passed[key]++;
 	} else {

@@ -46,10 +46,10 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 {
 	struct sl_slice slice = {0};
 
-	return credit_draw(limit, entry_state(entry), &slice, 0, limit->cost, now, 1);
+	return credit_charge(limit, entry_state(entry), &slice, 0, limit->cost, now, 1);
 }
 
-/* An addition to `zero` alone would be swallowed by the idle time. */
+/* An addition to `empty_at` alone would be swallowed by the idle time. */
 static void test_an_idle_state_is_charged_from_full(void **state)
 {
 	const struct sl_limit limit = limit_of();
@@ -84,10 +84,10 @@ static void test_a_deeper_debt_stays(void **state)
 	struct sl_entry entry = entry_full(&limit);
 
 	(void)state;
-	entry.state.zero = NOW + 2 * limit.burst;
-	entry.state.born = entry.state.drawn = NOW;
+	entry.state.empty_at = NOW + 2 * limit.burst;
+	entry.state.full_at = entry.state.charged_at = NOW;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
-	assert_int_equal(entry.state.zero, NOW + 2 * limit.burst);
+	assert_int_equal(entry.state.empty_at, NOW + 2 * limit.burst);
 }
 
 /* Nor is it given back to, for being deep. */
@@ -97,8 +97,8 @@ static void test_a_deeper_debt_is_given_nothing_back(void **state)
 	struct sl_entry entry = entry_full(&limit);
 
 	(void)state;
-	entry.state.zero = NOW + 2 * limit.burst;
-	entry.state.born = entry.state.drawn = NOW;
+	entry.state.empty_at = NOW + 2 * limit.burst;
+	entry.state.full_at = entry.state.charged_at = NOW;
 	lent = limit.burst;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
 	assert_int_equal(lent, limit.burst);
@@ -115,8 +115,8 @@ static void test_a_charge_of_a_rested_state_leaves_the_rest(void **state)
 	limit.refill = limit.burst / 2;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.cost, &lent, later), limit.cost);
 	assert_int_equal(level(&limit, &entry, later), limit.burst - limit.cost);
-	assert_int_equal(entry.state.born, later);
-	assert_int_equal(entry.state.drawn, later);
+	assert_int_equal(entry.state.full_at, later);
+	assert_int_equal(entry.state.charged_at, later);
 }
 
 static void test_a_entry_of_another_key_is_not_charged(void **state)
@@ -162,7 +162,7 @@ static void test_what_was_charged_is_given_back_once(void **state)
 	int64_t half = limit.burst / 2;
 
 	(void)state;
-	entry.state.zero = entry.state.born = NOW; /* empty */
+	entry.state.empty_at = entry.state.full_at = NOW; /* empty */
 	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
 	assert_int_equal(lent, half);
 	assert_int_equal(debt_charge(&limit, &entry, &key, -2 * half, &lent, NOW), -half);
@@ -214,7 +214,7 @@ static void test_no_more_is_given_back_than_it_refills_to(void **state)
 
 	(void)state;
 	limit.refill = limit.burst - slices;
-	entry.state.zero = entry.state.born = NOW;
+	entry.state.empty_at = entry.state.full_at = NOW;
 	assert_int_equal(debt_charge(&limit, &entry, &key, slices, &lent, NOW), slices);
 	assert_int_equal(
 		debt_charge(&limit, &entry, &key, -slices, &lent, NOW + limit.refill + slices / 2),
@@ -228,7 +228,7 @@ static void test_nothing_is_given_back_to_another_key(void **state)
 
 	(void)state;
 	lent = limit.burst;
-	entry.state.zero = entry.state.born = NOW;
+	entry.state.empty_at = entry.state.full_at = NOW;
 	before = entry;
 	assert_int_equal(debt_charge(&limit, &entry, &other, -(int64_t)limit.burst, &lent, NOW), 0);
 	assert_memory_equal(&entry, &before, sizeof(entry));
@@ -300,7 +300,7 @@ static void test_what_was_not_charged_is_owed_still(void **state)
 		int64_t owed = flow.unsettled, charged;
 
 		if (cases[i].is_deep)
-			entry.state.zero = now + 2 * limit.burst;
+			entry.state.empty_at = now + 2 * limit.burst;
 		charged = debt_step(&limit, cases[i].has_no_entry ? NULL : &entry,
 				    cases[i].is_handed_over ? &other : &key, &flow, &debt, now);
 		if ((flow.unsettled == owed) != cases[i].stays)
@@ -411,8 +411,8 @@ static void *packets_run(void *data)
 		struct sl_state seen = *(volatile struct sl_state *)state, next = seen;
 		struct sl_slice slice = {0};
 
-		credit_draw(&race_limit, &next, &slice, 0, race_limit.cost, NOW, 1);
-		i += __sync_bool_compare_and_swap(&state->zero, seen.zero, next.zero);
+		credit_charge(&race_limit, &next, &slice, 0, race_limit.cost, NOW, 1);
+		i += __sync_bool_compare_and_swap(&state->empty_at, seen.empty_at, next.empty_at);
 	}
 	return NULL;
 }
@@ -445,7 +445,7 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 {
 	__atomic_exchange_n(&race_entry.limit, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&race_entry.addr[0], to->addr[0], __ATOMIC_RELAXED);
-	__atomic_store_n(&race_entry.state.zero, zero, __ATOMIC_RELAXED);
+	__atomic_store_n(&race_entry.state.empty_at, zero, __ATOMIC_RELAXED);
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
@@ -457,7 +457,7 @@ static void *keys_run(void *data)
 		entry_write(&key, NOW - race_limit.burst);
 		entry_write(&other, NOW);
 		for (int k = 0; k < i % 50; k++)
-			if (credit_span(NOW, __atomic_load_n(&race_entry.state.zero,
+			if (credit_span(NOW, __atomic_load_n(&race_entry.state.empty_at,
 							     __ATOMIC_RELAXED)) < 0)
 				race_credit++;
 	}

@@ -35,15 +35,15 @@ static int limits_compile(void **state)
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
-	struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
+	struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
 	struct sl_state *state = entry_state(&entry);
 	struct sl_slice slice = {0};
 
-	*state = kind_birth(limit->kind, limit, 0, NOW);
-	while (kind_draw(limit->kind, limit, state, &slice, &draw))
+	*state = kind_new(limit->kind, limit, 0, NOW);
+	while (kind_charge(limit->kind, limit, state, &slice, &charge))
 		slice = (struct sl_slice){0};
 	if (limit->block)
-		state->blocked = block_next(limit, state, NOW);
+		state->blocked_until = block_next(limit, state, NOW);
 	return entry;
 }
 
@@ -65,7 +65,7 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	assert_true(got.allowed);
 	assert_int_equal(got.remaining, wanted.remaining);
 	assert_int_equal(got.full_in, 0);
-	assert_int_equal(entry.state.blocked, 0);
+	assert_int_equal(entry.state.blocked_until, 0);
 }
 
 /* At once, in the sub-windows that follow, and after all of them. */
@@ -119,7 +119,7 @@ static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 		if (step == 0 && goes_on)
 			goes_on = swap(&state->past, seen.past, settled);
 		if (step == 1 && goes_on)
-			goes_on = swap(&state->drawn, seen.drawn, next.drawn);
+			goes_on = swap(&state->charged_at, seen.charged_at, next.charged_at);
 		if (step == 2 && goes_on)
 			goes_on = swap(&state->window, seen.window, next.window);
 		if (step == 3 && goes_on)
@@ -164,25 +164,25 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 
 		entry.span = short_make(limit_span(&limit));
 		entry.made |= ENTRY_ESTABLISHED;
-		assert_true(entry_loss(&entry, entry_state(&entry), NOW, false) > 0);
+		assert_true(entry_evict_cost(&entry, entry_state(&entry), NOW, false) > 0);
 		assert_true(state_try_fill(&limit, &entry, &key, NOW));
-		assert_int_equal(entry_loss(&entry, entry_state(&entry), NOW, false), -1);
+		assert_int_equal(entry_evict_cost(&entry, entry_state(&entry), NOW, false), -1);
 		assert_int_equal(decide(&limit, &entry, NOW).remaining, cases[i].burst);
 	}
 }
 
-/* Of a window `drawn` tells the sub-window, and of a shape it is the least moment of a draw. */
+/* Of a window `charged_at` tells the sub-window, and of a shape it is the least moment of a draw. */
 static void test_moments_never_go_back(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct sl_entry entry = entry_spent(&limits[i]);
-		uint64_t drawn = entry.state.drawn;
+		uint64_t drawn = entry.state.charged_at;
 
 		if (limits[i].kind == SL_BUCKET)
 			continue;
 		assert_true(state_try_fill(&limits[i], &entry, &key, NOW - SECOND));
-		assert_int_equal(entry.state.drawn, drawn);
+		assert_int_equal(entry.state.charged_at, drawn);
 	}
 }
 

@@ -6,13 +6,13 @@
 
 static const struct {
 	const char *what;
-	uint32_t sources, lines, partial, no_room, forgotten;
+	uint32_t sources, entries, partial, no_room, forgotten;
 	uint32_t wanted;
 } cases[] = {
 	{"nothing happened", 262144, 1 << 19, 500000, 0, 0, 0},
 	{"nobody found room", 262144, 1 << 19, 1000, 1, 0, 393217},
 	{"one was forgotten", 262144, 1 << 19, 1000, 0, 1, 393217},
-	{"all lines are not full", 1000, 2048, 2048, 3, 0, 1537},
+	{"all entries are not full", 1000, 2048, 2048, 3, 0, 1537},
 	{"the next power of two would be the same table", 2000, 4096, 10, 1, 0, 3073},
 	{"a size that fills three quarters", 3072, 4096, 10, 1, 0, 3073},
 	{"the least size", 1, 16, 1, 1, 0, 13},
@@ -20,7 +20,7 @@ static const struct {
 	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 26},
 };
 
-/* The lines of the table that a gate of this size has. */
+/* The entries of the table that a gate of this size has. */
 static uint32_t lines_of(uint32_t sources)
 {
 	const struct machine machine = {.jiffy_ns = 4000000};
@@ -39,7 +39,7 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 			.event[SL_EVENT_BUSY].per_second = 1000,
 		};
 		struct table_fill fill = {
-			.lines = cases[i].lines,
+			.entries = cases[i].entries,
 			.sources = cases[i].sources,
 			.partial = cases[i].partial,
 		};
@@ -47,11 +47,11 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 		table_fill_judge(&fill, &pressure);
 		if (fill.sources_short != cases[i].wanted)
 			fail_msg("%s: %u", cases[i].what, fill.sources_short);
-		assert_int_equal(lines_of(cases[i].sources), cases[i].lines);
+		assert_int_equal(lines_of(cases[i].sources), cases[i].entries);
 		if (!fill.sources_short || fill.sources_short == SIZE_MAX_ENTRIES)
 			continue;
-		assert_int_equal(lines_of(fill.sources_short), 2 * cases[i].lines);
-		assert_int_equal(lines_of(fill.sources_short - 1), cases[i].lines);
+		assert_int_equal(lines_of(fill.sources_short), 2 * cases[i].entries);
+		assert_int_equal(lines_of(fill.sources_short - 1), cases[i].entries);
 	}
 }
 
@@ -69,7 +69,7 @@ static void test_a_table_without_lines(void **state)
 static void test_more_lines_than_a_gate_has(void **state)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};
-	struct table_fill fill = {.lines = ~0U};
+	struct table_fill fill = {.entries = ~0U};
 
 	(void)state;
 	table_fill_judge(&fill, &pressure);
