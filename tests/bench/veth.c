@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "establish.h"
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 #include "gate/object.h"
 #include "lanes.h"
 #include "limiters.h"
@@ -184,7 +184,7 @@ static int sources_make_known(const struct limiter *limiter, const char *sources
 		return OK;
 	status = sources_parse(sources, &parsed);
 	if (!status)
-		status = gate_open(&gate, LIMITER_GATE);
+		status = gate_open(&gate, LIMITER_GATE, GATE_READ, NULL);
 	if (!status)
 		status = programs_load(&gate, HOOK_BIT(HOOK_XDP), &programs);
 	if (!status)

@@ -77,24 +77,24 @@ def mounted(kind, *below):
 IN_THE_WAY = {
     # what makes it, and what each command of root's names
     "a directory with a link": (lambda victim: (attacker("mkdir", ROOT), attacker("ln", "-s", victim, ROOT + "/main")),
-                                [f"{ROOT} ", "nobody", "0755"]),
-    "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT} ", "link", "nobody"]),
-    "an empty directory": (lambda victim: attacker("mkdir", "-m", "0777", ROOT), [f"{ROOT} ", "nobody", "0777"]),
-    "a directory of root and its group": (lambda victim: at(mode=0o770), [f"{ROOT} ", "root", "0770"]),
-    "a directory of root and others": (lambda victim: at(mode=0o707), [f"{ROOT} ", "root", "0707"]),
-    "a sticky directory of root": (lambda victim: at(mode=0o1777), [f"{ROOT} ", "root", "1777"]),
-    "a gate that is a link": (lambda victim: os.symlink(victim, at() + "/main"), [f"{ROOT}/main ", "link", "root"]),
+                                [f"{ROOT}: ", "nobody", "0755"]),
+    "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT}: ", "link", "nobody"]),
+    "an empty directory": (lambda victim: attacker("mkdir", "-m", "0777", ROOT), [f"{ROOT}: ", "nobody", "0777"]),
+    "a directory of root and its group": (lambda victim: at(mode=0o770), [f"{ROOT}: ", "root", "0770"]),
+    "a directory of root and others": (lambda victim: at(mode=0o707), [f"{ROOT}: ", "root", "0707"]),
+    "a sticky directory of root": (lambda victim: at(mode=0o1777), [f"{ROOT}: ", "root", "1777"]),
+    "a gate that is a link": (lambda victim: os.symlink(victim, at() + "/main"), [f"{ROOT}/main: ", "link", "root"]),
     "links that are elsewhere": (lambda victim: os.symlink(victim + "/links", at("main") + "/links"),
-                                 [f"{ROOT}/main/links ", "link", "root"]),
+                                 [f"{ROOT}/main/links: ", "link", "root"]),
     "a gate of somebody": (lambda victim: os.symlink(victim, at("main", mode=0o755, owner=NOBODY) + "/next"),
-                           [f"{ROOT}/main ", "nobody", "0755"]),
-    "a root that is mounted": (mounted("bind"), [f"{ROOT} ", "bpffs"]),
-    "a root of tmpfs": (mounted("tmpfs"), [f"{ROOT} ", "bpffs"]),
-    "a gate that is mounted": (mounted("bind", "main"), [f"{ROOT}/main ", "bpffs"]),
-    "a gate of tmpfs": (mounted("tmpfs", "main"), [f"{ROOT}/main ", "bpffs"]),
-    "a bpffs where others rename": (lambda victim: os.chmod(BPFFS, 0o777), [f"{BPFFS} ", "root", "0777"]),
-    "a bpffs that others write": (lambda victim: os.chmod(BPFFS, 0o722), [f"{BPFFS} ", "root", "0722"]),
-    "a bpffs of somebody": (lambda victim: os.chown(BPFFS, NOBODY, NOBODY), [f"{BPFFS} ", "nobody", "1777"]),
+                           [f"{ROOT}/main: ", "nobody", "0755"]),
+    "a root that is mounted": (mounted("bind"), [f"{ROOT}: ", "bpffs"]),
+    "a root of tmpfs": (mounted("tmpfs"), [f"{ROOT}: ", "bpffs"]),
+    "a gate that is mounted": (mounted("bind", "main"), [f"{ROOT}/main: ", "bpffs"]),
+    "a gate of tmpfs": (mounted("tmpfs", "main"), [f"{ROOT}/main: ", "bpffs"]),
+    "a bpffs where others rename": (lambda victim: os.chmod(BPFFS, 0o777), [f"{BPFFS}: ", "root", "0777"]),
+    "a bpffs that others write": (lambda victim: os.chmod(BPFFS, 0o722), [f"{BPFFS}: ", "root", "0722"]),
+    "a bpffs of somebody": (lambda victim: os.chown(BPFFS, NOBODY, NOBODY), [f"{BPFFS}: ", "nobody", "1777"]),
 }
 
 
@@ -122,7 +122,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
     os.chown(ROOT + "/main/strange", NOBODY, NOBODY)
-    lab.refuses(["attach", "in0"], f"{ROOT}/main/strange ", "nobody", gate="main")
+    lab.refuses(["attach", "in0"], f"{ROOT}/main/strange: ", "nobody", gate="main")
     os.chown(ROOT + "/main/strange", 0, 0)
     lab.attach("in0", gate="main")
     assert not os.path.exists(ROOT + "/main/strange")
@@ -252,7 +252,7 @@ def test_a_bad_gate_hides_no_other(lab, victim):
     status = run_sluice("-j", "status", status=1)
     assert [gate["gate"] for gate in json.loads(status.out)["gates"]] == ["main"]
     assert len(status.err.splitlines()) == 2
-    assert f"{ROOT}/bad " in status.err and f"{ROOT}/worse " in status.err
+    assert f"{ROOT}/bad: " in status.err and f"{ROOT}/worse: " in status.err
     export = run_sluice("export")
     assert len(export.err.splitlines()) == 2
     for name, readable in ("main", 1), ("bad", 0), ("worse", 0):

@@ -15,7 +15,7 @@
 #include "attach/xdp_owner.h"
 #include "base/netns.h"
 #include "base/text.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 
 /* The room for xdp_other_hook(). */
 #define OTHER_HOOK                                                                                 \
@@ -140,7 +140,7 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 		type = BPF_XDP;
 		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	}
-	err = pin_make_anew(&gate->links, attachment_program_pin(a, program),
+	err = pin_replace(&gate->links, attachment_program_pin(a, program),
 			    programs->fd[a->hook]);
 	if (err)
 		return err;

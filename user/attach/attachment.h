@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "gate/gate.h"
+#include "gate/pins.h"
 #include "gate/object.h"
 #include "rules/devices.h"
 

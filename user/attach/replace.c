@@ -47,7 +47,7 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
 
 	attachment_next_pin(a, next);
 	if (pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc)) &&
-	    !pin_make_anew(&gate->links, next, program_fd))
+	    !pin_replace(&gate->links, next, program_fd))
 		pin_rename(&gate->links, next, &gate->links, qdisc);
 }
 
@@ -79,7 +79,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 		err = pin_rename(links, next, links, name);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
 		err = 0; /* the pin of its program was removed */
-	err = err ?: pin_make_anew(links, next, program_fd);
+	err = err ?: pin_replace(links, next, program_fd);
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);

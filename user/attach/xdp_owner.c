@@ -8,7 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "attach/attachment.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 
 #define LIBXDP_DISPATCHER "xdp_dispatcher"
 

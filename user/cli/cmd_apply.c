@@ -16,7 +16,7 @@
 #include "gate/gate.h"
 #include "gate/gate_make.h"
 #include "keep/apply.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 
 struct apply_args {
 	const char *file;
@@ -210,7 +210,7 @@ static int config_apply(const struct context *context, struct config *config,
 	struct gate gate = GATE_CLOSED;
 	struct change change = {0};
 	unsigned int alive = 0;
-	int status = gate_open_or_make(&gate, context->gate, &config->sizes);
+	int status = gate_open(&gate, context->gate, GATE_MAKE, &config->sizes);
 
 	if (!status)
 		status = change_prepare(&gate, config, &may, &change);

@@ -12,7 +12,7 @@
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/gate_make.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 #include "rules/sizes.h"
 
 struct request {
@@ -222,7 +222,7 @@ static int attach_run(const struct context *context, const void *args)
 		status = name_check(request.names[i], !i);
 	if (status)
 		return status;
-	status = gate_open_or_make(&gate, context->gate, &request.sizes);
+	status = gate_open(&gate, context->gate, GATE_MAKE, &request.sizes);
 	if (!status && !gate.made)
 		status = refuse_other_sizes(&gate, &request.sizes);
 	if (!status)

@@ -16,8 +16,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "gate/change.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
 

@@ -4,12 +4,12 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "gate/trial.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 
 static int confirm_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
-	int status = gate_open_to_end_trial(&gate, context->gate);
+	int status = gate_open(&gate, context->gate, GATE_ON_TRIAL, NULL);
 
 	(void)args;
 	if (!status && !gate.state->trial_until)

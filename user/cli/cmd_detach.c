@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/kept.h"
 #include "cli/report.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
 
 struct request {
 	char **names; /* of devices, or `all` */
@@ -236,7 +236,7 @@ static int detach_run(const struct context *context, const void *args)
 	int status = request_parse(args, &request);
 
 	if (!status)
-		status = gate_lock_only(&gate, context->gate);
+		status = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL);
 	if (!status)
 		status = detach_from(&gate, &request, list);
 	gate_close(&gate);

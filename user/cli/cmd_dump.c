@@ -13,9 +13,9 @@
 #include "config/config.h"
 #include "program/print_rules.h"
 #include "gate/gate.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "gate/gate_make.h"
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 #include "gate/rules.h"
 #include "rules/lists.h"
 #include "rules/sizes.h"
@@ -302,7 +302,7 @@ static int gate_read(struct diff *diff, json_t *sizes, const struct config *conf
 	if (!status && !exists)
 		return places_diff(diff, &gate, config);
 	if (!status)
-		status = gate_open(&gate, diff->gate);
+		status = gate_open(&gate, diff->gate, GATE_READ, NULL);
 	if (!status)
 		status = sizes_diff(diff, sizes, &gate, config);
 	if (!status)

@@ -18,8 +18,7 @@
 #include "cli/command.h"
 #include "gate/pins.h"
 #include "gate/change.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 #include "gate/rules.h"
 #include "share/share_state.h"
 #include "state/stats.h"
@@ -102,7 +101,7 @@ static int gate_export(const char *name, void *data)
 	}
 	exported = &export->gates[export->count];
 	*exported = (struct exported){0};
-	status = gate_open(&gate, name);
+	status = gate_open(&gate, name, GATE_READ, NULL);
 	if (!status)
 		status = exported_read(&gate, exported);
 	print_readable(name, !status);

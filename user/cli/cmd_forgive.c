@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "gate/gate.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 #include "rules/prefix.h"
 #include "state/states.h"
 #include "state/source.h"
@@ -199,7 +199,7 @@ static int forgive_run(const struct context *context, const void *data)
 	int status = address_parse(args->address, &pardon.address);
 
 	if (!status)
-		status = gate_open_to_change(&gate, context->gate);
+		status = gate_open(&gate, context->gate, GATE_CHANGE, NULL);
 	if (!status)
 		status = pardon_run(&gate, &pardon);
 	if (!status && context->json)

@@ -13,7 +13,7 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "rules/value.h"
 #include "share/share.h"
 #include "share/share_state.h"

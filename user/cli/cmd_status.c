@@ -14,8 +14,7 @@
 #include "cli/report.h"
 #include "cli/shared.h"
 #include "gate/pins.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 #include "gate/object.h"
 #include "gate/trial.h"
 #include "rules/prefix.h"
@@ -447,7 +446,7 @@ static int gate_view(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
 	struct view *view = data;
-	int status = gate_open(&gate, name);
+	int status = gate_open(&gate, name, GATE_READ, NULL);
 
 	if (!status)
 		status = gate_report(view, &gate);

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "gate/gate.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 
 static json_t *replacements_json(const struct gate *gate, const struct replacements *replacements)
 {
@@ -44,7 +44,7 @@ static int upgrade_run(const struct context *context, const void *args)
 	int status;
 
 	(void)args;
-	status = gate_open_to_change(&gate, context->gate);
+	status = gate_open(&gate, context->gate, GATE_CHANGE, NULL);
 	if (!status)
 		status = programs_replace(&gate, &gate, &replacements);
 	if (!status)

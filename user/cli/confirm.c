@@ -14,11 +14,11 @@
 #include "attach/published.h"
 #include "base/array.h"
 #include "cli/kept.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
 #include "gate/trial.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 #include "program/messages.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
@@ -124,7 +124,7 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
 
 	do {
-		if (!gate_open_to_end_trial(gate, trial->gate))
+		if (!gate_open(gate, trial->gate, GATE_ON_TRIAL, NULL))
 			return true;
 		gate_close(gate);
 		nanosleep(&pause, NULL);
@@ -246,7 +246,7 @@ static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)
 {
-	int status = gate_open_to_change(gate, context->gate);
+	int status = gate_open(gate, context->gate, GATE_CHANGE, NULL);
 	sigset_t before;
 
 	if (status || !context->trial_ns)
@@ -263,7 +263,7 @@ void trial_abort(void)
 {
 	struct gate gate = GATE_CLOSED;
 
-	if (tried.number && !gate_open_to_end_trial(&gate, tried.gate) &&
+	if (tried.number && !gate_open(&gate, tried.gate, GATE_ON_TRIAL, NULL) &&
 	    trial_goes_on(gate.state, tried.number))
 		go_back(&gate, &tried);
 	gate_close(&gate);

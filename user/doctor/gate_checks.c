@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "doctor/cases.h"
 #include "doctor/host_checks.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "gate/trial.h"

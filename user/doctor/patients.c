@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
 
 /* The arguments of gate_take(). */
 struct taking {
@@ -93,7 +93,7 @@ static int other_take(const char *name, void *data)
 		return OK;
 	}
 	if (strcmp(name, taking->asked->gate)) {
-		if (gate_open(&gate, name) || attachments_see(&gate, seen) ||
+		if (gate_open(&gate, name, GATE_READ, NULL) || attachments_see(&gate, seen) ||
 		    seen->sight == SIGHT_NONE)
 			patients->others_unseen = true;
 		else
@@ -129,7 +129,7 @@ static int gate_take(const char *name, void *data)
 	const struct taking *taking = data;
 	struct patients *patients = taking->patients;
 	char *messages = NULL, **before = messages_keep(&messages);
-	int status = gate_open(&patient.gate, name);
+	int status = gate_open(&patient.gate, name, GATE_READ, NULL);
 
 	if (!status)
 		status = judged_read(&patient.gate, &patient.before);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/netns.h"
 #include "doctor/traffic.h"
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 
 /* --- Links of a namespace ------------------------------------------------------------------- */
 
@@ -136,7 +136,7 @@ static bool judged_again(const struct patient *patient, struct judged *ret)
 {
 	char *messages = NULL, **before = messages_keep(&messages);
 	struct gate gate = GATE_CLOSED;
-	bool read = !gate_open(&gate, patient->gate.name) && !judged_read(&gate, ret) &&
+	bool read = !gate_open(&gate, patient->gate.name, GATE_READ, NULL) && !judged_read(&gate, ret) &&
 		    ret->all >= patient->before.all && ret->not_ip >= patient->before.not_ip;
 
 	messages_keep(before);

@@ -53,7 +53,7 @@ static int view_map(int fd, struct array_view *view)
 }
 
 int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
-			    struct array_view *ret)
+		    struct array_view *ret)
 {
 	struct array_view view = {.value_size = value_size, .is_copied = gate->copied};
 	int status = gate_map_size(gate, map, &view.count);

@@ -19,7 +19,7 @@ struct array_view {
 
 /* Opens a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. */
 int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
-			    struct array_view *ret);
+		    struct array_view *ret);
 void array_view_close(struct array_view *view);
 
 /*

@@ -142,8 +142,7 @@ static int batch_read(const struct gate *gate, unsigned int from, unsigned int c
 	return 0;
 }
 
-int counters_read_first(const struct gate *gate, unsigned int count,
-				struct sl_counters **ret)
+int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret)
 {
 	struct sl_counters *sums = calloc(count, sizeof(*sums));
 	struct sl_counters *cpus = cpus_alloc(gate, BATCH);

@@ -18,8 +18,7 @@ int counters_get(const struct gate *gate, unsigned int number, struct sl_counter
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* Reads the counters of policies 0 to count - 1 in one walk. The caller frees `ret`. */
-int counters_read_first(const struct gate *gate, unsigned int count,
-				struct sl_counters **ret);
+int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret);
 
 /* The sums over reasons that pass, and over those that drop. */
 struct sl_cell counters_passed(const struct sl_counters *counters);

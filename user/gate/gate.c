@@ -37,13 +37,10 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_SECRET] = "secret",
 };
 
-bool gate_map_is_private(enum gate_map map)
-{
-	return pin_is_private(gate_map_names[map]);
-}
-
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
 	       "each map has an id in the gate");
+
+/* --- Names ---------------------------------------------------------------------------------- */
 
 bool gate_name_is_valid(const char *name)
 {
@@ -57,19 +54,28 @@ bool gate_name_is_valid(const char *name)
 
 int gate_check_name(const char *name)
 {
-	if (!gate_name_is_valid(name))
-		return misuse("'%s' is not a name of a gate: letters, digits, - and _, at most %d",
-			      name, GATE_NAME);
-	return OK;
+	if (gate_name_is_valid(name))
+		return 0;
+	return error_misuse("gate-name", NULL,
+			    "'%s' is not a name of a gate: letters, digits, - and _, at most %d",
+			    name, GATE_NAME);
+}
+
+const char *gate_object(const char *name)
+{
+	static _Thread_local char text[GATE_NAME + sizeof("gate ''")];
+
+	snprintf(text, sizeof(text), "gate '%s'", name);
+	return text;
 }
 
 int gate_begin(struct gate *gate, const char *name)
 {
-	int status = gate_check_name(name);
+	int err = gate_check_name(name);
 
 	*gate = GATE_CLOSED;
-	if (status)
-		return status;
+	if (err)
+		return err;
 	snprintf(gate->name, sizeof(gate->name), "%s", name);
 	return machine_get(&gate->machine);
 }
@@ -84,46 +90,52 @@ uint32_t gate_map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
-static struct bpf_map_info private_map_info(const struct gate *gate, enum gate_map map,
-					    uint32_t states)
+/* `in_use`, `newcomers` and `host_shortcuts` contain hashes or parts of them, `sets` tags. */
+bool gate_map_is_private(enum gate_map map)
 {
-	switch (map) {
-	case MAP_SETS:
-		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
-					     .value_size = sizeof(struct sl_set),
-					     .max_entries = states / SL_WAYS};
-	case MAP_IN_USE:
-		return (struct bpf_map_info){.type = BPF_MAP_TYPE_PERCPU_ARRAY,
-					     .value_size = sizeof(struct sl_in_use),
-					     .max_entries = 1};
-	case MAP_NEWCOMERS:
-		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
-					     .value_size = sizeof(struct sl_sketch),
-					     .max_entries =
-						     gate->machine.cpu_ids * SL_SKETCH_LINES};
-	case MAP_HOST_SHORTCUTS:
-		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
-					     .value_size = sizeof(struct sl_host_set),
-					     .max_entries = gate->state->meeting.host_mask + 1};
-	default:
-		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
-					     .value_size = sizeof(gate->secret),
-					     .max_entries = 1};
-	}
+	return map == MAP_SECRET || map == MAP_SETS || map == MAP_IN_USE || map == MAP_NEWCOMERS ||
+	       map == MAP_HOST_SHORTCUTS;
 }
 
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
 {
 	bool is_closed = gate_map_is_private(map) && gate->map[map] < 0;
-	int fd = gate->map[is_closed ? MAP_STATES : map];
-	__u32 size = sizeof(*ret);
+	__u32 size = sizeof(*ret), states;
 
 	*ret = (struct bpf_map_info){0};
-	if (bpf_obj_get_info_by_fd(fd, ret, &size))
+	if (bpf_obj_get_info_by_fd(gate->map[is_closed ? MAP_STATES : map], ret, &size))
 		return -errno;
-	if (is_closed)
-		*ret = private_map_info(gate, map, ret->max_entries);
+	if (!is_closed)
+		return 0;
+	states = ret->max_entries;
+	*ret = (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY, .max_entries = 1};
+	switch (map) {
+	case MAP_SETS:
+		ret->value_size = sizeof(struct sl_set);
+		ret->max_entries = states / SL_WAYS;
+		break;
+	case MAP_IN_USE:
+		ret->type = BPF_MAP_TYPE_PERCPU_ARRAY;
+		ret->value_size = sizeof(struct sl_in_use);
+		break;
+	case MAP_NEWCOMERS:
+		ret->value_size = sizeof(struct sl_sketch);
+		ret->max_entries = gate->machine.cpu_ids * SL_SKETCH_LINES;
+		break;
+	case MAP_HOST_SHORTCUTS:
+		ret->value_size = sizeof(struct sl_host_set);
+		ret->max_entries = gate->state->meeting.host_mask + 1;
+		break;
+	default:
+		ret->value_size = sizeof(gate->secret);
+	}
 	return 0;
+}
+
+int gate_map_unread(const struct gate *gate, enum gate_map map, int err)
+{
+	return gate_error(gate, err, "map-unread", "cannot read map '%s': %s", gate_map_names[map],
+			  why(err));
 }
 
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
@@ -132,10 +144,9 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	int err = gate_map_info(gate, map, &info);
 
 	if (err)
-		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			       gate->name, why(err));
+		return gate_map_unread(gate, map, err);
 	*ret = info.max_entries;
-	return OK;
+	return 0;
 }
 
 uint32_t gate_policies_seen(const struct gate *gate)
@@ -161,54 +172,58 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 	return first;
 }
 
-/* --- Maps in memory ------------------------------------------------------------------------- */
-
-static void *memory_map(int fd, size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
-static void memory_unmap(void *memory, size_t size)
-{
-	if (memory)
-		munmap(memory, size);
-}
-
-static int memory_failed(const struct gate *gate)
-{
-	return failure("cannot map the rules of gate '%s': %s", gate->name, why(errno));
-}
-
-static size_t policies_bytes(const struct gate *gate)
-{
-	return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
-}
-
-static size_t budgets_bytes(const struct gate *gate)
-{
-	return gate->policies_max * sizeof(*gate->budgets);
-}
-
-#define BLOCKS_BYTES (SL_AGGREGATES * sizeof(uint64_t))
-#define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
-
 int gate_read_secret(struct gate *gate)
 {
 	__u32 first = 0;
 	int err;
 
 	if (gate->map[MAP_SECRET] < 0)
-		return OK;
+		return 0;
 	err = bpf_map_lookup_elem(gate->map[MAP_SECRET], &first, gate->secret);
 	if (err)
-		return failure("cannot read map 'secret' of gate '%s': %s", gate->name, why(err));
+		return gate_map_unread(gate, MAP_SECRET, err);
 	gate->has_secret = true;
-	return OK;
+	return 0;
 }
 
-/* --- Copies --------------------------------------------------------------------------------- */
+/* --- Maps in memory ------------------------------------------------------------------------- */
+
+/* Returns the bytes of an array map that a gate has in memory. */
+static size_t memory_size(const struct gate *gate, enum gate_map map)
+{
+	switch (map) {
+	case MAP_LISTS:
+		return SL_LIST_PLACES * sizeof(*gate->lists);
+	case MAP_POLICIES:
+		return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
+	case MAP_BUDGETS:
+		return gate->policies_max * sizeof(*gate->budgets);
+	case MAP_BLOCKS:
+		return SL_AGGREGATES * sizeof(*gate->blocks);
+	default:
+		return sizeof(*gate->state);
+	}
+}
+
+/* Maps an array, or allocates memory for a copy. Returns NULL and sets errno on failure. */
+static void *memory_open(const struct gate *gate, enum gate_map map)
+{
+	size_t size = memory_size(gate, map);
+	void *memory;
+
+	if (gate->copied)
+		return calloc(1, size);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, gate->map[map], 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void memory_close(const struct gate *gate, enum gate_map map, void *memory)
+{
+	if (gate->copied)
+		free(memory);
+	else if (memory)
+		munmap(memory, memory_size(gate, map));
+}
 
 /* Copies the first entries of an array. */
 static int array_copy(int fd, void *to, size_t value_size, uint32_t count)
@@ -226,14 +241,14 @@ static int state_copy(const struct gate *gate)
 	return array_copy(gate->map[MAP_GATE], gate->state, sizeof(*gate->state), 1);
 }
 
-/* The number of times that the copies are made anew because a command changes the rules. */
+/* The number of times that the copies are made again because a command changes the rules. */
 #define COPY_TRIES 100
 
-/* Copies the rules of one generation, with those records only that were ever used. */
+/* Copies the rules of one generation, with only those policy versions that were ever used. */
 static int rules_copy(const struct gate *gate)
 {
 	uint32_t generation, seen;
-	int err = 0, tries = 0;
+	int err, tries = 0;
 
 	do {
 		generation = gate->state->generation;
@@ -241,15 +256,12 @@ static int rules_copy(const struct gate *gate)
 		if (seen < SL_POLICY_FIRST)
 			seen = SL_POLICY_FIRST;
 		err = array_copy(gate->map[MAP_LISTS], gate->lists, sizeof(*gate->lists),
-				 SL_LIST_PLACES);
-		if (!err)
-			err = array_copy(gate->map[MAP_POLICIES], gate->policies,
-					 sizeof(*gate->policies), SL_RECORD(seen));
-		if (!err)
-			err = array_copy(gate->map[MAP_BUDGETS], gate->budgets,
-					 sizeof(*gate->budgets), seen);
-		if (!err)
-			err = state_copy(gate);
+				 SL_LIST_PLACES)
+			      ?: array_copy(gate->map[MAP_POLICIES], gate->policies,
+					    sizeof(*gate->policies), SL_RECORD(seen))
+			      ?: array_copy(gate->map[MAP_BUDGETS], gate->budgets,
+					    sizeof(*gate->budgets), seen)
+			      ?: state_copy(gate);
 	} while (!err && gate->state->generation != generation && tries++ < COPY_TRIES);
 	return err;
 }
@@ -263,75 +275,55 @@ void gate_copy(const struct gate *gate)
 		rules_copy(gate);
 }
 
-static int rules_begin_copy(struct gate *gate)
+static int memory_failed(const struct gate *gate, int err)
 {
-	gate->budgets = calloc(gate->policies_max, sizeof(*gate->budgets));
-	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
-	gate->policies = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->policies));
-	if (gate->budgets && gate->lists && gate->policies && !rules_copy(gate))
-		return OK;
-	return failure("cannot read the rules of gate '%s': %s", gate->name, why(errno));
+	return gate_error(gate, err, "rules-unread", "cannot map the rules: %s", why(err));
 }
-
-/* --- Mapped or copied ----------------------------------------------------------------------- */
 
 int gate_map_state(struct gate *gate)
 {
 	gate->copied = gate->dir.reads_only;
-	if (!gate->copied) {
-		gate->state = memory_map(gate->map[MAP_GATE], sizeof(*gate->state));
-		return gate->state ? OK : memory_failed(gate);
-	}
-	gate->state = malloc(sizeof(*gate->state));
-	if (gate->state && !state_copy(gate))
-		return OK;
-	return failure("cannot read gate '%s': %s", gate->name, why(errno));
+	gate->state = memory_open(gate, MAP_GATE);
+	if (!gate->state || (gate->copied && state_copy(gate)))
+		return memory_failed(gate, errno);
+	return 0;
 }
 
 int gate_map_rules(struct gate *gate)
 {
-	int status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
+	int err = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	gate->checked = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->checked));
-	if (!gate->checked)
-		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
-	if (gate->copied)
-		return rules_begin_copy(gate);
-	gate->budgets = memory_map(gate->map[MAP_BUDGETS], budgets_bytes(gate));
-	gate->lists = memory_map(gate->map[MAP_LISTS], LISTS_BYTES);
-	gate->policies = memory_map(gate->map[MAP_POLICIES], policies_bytes(gate));
-	gate->blocks = memory_map(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
-	return gate->lists && gate->policies && gate->budgets && gate->blocks ? OK
-									      : memory_failed(gate);
+	gate->lists = memory_open(gate, MAP_LISTS);
+	gate->policies = memory_open(gate, MAP_POLICIES);
+	gate->budgets = memory_open(gate, MAP_BUDGETS);
+	if (!gate->checked || !gate->lists || !gate->policies || !gate->budgets)
+		return memory_failed(gate, errno);
+	if (!gate->copied)
+		gate->blocks = memory_open(gate, MAP_BLOCKS);
+	if (gate->copied ? rules_copy(gate) : !gate->blocks)
+		return memory_failed(gate, errno);
+	return 0;
 }
 
 void gate_maps_close(struct gate *gate)
 {
-	if (gate->copied) {
-		free(gate->state);
-		free(gate->lists);
-		free(gate->policies);
-		free(gate->budgets);
-	} else {
-		memory_unmap(gate->state, sizeof(*gate->state));
-		memory_unmap(gate->lists, LISTS_BYTES);
-		memory_unmap(gate->policies, policies_bytes(gate));
-		memory_unmap(gate->budgets, budgets_bytes(gate));
-	}
-	memory_unmap(gate->blocks, BLOCKS_BYTES);
+	memory_close(gate, MAP_GATE, gate->state);
+	memory_close(gate, MAP_LISTS, gate->lists);
+	memory_close(gate, MAP_POLICIES, gate->policies);
+	memory_close(gate, MAP_BUDGETS, gate->budgets);
+	memory_close(gate, MAP_BLOCKS, gate->blocks);
 	free(gate->checked);
 	gate->state = NULL;
 	gate->lists = NULL;
-	gate->policies = NULL;
-	gate->checked = NULL;
+	gate->policies = gate->checked = NULL;
 	gate->budgets = NULL;
 	gate->blocks = NULL;
 	gate->copied = false;
 	for (int map = 0; map < GATE_MAPS; map++) {
-		if (gate->map[map] >= 0)
-			close(gate->map[map]);
+		close_fd(&gate->map[map]);
 		gate->map[map] = -1;
 	}
 }
@@ -339,59 +331,37 @@ void gate_maps_close(struct gate *gate)
 void gate_close(struct gate *gate)
 {
 	gate_maps_close(gate);
-	pins_close(&gate->links);
-	pins_close(&gate->dir);
+	close_fd(&gate->links.fd);
+	close_fd(&gate->dir.fd);
 	*gate = GATE_CLOSED;
 }
 
 /* --- Walking a map -------------------------------------------------------------------------- */
 
-/* The entries of one call: the kernel takes about a millisecond for them. */
+/* The entries of one call: the kernel needs about a millisecond for them. */
 #define WALK_BATCH 4096
 
-struct walk {
-	size_t key_size;
-	size_t value_size;
-	uint8_t *keys;
-	uint8_t *values;
-	uint32_t count;
-};
-
 /* The kernel returns whole buckets of the hash table; none has more than WALK_BATCH entries. */
-static int walk_run(int fd, struct walk *walk, entry_call *call, void *data)
+int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data)
 {
+	_cleanup_free_ uint8_t *keys = malloc(WALK_BATCH * key_size);
+	_cleanup_free_ uint8_t *values = malloc(WALK_BATCH * value_size);
 	uint32_t token, *last = NULL;
 	bool more = true;
 	int err = 0;
 
+	if (!keys || !values)
+		return -ENOMEM;
 	while (!err && more) {
-		walk->count = WALK_BATCH;
-		if (bpf_map_lookup_batch(fd, last, &token, walk->keys, walk->values, &walk->count,
-					 NULL)) {
+		uint32_t count = WALK_BATCH;
+
+		if (bpf_map_lookup_batch(fd, last, &token, keys, values, &count, NULL)) {
 			err = errno == ENOENT ? 0 : -errno; /* ENOENT: this batch is the last */
 			more = false;
 		}
 		last = &token;
-		for (uint32_t i = 0; !err && i < walk->count; i++)
-			err = call(data, walk->keys + i * walk->key_size,
-				   walk->values + i * walk->value_size);
+		for (uint32_t i = 0; !err && i < count; i++)
+			err = call(data, keys + i * key_size, values + i * value_size);
 	}
-	return err;
-}
-
-int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data)
-{
-	struct walk walk = {
-		.key_size = key_size,
-		.value_size = value_size,
-		.keys = malloc(WALK_BATCH * key_size),
-		.values = malloc(WALK_BATCH * value_size),
-	};
-	int err = -ENOMEM;
-
-	if (walk.keys && walk.values)
-		err = walk_run(fd, &walk, call, data);
-	free(walk.keys);
-	free(walk.values);
 	return err;
 }

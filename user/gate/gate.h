@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the pinned maps that hold a gate's rules and state, in /sys/fs/bpf/sluice/NAME/, and the
- * pins of its attachments in links/ below. Everything that outlives a command is there.
+ * Gate: the maps that hold a gate's rules and state, as a command has them open. They are pinned in
+ * /sys/fs/bpf/sluice/NAME/ (gate/pins.h) and outlive the command.
  */
 #ifndef SLUICE_GATE_H
 #define SLUICE_GATE_H
@@ -9,12 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
-#include "gate/pins.h"
 #include "rules/limit.h"
 #include "sluice.h"
 
 #define GATE_NAME 32
+#define PINS_PATH 256
 
 enum gate_map {
 	MAP_GATE,
@@ -43,20 +44,29 @@ enum gate_map {
 
 extern const char *const gate_map_names[GATE_MAPS];
 
-/* pin_is_private() of the map's pin: a reader cannot open it */
-bool gate_map_is_private(enum gate_map map);
-
 struct bpf_map_info;
 struct gate;
 struct gate_sizes;
 
-/* Gives the gate larger maps of rules, or leaves it as it is and says why. */
+/* An open directory in bpffs: gate/pins.h. */
+struct pins {
+	int fd;		      /* -1: not open */
+	bool reads_only;      /* opened as a member of its group, for opening maps to read */
+	char path[PINS_PATH]; /* for messages only */
+};
+
+#define PINS_CLOSED                                                                                \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* Gives the gate larger maps of rules, or leaves it as it is and adds an error. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	struct pins dir;	    /* the gate's directory, locked for a change: gate_dir.h */
+	struct pins dir;	    /* the gate's directory; locked for a change */
 	struct pins links;	    /* its subdirectory of attachments */
 	int map[GATE_MAPS];	    /* fds; -1: not open, or a reader's private map */
 	bool copied;		    /* memory is a copy, as a reader's maps cannot be mapped */
@@ -64,8 +74,8 @@ struct gate {
 	bool has_secret;	    /* false: a reader */
 	__u64 secret[SL_SECRETS];   /* of the hashes: include/digest.h */
 	struct sl_list_info *lists; /* mapped: the named lists */
-	struct sl_policy *policies; /* mapped: the records */
-	struct sl_policy *checked;  /* what record_read() returns: records.h */
+	struct sl_policy *policies; /* mapped: the policy versions */
+	struct sl_policy *checked;  /* the copies that policy_version_read() returns */
 	struct sl_state *budgets;   /* mapped: one for each policy */
 	uint64_t *blocks;	    /* mapped: see include/aggregate.h; else: NULL */
 	unsigned int policies_max;  /* the size of the maps of policies */
@@ -82,8 +92,6 @@ struct gate {
 
 /* Whether a name is letters, digits, '-' and '_', 1 to GATE_NAME of them. */
 bool gate_name_is_valid(const char *name);
-
-/* Refuses a name that is not valid, in one line. */
 int gate_check_name(const char *name);
 
 /* Sets up a closed gate of that name on this machine. */
@@ -93,43 +101,56 @@ int gate_begin(struct gate *gate, const char *name);
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
+/* Adds an error whose object is the gate, and returns -err. */
+#define gate_error(gate, err, id, ...) error_add(err, id, gate_object((gate)->name), __VA_ARGS__)
+
+/* Formats "gate 'NAME'". Lives until the next call. */
+const char *gate_object(const char *name);
+
 /*
  * Map the entry of `gate`, and the maps of rules that are arrays, into memory. The maps are open.
- * The kernel maps no fd that cannot write (bpf_map_mmap() wants VM_SHARED, which mmap(2) takes from
- * such a file): a reader has copies.
+ * The kernel maps no fd that cannot write (bpf_map_mmap() requires VM_SHARED, which mmap(2) removes
+ * from such a file): a reader has copies.
  */
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
+
+/* Refreshes the copies of a reader: the state, and the rules if their generation has changed. */
+void gate_copy(const struct gate *gate);
 
 /* Reads the hash secret, unless the gate is open for a reader. */
 int gate_read_secret(struct gate *gate);
 
 /*
- * Copies the state anew, and the rules if their generation has changed. What is mapped needs none.
+ * Whether a map has the hash secret, or hashes from which it could be computed. Its pin has mode
+ * 0600, so the group of the gate cannot open it.
  */
-void gate_copy(const struct gate *gate);
+bool gate_map_is_private(enum gate_map map);
 
 /*
  * Stores the kernel's information on a map; for a private map that is not open, the computed type
- * and sizes. Returns 0 or a negative errno.
+ * and sizes. Returns 0 or a negative errno without an error.
  */
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 
-/* The kernel's id of a map; 0: fd is no map. */
+/* Returns the kernel's id of a map, or 0 if fd is no map. */
 uint32_t gate_map_id(int fd);
 
-/* The number of entries that a map can hold. */
+/* Reads the number of entries that a map can hold. */
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
+/* Adds the error that a map cannot be read. */
+int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
+
 /*
- * All policies that were ever in use have lower numbers. At most policies_max, as memory has room
- * for, whatever the owner of the gate wrote to its map.
+ * Returns a number above those of all policies that were ever in use. At most policies_max, as
+ * memory has room for, whatever the owner of the gate wrote to its map.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
 /*
- * By how many nodes the packet path divides shared limits, as the process that should share them is
- * not heard of; 1: it does not. now: uptime in ticks.
+ * Returns the number of nodes by which the packet path divides shared limits because `sluice share`
+ * has stopped; 1: it does not divide them. now: uptime in ticks.
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
@@ -139,14 +160,14 @@ enum gate_note {
 	GATE_NOTE_SHARE = 1 << 1,  /* no process shares limits that are shared */
 };
 
-/* Whether a note was not printed yet; records that it is now. The gate is locked. */
+/* Returns whether a note was not printed yet; records that it is now. The gate is locked. */
 bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 typedef int entry_call(void *data, const void *key, const void *value);
 
 /*
- * Calls for each entry until a call returns a negative errno, which is returned. The sizes are
- * those of the map. Entries that come or go during the walk may be missed.
+ * Calls for each entry of a hash map until a call returns a negative errno, which is returned. The
+ * sizes are those of the map. Entries that are added or removed during the walk may be missed.
  */
 int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data);
 

@@ -8,22 +8,20 @@
 #include <sys/random.h>
 
 #include "aggregate.h"
-#include "base/clock.h"
-#include "gate/gate_dir.h"
 #include "gate/object.h"
-#include "rules/sizes.h"
+#include "gate/pins.h"
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Maps of rules are small at first, and grow with the rules: migrate/remake.h. Each policy takes
- * memory for its records, and each host for a bucket of a hash table, whether it is there or not.
+ * Maps of rules are small at first, and grow with the rules: migrate/remake.h. Each policy needs
+ * memory for its versions, and each host for a bucket of a hash table, whether it exists or not.
  */
 #define RULES_USUAL    (1 << 14)
 #define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
 #define POLICIES_LEAST 256
 
-/* The counters of policies, of which each CPU has a copy, take no more where CPUs are many. */
+/* Each CPU has a copy of the counters of policies, which are at most this large together. */
 #define COUNTERS_BYTES_MAX (16U << 20)
 
 /*
@@ -58,64 +56,47 @@ struct gate_sizes gate_sizes_default(const struct machine *machine)
 	};
 }
 
-static void size_default(uint32_t *size, uint32_t fallback)
-{
-	if (!*size)
-		*size = fallback;
-}
-
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine)
 {
 	struct gate_sizes usual = gate_sizes_default(machine), sizes = *wanted;
 
-	size_default(&sizes.sources, usual.sources);
-	size_default(&sizes.buckets, usual.buckets);
-	size_default(&sizes.policies, usual.policies);
-	size_default(&sizes.hosts, usual.hosts);
-	size_default(&sizes.prefixes, usual.prefixes);
+	for (int i = 0; i < SIZES; i++)
+		if (!*size_of(&sizes, i))
+			*size_of(&sizes, i) = *size_of(&usual, i);
 	return sizes;
-}
-
-/* The owner of the gate may have written any other number. */
-static uint32_t policies_asked(const struct gate *gate)
-{
-	uint32_t policies = gate->state->policies;
-
-	return policies > SL_POLICY_FIRST && policies < gate->policies_max ? policies
-									   : gate->policies_max;
 }
 
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
+	uint32_t policies = gate->state->policies;
 	struct gate_sizes sizes = {
 		.sources = gate->state->meeting.sources,
 		.buckets = gate->state->meeting.buckets,
-		.policies = policies_asked(gate),
+		.policies = gate->policies_max,
 	};
-	int status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
+	int err = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts)
+			  ?: gate_map_size(gate, MAP_PREFIXES, &sizes.prefixes);
 
-	if (!status)
-		status = gate_map_size(gate, MAP_PREFIXES, &sizes.prefixes);
-	if (!status)
+	/* the owner of the gate may have written any other number */
+	if (policies > SL_POLICY_FIRST && policies < gate->policies_max)
+		sizes.policies = policies;
+	if (!err)
 		*ret = sizes;
-	return status;
+	return err;
 }
 
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret)
 {
-	int status = gate_sizes_read(gate, ret);
+	int err = gate_sizes_read(gate, ret);
 
-	for (unsigned int i = 0; !status && i < SIZES; i++)
+	for (unsigned int i = 0; !err && i < SIZES; i++)
 		if (!(gate->state->sizes_stated & SIZE_BIT(i)))
 			*size_of(ret, i) = 0;
-	return status;
+	return err;
 }
 
 /* --- Parameters of admission ---------------------------------------------------------------- */
-
-/* The length of a window: short enough to notice a flood before it has taken many entries. */
-#define WINDOW_NS (64 * 1000000U)
 
 static uint32_t power_of_two(uint32_t least)
 {
@@ -127,41 +108,39 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /*
- * The sets of the table. As many sources as its size says fill three quarters of it at most: of
- * more, states that are not whole are forgotten, as some sets are full before others.
+ * Returns the sets of the table. `sources` entries fill at most three quarters of it: with more,
+ * entries that are not full are evicted, as some sets are full before others.
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(larger((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-/* The sets of shortcuts to hosts: half full, if all hosts of one family send. */
+/* Returns the sets of the host cache: half full, if all hosts of one family send. */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(larger(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
-static uint32_t window_shift(const struct machine *machine)
-{
-	uint32_t shift = 0;
-
-	while ((machine->jiffy_ns << (shift + 1)) <= WINDOW_NS)
-		shift++;
-	return shift;
-}
+/* The length of an interval: short enough to notice a flood before it has filled many entries. */
+#define INTERVAL_NS (64 * 1000000U)
 
 /*
- * A crowd is this part of `sources`, and no more than so many: newcomers that one CPU meets in a
- * window. It is not divided by the CPUs: it detects a flood on this one.
+ * A flood is this part of `sources`, and at most so many: new sources that one CPU sees in an
+ * interval. It is not divided by the CPUs: it detects a flood on this one.
  */
 #define CROWD_PART 16
 #define CROWD_MOST 1024
 
 struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine)
 {
+	uint32_t shift = 0;
+
+	while ((machine->jiffy_ns << (shift + 1)) <= INTERVAL_NS)
+		shift++;
 	return (struct sl_meeting){
 		.crowd = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
-		.window_shift = window_shift(machine),
+		.window_shift = shift,
 		.set_mask = table_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,
 		.sources = sizes->sources,
@@ -170,7 +149,7 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 	};
 }
 
-/* --- Sizes of the object's maps ------------------------------------------------------------- */
+/* --- Making the maps ------------------------------------------------------------------------ */
 
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		    const struct machine *machine)
@@ -203,14 +182,41 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		bpf_map__set_max_entries(object_map(object, map), entries[map]);
 }
 
-/* --- Making the maps ------------------------------------------------------------------------ */
-
-/* The bytes that the object's maps take when they are made, without shared maps. */
-static uint64_t maps_memory(const struct bpf_object *object, const struct machine *machine)
+/* Reads the memory that the kernel estimates it can provide without taking it from processes. */
+static int memory_available(uint64_t *ret)
 {
-	const struct bpf_map *map;
-	uint64_t bytes = 0;
+	static const char path[] = "/proc/meminfo";
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	unsigned long long kilobytes;
+	char line[128];
 
+	if (!file)
+		return error_add(errno, "memory-unread", path, "cannot read it: %s", why(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) != 1)
+			continue;
+		*ret = kilobytes * 1024;
+		return 0;
+	}
+	return error_add(EIO, "memory-unread", path,
+			 "does not report how much memory is available");
+}
+
+/*
+ * Refuses maps that are too large for the machine. The kernel would not: it would kill other
+ * processes to make room. An eighth of the available memory stays free for these. Maps that are
+ * shared with another gate do not count.
+ */
+static int memory_check(const struct gate *gate, const struct bpf_object *object)
+{
+	char need[MEMORY_TEXT], have[MEMORY_TEXT];
+	uint64_t needed = 0, available = 0;
+	const struct bpf_map *map;
+	int err = memory_available(&available);
+
+	if (err)
+		return err;
+	available -= available / 8;
 	bpf_object__for_each_map(map, object)
 	{
 		const struct bpf_map_info info = {
@@ -222,86 +228,57 @@ static uint64_t maps_memory(const struct bpf_object *object, const struct machin
 		};
 
 		if (bpf_map__fd(map) < 0)
-			bytes += map_memory(&info, 0, machine->cpus);
+			needed += map_memory(&info, 0, gate->machine.cpus);
 	}
-	return bytes;
-}
-
-/*
- * Refuses maps that are too large for the machine. The kernel would not: it would kill other
- * processes to make room. An eighth of the available memory stays free for these.
- */
-static int memory_check(const struct gate *gate, const struct bpf_object *object)
-{
-	uint64_t needed = maps_memory(object, &gate->machine), available;
-	int status = memory_available(&available);
-	char need[MEMORY_TEXT], have[MEMORY_TEXT];
-
-	if (!status && needed > available - available / 8)
-		status = failure("the maps of gate '%s' would take %s, and this machine has %s to "
-				 "spare: choose smaller sizes, `buckets` first",
-				 gate->name, memory_format(needed, need),
-				 memory_format(available - available / 8, have));
-	return status;
+	if (needed <= available)
+		return 0;
+	return gate_error(
+		gate, ENOMEM, "memory-short",
+		"its maps would need %s, and this machine has %s to spare; choose smaller "
+		"sizes, `buckets` first",
+		memory_format(needed, need), memory_format(available, have));
 }
 
 /* Makes the object's maps without its programs, except for shared maps, and keeps fds of all. */
-static int gate_load_maps(struct gate *gate, struct bpf_object *object)
+static int maps_load(struct gate *gate, struct bpf_object *object)
 {
-	int status = memory_check(gate, object);
+	int err = memory_check(gate, object);
 	struct bpf_program *program;
-	int err;
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	bpf_object__for_each_program (program, object)
 		bpf_program__set_autoload(program, false);
 	err = bpf_object__load(object);
 	if (err)
-		return failure("cannot make the maps of gate '%s': %s", gate->name, why(err));
+		return gate_error(gate, err, "maps-make", "cannot make its maps: %s", why(err));
 	for (int map = 0; map < GATE_MAPS; map++) {
 		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
 		if (gate->map[map] < 0)
-			return failure("cannot keep a map open: %s", why(errno));
+			return gate_error(gate, errno, "maps-make", "cannot keep a map open: %s",
+					  why(errno));
 	}
-	return OK;
+	return 0;
 }
 
 /* Maps the memory of new maps, and writes the state with the ids of all maps. */
-static int gate_begin_state(struct gate *gate, const struct sl_gate *state)
+static int state_begin(struct gate *gate, const struct sl_gate *state)
 {
-	int status = gate_map_state(gate);
+	int err = gate_map_state(gate) ?: gate_map_rules(gate);
 
-	if (!status)
-		status = gate_map_rules(gate);
-	if (status)
-		return status;
+	if (err)
+		return err;
 	*gate->state = *state;
 	memset(gate->state->map_ids, 0, sizeof(gate->state->map_ids));
 	for (int map = 0; map < GATE_MAPS; map++) {
 		gate->state->map_ids[map] = gate_map_id(gate->map[map]);
 		if (!gate->state->map_ids[map])
-			return failure("cannot read the id of a new map: %s", why(errno));
+			return gate_map_unread(gate, map, errno);
 	}
-	return OK;
+	return 0;
 }
 
-static int gate_make_secret(struct gate *gate)
-{
-	__u32 first = 0;
-	int err;
-
-	if (getrandom(gate->secret, sizeof(gate->secret), 0) != sizeof(gate->secret))
-		return failure("cannot get random numbers: %s", why(errno));
-	err = bpf_map_update_elem(gate->map[MAP_SECRET], &first, gate->secret, 0);
-	if (err)
-		return failure("cannot write map 'secret' of gate '%s': %s", gate->name, why(err));
-	gate->has_secret = true;
-	return OK;
-}
-
-static int gate_make_maps(struct gate *gate, struct bpf_object *object,
-			  const struct gate_sizes *sizes)
+static int maps_make(struct gate *gate, struct bpf_object *object, const struct gate_sizes *sizes)
 {
 	struct sl_gate state = {
 		.schema = SL_SCHEMA,
@@ -310,16 +287,72 @@ static int gate_make_maps(struct gate *gate, struct bpf_object *object,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 		.policies = sizes->policies,
+		.meeting = gate_meeting(sizes, &gate->machine),
 	};
-	int status;
+	__u32 first = 0;
+	int err;
 
-	state.meeting = gate_meeting(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
-	status = gate_load_maps(gate, object);
-	if (!status)
-		status = gate_make_secret(gate);
-	return status ?: gate_begin_state(gate, &state);
+	err = maps_load(gate, object);
+	if (err)
+		return err;
+	if (getrandom(gate->secret, sizeof(gate->secret), 0) != sizeof(gate->secret))
+		return gate_error(gate, errno, "no-random", "cannot get random numbers: %s",
+				  why(errno));
+	err = bpf_map_update_elem(gate->map[MAP_SECRET], &first, gate->secret, 0);
+	if (err)
+		return gate_error(gate, err, "map-write", "cannot write map 'secret': %s",
+				  why(err));
+	gate->has_secret = true;
+	return state_begin(gate, &state);
 }
+
+int gate_make(struct gate *gate, const struct gate_sizes *wanted)
+{
+	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
+	_cleanup_object_ struct bpf_object *object = NULL;
+	int err = gate_dir_clear(gate); /* a killed command may have left pins */
+
+	if (err)
+		return err;
+	object = object_open();
+	if (!object)
+		return -EIO;
+	gate->made = true;
+	err = maps_make(gate, object, &sizes);
+	if (err)
+		return err;
+	gate->state->sizes_stated = sizes_bits(wanted);
+	err = pins_make(&gate->dir, GATE_LINKS, false)
+		      ?: pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	for (int map = GATE_MAPS - 1; !err && map >= 0; map--) {
+		err = pin_make(&gate->dir, gate_map_names[map], gate->map[map]);
+		if (err)
+			return pin_failed("pin", &gate->dir, gate_map_names[map], err);
+	}
+	return err;
+}
+
+int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+		       const struct machine *machine)
+{
+	_cleanup_object_ struct bpf_object *object = object_open();
+	int err = object ? gate_begin(gate, "unpinned") : -EIO;
+
+	if (err)
+		return err;
+	gate->machine = *machine;
+	return maps_make(gate, object, sizes);
+}
+
+void gate_undo(struct gate *gate)
+{
+	if (gate->made)
+		gate_dir_remove(gate);
+	gate->made = false;
+}
+
+/* --- The next gate of a remake -------------------------------------------------------------- */
 
 /*
  * Whether the next gate may share a map; the maps before it are decided. `gate` is always new.
@@ -335,107 +368,37 @@ static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 	return map != MAP_GATE;
 }
 
-/* Shares the maps whose number of entries stays. */
-static int maps_share(const struct gate *gate, struct bpf_object *object)
-{
-	int status = OK;
-
-	for (int map = 0; !status && map < GATE_MAPS; map++) {
-		struct bpf_map *next = object_map(object, map);
-		uint32_t entries;
-		int err = 0;
-
-		status = gate_map_size(gate, map, &entries);
-		if (!status && entries == bpf_map__max_entries(next) && map_may_stay(object, map))
-			err = bpf_map__reuse_fd(next, gate->map[map]);
-		if (err)
-			status = failure("cannot share the maps of gate '%s': %s", gate->name,
-					 why(err));
-	}
-	return status;
-}
-
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret)
 {
-	struct bpf_object *object = object_open();
-	struct gate next = GATE_CLOSED;
+	_cleanup_object_ struct bpf_object *object = object_open();
+	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
 	struct sl_gate state = *gate->state;
-	int status;
+	int err;
 
 	if (!object)
-		return FAILED;
+		return -EIO;
 	memcpy(next.name, gate->name, sizeof(next.name));
 	next.machine = gate->machine;
 	state.meeting = gate_meeting(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
-	status = maps_share(gate, object);
-	if (!status)
-		status = gate_load_maps(&next, object);
-	if (!status)
-		status = gate_begin_state(&next, &state);
-	if (!status)
-		status = gate_read_secret(&next);
-	bpf_object__close(object);
-	if (status)
-		gate_close(&next);
-	else
-		*ret = next;
-	return status;
-}
+	for (int map = 0; map < GATE_MAPS; map++) {
+		struct bpf_map *shared = object_map(object, map);
+		uint32_t entries;
 
-static int gate_pin(struct gate *gate)
-{
-	int status = pins_make(&gate->dir, GATE_LINKS, false);
-
-	if (!status)
-		status = pins_open(&gate->dir, GATE_LINKS, &gate->links);
-	for (int map = GATE_MAPS - 1; !status && map >= 0; map--) {
-		int err = pin_make(&gate->dir, gate_map_names[map], gate->map[map]);
-
+		err = gate_map_size(gate, map, &entries);
 		if (err)
-			status = pin_failed("pin", &gate->dir, gate_map_names[map], err);
+			return err;
+		if (entries != bpf_map__max_entries(shared) || !map_may_stay(object, map))
+			continue;
+		err = bpf_map__reuse_fd(shared, gate->map[map]);
+		if (err)
+			return gate_error(gate, err, "maps-make", "cannot share its maps: %s",
+					  why(err));
 	}
-	return status;
-}
-
-void gate_undo(struct gate *gate)
-{
-	if (gate->made)
-		gate_dir_remove(gate);
-	gate->made = false;
-}
-
-int gate_make(struct gate *gate, const struct gate_sizes *wanted)
-{
-	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
-	int status = gate_dir_clear(gate); /* a killed command may have left pins */
-	struct bpf_object *object;
-
-	if (status)
-		return status;
-	object = object_open();
-	if (!object)
-		return FAILED;
-	gate->made = true;
-	status = gate_make_maps(gate, object, &sizes);
-	bpf_object__close(object);
-	if (status)
-		return status;
-	gate->state->sizes_stated = sizes_bits(wanted);
-	return gate_pin(gate);
-}
-
-int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
-		       const struct machine *machine)
-{
-	int status = gate_begin(gate, "unpinned");
-	struct bpf_object *object;
-
-	if (status)
-		return status;
-	gate->machine = *machine;
-	object = object_open();
-	status = object ? gate_make_maps(gate, object, sizes) : FAILED;
-	bpf_object__close(object);
-	return status;
+	err = maps_load(&next, object) ?: state_begin(&next, &state) ?: gate_read_secret(&next);
+	if (err)
+		return err;
+	*ret = next;
+	next = GATE_CLOSED;
+	return 0;
 }

@@ -13,14 +13,14 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 /* Reads the sizes of an open gate. */
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
-/* Those that somebody stated; 0: the others, which grow with the rules. */
+/* Reads the sizes that a user stated. The others, which grow with the rules, are 0. */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
-/* The sizes wanted, with defaults for those that are 0. */
+/* Returns the wanted sizes, with defaults for those that are 0. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
-/* The parameters of admission for a gate of these sizes. */
+/* Returns the parameters of admission for a gate of these sizes. */
 struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine);
 
 /* Sets the sizes of the maps of an object that is not loaded. */
@@ -29,21 +29,20 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 
 /*
  * Makes and pins the gate's maps; gate_undo() removes them. The gate's directory is locked. wanted:
- * the sizes that somebody states; 0: the default.
+ * the sizes that a user states; 0: the default.
  */
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes a gate of these sizes that shares the maps of another one whose number of entries stays.
- * The others are new and empty, but `gate`, which has the state of the other one and the ids of the
- * maps. Nothing is pinned.
+ * Makes a gate of these sizes that shares the maps of another gate whose number of entries stays.
+ * The other maps are new and empty, except `gate`, which has the state of the other gate and the
+ * ids of the maps. Nothing is pinned.
  */
-int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   struct gate *ret);
+int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 
 /* Makes a gate of unpinned maps, for tests. */
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
-			       const struct machine *machine);
+		       const struct machine *machine);
 
 /* Removes the gate if this command made it, after a failure. */
 void gate_undo(struct gate *gate);

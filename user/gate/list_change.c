@@ -114,8 +114,7 @@ static int rules_look_up(struct change *change, const struct ruleset *entries)
  * Plans all rules that the list or the entries have. Both sets are sorted. Moves rules out of
  * `all`.
  */
-static int rules_merge(struct change *change, struct ruleset *all,
-			       const struct ruleset *entries)
+static int rules_merge(struct change *change, struct ruleset *all, const struct ruleset *entries)
 {
 	unsigned int i = 0, j = 0;
 	int status = OK;
@@ -253,8 +252,8 @@ static void ended_remove(struct change *change, struct ruleset *entries)
 	entries->count = kept;
 }
 
-int list_put(struct gate *gate, struct sl_list_info *list, bool replace,
-		     struct ruleset *entries, struct list_counts *ret)
+int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
+	     struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = replace ? REPLACE : PUT};
 	int status = lists_begin(&change);
@@ -284,7 +283,7 @@ static int list_begin(struct change *change, const char *name)
 }
 
 static int check_on_list(const struct change *change, const char *name,
-				 const struct ruleset *entries)
+			 const struct ruleset *entries)
 {
 	int status = OK;
 
@@ -305,7 +304,7 @@ static int check_on_list(const struct change *change, const char *name,
 }
 
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
-		      struct list_counts *ret)
+	      struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = TAKE};
 	int status = list_begin(&change, name);

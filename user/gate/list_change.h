@@ -21,12 +21,12 @@ struct list_counts {
  * that `list` lacks is set from it, and another access or end is refused. replace: the list gets
  * this access and end, and its other prefixes are removed.
  */
-int list_put(struct gate *gate, struct sl_list_info *list, bool replace,
-		     struct ruleset *entries, struct list_counts *ret);
+int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
+	     struct list_counts *ret);
 
 /* Removes prefixes from a list. Refuses prefixes that are not on it, unless `force`. */
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
-		      struct list_counts *ret);
+	      struct list_counts *ret);
 
 /* Removes a whole list. */
 int list_drop(struct gate *gate, const char *name, struct list_counts *ret);

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 
 #include "sluice.skel.h"
@@ -20,8 +18,14 @@ struct bpf_object *object_open(void)
 	bytes = sluice__elf_bytes(&size);
 	object = bpf_object__open_mem(bytes, size, &opts);
 	if (!object)
-		failure("cannot read the BPF programs in this binary: %s", why(errno));
+		error_add(errno, "object-unread", NULL,
+			  "cannot read the BPF programs in this binary: %s", why(errno));
 	return object;
+}
+
+void object_close(struct bpf_object **object)
+{
+	bpf_object__close(*object);
 }
 
 struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
@@ -31,25 +35,22 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 	return bpf_object__find_map_by_name(object, name);
 }
 
-static const char *const program_names[HOOKS] = {
-	[HOOK_XDP] = "sluice_xdp",
-	[HOOK_INGRESS] = "sluice_ingress",
-	[HOOK_EGRESS] = "sluice_egress",
-};
-
-static struct bpf_program *program_of(const struct bpf_object *object, int hook)
-{
-	return bpf_object__find_program_by_name(object, program_names[hook]);
-}
-
 /* Loads an object on the gate's maps with the programs of those hooks, and keeps their fds. */
 static int object_load(struct bpf_object *object, const struct gate *gate, unsigned int hooks,
 		       int fds[HOOKS])
 {
+	static const char *const names[HOOKS] = {
+		[HOOK_XDP] = "sluice_xdp",
+		[HOOK_INGRESS] = "sluice_ingress",
+		[HOOK_EGRESS] = "sluice_egress",
+	};
+	struct bpf_program *programs[HOOKS];
 	int err = 0;
 
-	for (int hook = 0; hook < HOOKS; hook++)
-		bpf_program__set_autoload(program_of(object, hook), hooks & HOOK_BIT(hook));
+	for (int hook = 0; hook < HOOKS; hook++) {
+		programs[hook] = bpf_object__find_program_by_name(object, names[hook]);
+		bpf_program__set_autoload(programs[hook], hooks & HOOK_BIT(hook));
+	}
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
 	if (!err)
@@ -57,7 +58,7 @@ static int object_load(struct bpf_object *object, const struct gate *gate, unsig
 	for (int hook = 0; !err && hook < HOOKS; hook++) {
 		if (!(hooks & HOOK_BIT(hook)))
 			continue;
-		fds[hook] = fcntl(bpf_program__fd(program_of(object, hook)), F_DUPFD_CLOEXEC, 0);
+		fds[hook] = fcntl(bpf_program__fd(programs[hook]), F_DUPFD_CLOEXEC, 0);
 		if (fds[hook] < 0)
 			err = -errno;
 	}
@@ -66,38 +67,36 @@ static int object_load(struct bpf_object *object, const struct gate *gate, unsig
 
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
+	_cleanup_object_ struct bpf_object *object = NULL;
 	struct programs loaded = PROGRAMS_CLOSED;
-	struct bpf_object *object;
 	int err;
 
 	for (int hook = 0; hook < HOOKS; hook++)
 		if (programs->fd[hook] >= 0)
 			hooks &= ~HOOK_BIT(hook);
 	if (!hooks)
-		return OK;
+		return 0;
 	object = object_open();
 	if (!object)
-		return FAILED;
+		return -EIO;
 	err = object_load(object, gate, hooks, loaded.fd);
-	bpf_object__close(object);
 	if (err) {
 		programs_close(&loaded);
-		return failure("cannot load the BPF programs: %s (-v shows the kernel's log)",
-			       why(err));
+		return error_add(err, "programs-load", NULL,
+				 "cannot load the BPF programs: %s (-v shows the kernel's log)",
+				 why(err));
 	}
 	for (int hook = 0; hook < HOOKS; hook++)
 		if (hooks & HOOK_BIT(hook))
 			programs->fd[hook] = loaded.fd[hook];
-	return OK;
+	return 0;
 }
 
 void programs_close(struct programs *programs)
 {
-	for (int hook = 0; hook < HOOKS; hook++) {
-		if (programs->fd[hook] >= 0)
-			close(programs->fd[hook]);
-		programs->fd[hook] = -1;
-	}
+	for (int hook = 0; hook < HOOKS; hook++)
+		close_fd(&programs->fd[hook]);
+	*programs = PROGRAMS_CLOSED;
 }
 
 /* --- Memory --------------------------------------------------------------------------------- */
@@ -118,29 +117,14 @@ static uint64_t round_up_8(uint64_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-static uint64_t power_of_two(uint64_t least)
-{
-	uint64_t power = 1;
-
-	while (power < least)
-		power *= 2;
-	return power;
-}
-
-/* The bytes of a value. A per-CPU value has a copy for each CPU, and a pointer to them. */
-static uint64_t value_bytes(const struct bpf_map_info *info, unsigned int cpus)
+uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
 	bool is_per_cpu = info->type == BPF_MAP_TYPE_PERCPU_ARRAY ||
 			  info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
-	uint64_t bytes = round_up_8(info->value_size);
+	uint64_t each = round_up_8(info->value_size), slots = 1;
 
-	return is_per_cpu ? sizeof(void *) + cpus * bytes : bytes;
-}
-
-uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
-{
-	uint64_t each = value_bytes(info, cpus);
-
+	if (is_per_cpu) /* a copy for each CPU, and a pointer to them */
+		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
@@ -153,40 +137,21 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 		each += ELEMENT_BYTES + round_up_8(info->key_size);
 		if (!(info->map_flags & BPF_F_NO_PREALLOC))
 			entries = info->max_entries;
-		return power_of_two(info->max_entries) * BUCKET_BYTES + entries * each;
+		while (slots < info->max_entries)
+			slots *= 2;
+		return slots * BUCKET_BYTES + entries * each;
 	}
 }
 
-int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
-			    uint64_t *ret)
+int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret)
 {
 	struct bpf_map_info info;
 	int err = gate_map_info(gate, map, &info);
 
 	if (err)
-		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			       gate->name, why(err));
+		return gate_map_unread(gate, map, err);
 	*ret = map_memory(&info, entries, gate->machine.cpus);
-	return OK;
-}
-
-int memory_available(uint64_t *ret)
-{
-	static const char path[] = "/proc/meminfo";
-	FILE *file = fopen(path, "re");
-	unsigned long long kilobytes;
-	bool found = false;
-	char line[128];
-
-	if (!file)
-		return failure("cannot read %s: %s", path, why(errno));
-	while (!found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
-	fclose(file);
-	if (!found)
-		return failure("%s does not say how much memory is available", path);
-	*ret = kilobytes * 1024;
-	return OK;
+	return 0;
 }
 
 const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])

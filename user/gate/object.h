@@ -10,10 +10,11 @@
 #include "gate/gate.h"
 #include "rules/devices.h"
 
-/*
- * Opens the object without loading it; bpf_object__close() closes it. NULL: failed, and reported.
- */
+/* Opens the object without loading it. Returns NULL and adds an error if that fails. */
 struct bpf_object *object_open(void);
+void object_close(struct bpf_object **object);
+
+#define _cleanup_object_ _cleanup_(object_close)
 
 struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
 
@@ -37,20 +38,13 @@ void programs_close(struct programs *programs);
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * The bytes that a map of these entries takes. Entries allocated when the map is made count in
+ * Returns the bytes of a map with these entries. Entries allocated when the map is made count in
  * full. info: from the kernel, or with the same fields set.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
 /* map_memory() for a map of an open gate. */
-int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
-			    uint64_t *ret);
-
-/*
- * The bytes of memory that the machine can provide without taking it from other processes, as the
- * kernel estimates it.
- */
-int memory_available(uint64_t *ret);
+int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret);
 
 /* Formats bytes, such as "58.7 MB"; in GB from 10 GB on. */
 #define MEMORY_TEXT 32

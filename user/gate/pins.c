@@ -4,18 +4,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-#include "base/array.h"
 #include "base/netns.h"
 #include "base/owner.h"
 
@@ -23,6 +22,8 @@
 
 #define SELF_FD	     "/proc/self/fd"
 #define SELF_FD_PATH (sizeof(SELF_FD) + 16 + PIN_NAME)
+
+#define _cleanup_pins_ _cleanup_(pins_close)
 
 /* --- Owners and modes ----------------------------------------------------------------------- */
 
@@ -34,8 +35,8 @@ static bool is_in_bpffs(int fd)
 }
 
 /*
- * The one rule of readers: a directory below PINS_ROOT takes this from its parent, and PINS_ROOT
- * has it from its administrator (tmpfiles.d).
+ * The one rule of readers: a directory below PINS_ROOT inherits this from its parent, and an
+ * administrator sets it for PINS_ROOT (tmpfiles.d).
  */
 bool pins_are_shared(const struct pins *pins)
 {
@@ -44,20 +45,9 @@ bool pins_are_shared(const struct pins *pins)
 	return !fstat(pins->fd, &st) && st.st_mode & 0010;
 }
 
-/* Says who may look into a directory. */
-static int refuse_access(const char *path, const struct stat *st)
+static int stat_failed(const char *path)
 {
-	if (!st)
-		return failure("cannot look at %s: " BPFFS " lets only root through: run it as "
-			       "root, or 'chmod 0711 " BPFFS "' first (RIGHTS in sluice(8))",
-			       path);
-	if (st->st_mode & 0010)
-		return failure("cannot look at %s, which belongs to %s: this needs root, or "
-			       "membership in group '%s'",
-			       path, owner_name(st->st_uid), group_name(st->st_gid));
-	return failure("cannot look at %s, which belongs to %s, mode %04o: run it as root (RIGHTS "
-		       "in sluice(8) tells how a group may read)",
-		       path, owner_name(st->st_uid), st->st_mode & 07777);
+	return error_add(errno, "pins-stat", path, "cannot look at it: %s", why(errno));
 }
 
 int pins_refuse_change(const struct pins *pins)
@@ -65,29 +55,23 @@ int pins_refuse_change(const struct pins *pins)
 	struct stat st;
 
 	if (fstat(pins->fd, &st))
-		return failure("cannot look at %s: %s", pins->path, why(errno));
+		return stat_failed(pins->path);
 	if (!st.st_uid)
-		return failure("only root may change what is in %s: run it as root", pins->path);
-	return failure("only root and %s may change what is in %s: run it as one of them",
-		       owner_name(st.st_uid), pins->path);
+		return error_add(EACCES, "pins-rights", pins->path,
+				 "only root may change what is in it; run it as root");
+	return error_add(EACCES, "pins-rights", pins->path,
+			 "only root and %s may change what is in it; run it as one of them",
+			 owner_name(st.st_uid));
 }
 
-/*
- * Checks the root of bpffs. Other users may have names of their own in it, if they cannot rename
- * ours.
- */
-static int root_check(int fd)
+int pins_check_writable(const struct pins *pins)
 {
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return failure("cannot look at " BPFFS ": %s", why(errno));
-	if (owner_is_trusted(st.st_uid) && (!(st.st_mode & 0022) || st.st_mode & S_ISVTX))
-		return OK;
-	return failure(BPFFS
-		       " belongs to %s, mode %04o: whoever may rename what is in it could pass "
-		       "off pins as a gate's: make it root's, and its mode 0700 or 1777",
-		       owner_name(st.st_uid), st.st_mode & 07777);
+	if (pins->fd < 0 || !faccessat(pins->fd, ".", W_OK | X_OK, AT_EACCESS))
+		return 0;
+	if (errno == EACCES)
+		return pins_refuse_change(pins);
+	return error_add(errno, "pins-rights", pins->path, "cannot change what is in it: %s",
+			 why(errno));
 }
 
 static int directory_check(const struct pins *pins)
@@ -95,15 +79,18 @@ static int directory_check(const struct pins *pins)
 	struct stat st;
 
 	if (fstat(pins->fd, &st))
-		return failure("cannot look at %s: %s", pins->path, why(errno));
+		return stat_failed(pins->path);
 	if (!is_in_bpffs(pins->fd))
-		return failure("%s is on another file system than bpffs: unmount that", pins->path);
+		return error_add(EINVAL, "pins-no-bpffs", pins->path,
+				 "is on another file system than bpffs; unmount that");
 	if (owner_alone_writes(&st))
-		return OK;
-	return failure("%s belongs to %s, mode %04o, and so is not taken for pins of a gate: these "
-		       "belong to root, to the caller or to user '" OWNER_USER "', and only their "
-		       "owner can write there; remove it",
-		       pins->path, owner_name(st.st_uid), st.st_mode & 07777);
+		return 0;
+	return error_add(
+		EPERM, "pins-owner", pins->path,
+		"belongs to %s, mode %04o, and so is not accepted as pins of a gate: these "
+		"belong to root, to the caller or to user '" OWNER_USER "', and only their "
+		"owner can write there; remove it",
+		owner_name(st.st_uid), st.st_mode & 07777);
 }
 
 /* --- Directories ---------------------------------------------------------------------------- */
@@ -112,21 +99,34 @@ static int open_failed(const struct pins *parent, const char *path, const char *
 {
 	int err = errno;
 	struct stat st;
-	bool told = !fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW);
+	bool is_known = !fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW);
 
+	if (err == EACCES && !is_known)
+		return error_add(EACCES, "pins-rights", NULL,
+				 "cannot look at %s: " BPFFS " lets only root through: run it as "
+				 "root, or 'chmod 0711 " BPFFS "' first (RIGHTS in sluice(8))",
+				 path);
+	if (err == EACCES && st.st_mode & 0010)
+		return error_add(EACCES, "pins-rights", path,
+				 "belongs to %s: this needs root, or membership in group '%s'",
+				 owner_name(st.st_uid), group_name(st.st_gid));
 	if (err == EACCES)
-		return refuse_access(path, told ? &st : NULL);
+		return error_add(EACCES, "pins-rights", path,
+				 "belongs to %s, mode %04o; run it as root (RIGHTS in sluice(8) "
+				 "describes how a group may read)",
+				 owner_name(st.st_uid), st.st_mode & 07777);
 	if (err != ENOTDIR && err != ELOOP)
-		return failure("cannot open %s: %s", path, why(err));
-	if (!told)
-		return failure("cannot look at %s: %s", path, why(errno));
-	return failure("%s is %s of %s, and no directory with pins: remove it", path,
-		       S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
+		return error_add(err, "pins-open", path, "cannot open it: %s", why(err));
+	if (!is_known)
+		return stat_failed(path);
+	return error_add(err, "pins-no-directory", path,
+			 "is %s of %s, and no directory with pins; remove it",
+			 S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
 }
 
 /*
- * Opens a directory that only its owner may list, for one who may look up names in it. Its fd can
- * be neither listed nor locked, and so does not hold up its owner.
+ * Opens a directory that only its owner may list, for a caller that may look up names in it. Its fd
+ * can be neither listed nor locked, and so does not delay its owner.
  */
 static int open_to_read(const struct pins *parent, const char *name)
 {
@@ -142,67 +142,74 @@ static int open_to_read(const struct pins *parent, const char *name)
 
 int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 {
-	struct pins pins = PINS_CLOSED;
-	int status;
+	_cleanup_pins_ struct pins pins = PINS_CLOSED;
+	int err;
 
-	*ret = pins;
+	*ret = (struct pins)PINS_CLOSED;
 	if (parent->fd < 0)
-		return OK;
+		return 0;
 	if (snprintf(pins.path, sizeof(pins.path), "%s/%s", parent->path, name) >= PINS_PATH)
-		return failure("%s/%s: the path is too long", parent->path, name);
+		return error_add(ENAMETOOLONG, "pins-open", pins.path, "the path is too long");
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pins.fd < 0 && errno == EACCES) {
 		pins.fd = open_to_read(parent, name);
 		pins.reads_only = true;
 	}
 	if (pins.fd < 0)
-		return errno == ENOENT ? OK : open_failed(parent, pins.path, name);
-	status = directory_check(&pins);
-	if (status)
-		pins_close(&pins);
-	else
-		*ret = pins;
-	return status;
+		return errno == ENOENT ? 0 : open_failed(parent, pins.path, name);
+	err = directory_check(&pins);
+	if (err)
+		return err;
+	*ret = pins;
+	pins.fd = -1;
+	return 0;
 }
 
-/* Opens the root of bpffs. `ret` is closed if bpffs is not mounted: then it holds nothing. */
+/*
+ * Opens the root of bpffs. `ret` is closed if bpffs is not mounted: then it holds nothing. Other
+ * users may have files in it if they cannot rename ours.
+ */
 static int bpffs_open(struct pins *ret)
 {
-	struct pins bpffs = {.path = BPFFS};
-	int status = OK;
+	_cleanup_pins_ struct pins bpffs = {.fd = -1, .path = BPFFS};
+	struct stat st;
 
-	/*
-	 * pins are made by a path below /proc/self/fd: BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3
-	 */
+	*ret = (struct pins)PINS_CLOSED;
+	/* pins are made by a path below SELF_FD: BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3 */
 	if (access(SELF_FD, X_OK))
-		return failure("cannot look at " SELF_FD ", by which pins are opened: %s; is /proc "
-			       "mounted?",
-			       strerror(errno));
+		return error_add(
+			errno, "no-proc", SELF_FD,
+			"cannot look at it, and pins are opened by it: %s; is /proc mounted?",
+			strerror(errno));
 	bpffs.fd = open(BPFFS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (bpffs.fd < 0 && errno != ENOENT)
-		return failure("cannot open " BPFFS ": %s", why(errno));
-	if (bpffs.fd >= 0 && !is_in_bpffs(bpffs.fd))
-		pins_close(&bpffs);
-	if (bpffs.fd >= 0)
-		status = root_check(bpffs.fd);
-	if (status)
-		pins_close(&bpffs);
+		return error_add(errno, "pins-open", BPFFS, "cannot open it: %s", why(errno));
+	if (bpffs.fd < 0 || !is_in_bpffs(bpffs.fd))
+		return 0;
+	if (fstat(bpffs.fd, &st))
+		return stat_failed(BPFFS);
+	if (!owner_is_trusted(st.st_uid) || (st.st_mode & 0022 && !(st.st_mode & S_ISVTX)))
+		return error_add(EPERM, "pins-owner", BPFFS,
+				 "belongs to %s, mode %04o: a user that may rename files in it "
+				 "could present other pins as a gate's; make it root's, and its "
+				 "mode 0700 or 1777",
+				 owner_name(st.st_uid), st.st_mode & 07777);
 	*ret = bpffs;
-	return status;
+	bpffs.fd = -1;
+	return 0;
 }
 
 int pins_open_root(bool make, struct pins *ret)
 {
-	struct pins bpffs;
-	int status = bpffs_open(&bpffs);
+	_cleanup_pins_ struct pins bpffs = PINS_CLOSED;
+	int err = bpffs_open(&bpffs);
 
 	*ret = (struct pins)PINS_CLOSED;
-	if (!status && make && mkdirat(bpffs.fd, PINS_ROOT, 0700) && errno != EEXIST)
-		status = pin_failed("make", &bpffs, PINS_ROOT, errno);
-	if (!status)
-		status = pins_open(&bpffs, PINS_ROOT, ret);
-	pins_close(&bpffs);
-	return status;
+	if (err)
+		return err;
+	if (make && mkdirat(bpffs.fd, PINS_ROOT, 0700) && errno != EEXIST)
+		return pin_failed("make", &bpffs, PINS_ROOT, errno);
+	return pins_open(&bpffs, PINS_ROOT, ret);
 }
 
 int pins_make(const struct pins *parent, const char *name, bool shared)
@@ -212,7 +219,7 @@ int pins_make(const struct pins *parent, const char *name, bool shared)
 	int err;
 
 	if (!faccessat(parent->fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
-		return OK;
+		return 0;
 	err = owner_become(parent->fd, &self);
 	if (err)
 		return pin_failed("make", parent, name, err);
@@ -220,7 +227,7 @@ int pins_make(const struct pins *parent, const char *name, bool shared)
 	err = mkdirat(parent->fd, name, mode) ? -errno : 0;
 	umask(before);
 	owner_leave(&self);
-	return err && err != -EEXIST && err != -ENOENT ? pin_failed("make", parent, name, err) : OK;
+	return err && err != -EEXIST && err != -ENOENT ? pin_failed("make", parent, name, err) : 0;
 }
 
 static int is_entry(const struct dirent *entry)
@@ -228,169 +235,53 @@ static int is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
-/* Gives the entries of a directory of root's, and of those below it, to another owner. */
-static int entries_give(int directory, uid_t user, gid_t group)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!entries)
-		return -errno;
-	while (!err && (entry = readdir(entries))) {
-		int below;
-
-		if (!is_entry(entry))
-			continue;
-		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below >= 0) {
-			err = entries_give(below, user, group);
-			close(below);
-		}
-		if (!err && fchownat(fd, entry->d_name, user, group, AT_SYMLINK_NOFOLLOW))
-			err = -errno;
-	}
-	closedir(entries);
-	return err;
-}
-
-/* `in_use`, `newcomers` and `host_shortcuts` contain hashes or parts of them, `sets` tags. */
-bool pin_is_private(const char *name)
-{
-	static const char *const names[] = {"secret", "sets", "in_use", "newcomers",
-					    "host_shortcuts"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-/* Lets the group of a directory open the maps in it. Directories in it stay as they are. */
-static int entries_share(int directory)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	struct stat st;
-
-	if (!entries)
-		return -errno;
-	while (!err && (entry = readdir(entries)))
-		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		    fchmodat(fd, entry->d_name, pin_is_private(entry->d_name) ? 0600 : 0640, 0))
-			err = -errno;
-	closedir(entries);
-	return err;
-}
-
-/*
- * Only what root has is given to another owner: nobody else can have put anything there. Modes are
- * changed with the owner's rights.
- */
-void pins_adopt(const struct pins *root, const struct pins *gate)
-{
-	struct stat above, st;
-	struct owner self;
-
-	if (!pins_are_shared(root) || pins_are_shared(gate) || fstat(root->fd, &above) ||
-	    fstat(gate->fd, &st))
-		return;
-	if (!st.st_uid && (above.st_uid || above.st_gid != st.st_gid) &&
-	    (entries_give(gate->fd, above.st_uid, above.st_gid) ||
-	     fchown(gate->fd, above.st_uid, above.st_gid)))
-		return;
-	if (owner_become(gate->fd, &self))
-		return;
-	if (!entries_share(gate->fd))
-		fchmod(gate->fd, 0710);
-	owner_leave(&self);
-}
-
-int pins_check_writable(const struct pins *pins)
-{
-	if (pins->fd < 0 || !faccessat(pins->fd, ".", W_OK | X_OK, AT_EACCESS))
-		return OK;
-	if (errno == EACCES)
-		return pins_refuse_change(pins);
-	return failure("cannot change what is in %s: %s", pins->path, why(errno));
-}
-
-bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name)
-{
-	struct stat open_dir, named;
-
-	return !fstat(pins->fd, &open_dir) &&
-	       !fstatat(parent->fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
-	       open_dir.st_dev == named.st_dev && open_dir.st_ino == named.st_ino;
-}
-
 int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
-		      struct dirent ***ret, int *ret_count)
+	      struct dirent ***ret, int *ret_count)
 {
 	*ret = NULL;
 	*ret_count = 0;
 	if (pins->fd < 0)
-		return OK;
+		return 0;
 	*ret_count = scandirat(pins->fd, ".", ret, filter, alphasort);
 	if (*ret_count >= 0)
-		return OK;
+		return 0;
 	*ret_count = 0;
-	return failure("cannot read %s: %s", pins->path, why(errno));
+	return error_add(errno, "pins-list", pins->path, "cannot read it: %s", why(errno));
 }
 
-static int entry_remove(const struct pins *pins, const char *name)
-{
-	int err = pin_remove(pins, name);
-	struct pins below;
-	int status;
-
-	if (!err || err == -ENOENT)
-		return OK;
-	if (err != -EISDIR && err != -EPERM)
-		return pin_failed("remove", pins, name, err);
-	status = pins_open(pins, name, &below);
-	if (!status && below.fd >= 0)
-		status = pins_clear(&below);
-	pins_close(&below);
-	return status ?: pins_remove(pins, name);
-}
-
-int pins_clear(const struct pins *pins)
+/* Removes everything in the directory, but keeps the directory. */
+static int pins_clear(const struct pins *pins)
 {
 	struct dirent **entries;
 	int count;
-	int status = pins_list(pins, is_entry, &entries, &count);
+	int err = pins_list(pins, is_entry, &entries, &count);
 
 	for (int i = 0; i < count; i++) {
-		status = status ?: entry_remove(pins, entries[i]->d_name);
+		_cleanup_pins_ struct pins below = PINS_CLOSED;
+		const char *name = entries[i]->d_name;
+		int removed = err ? 0 : pin_remove(pins, name);
+
+		if (removed == -EISDIR || removed == -EPERM)
+			err = pins_open(pins, name, &below)
+				      ?: pins_clear(&below) ?: pins_remove(pins, name);
+		else if (removed && removed != -ENOENT)
+			err = pin_failed("remove", pins, name, removed);
 		free(entries[i]);
 	}
 	free(entries);
-	return status;
+	return err;
 }
 
 int pins_remove(const struct pins *parent, const char *name)
 {
 	if (unlinkat(parent->fd, name, AT_REMOVEDIR) && errno != ENOENT)
 		return pin_failed("remove", parent, name, errno);
-	return OK;
-}
-
-void pins_remove_root(void)
-{
-	struct pins bpffs, root = PINS_CLOSED;
-
-	if (!bpffs_open(&bpffs) && !pins_open(&bpffs, PINS_ROOT, &root) && !pins_are_shared(&root))
-		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
-	pins_close(&root);
-	pins_close(&bpffs);
+	return 0;
 }
 
 void pins_close(struct pins *pins)
 {
-	if (pins->fd >= 0)
-		close(pins->fd);
+	close_fd(&pins->fd);
 	*pins = (struct pins)PINS_CLOSED;
 }
 
@@ -403,7 +294,7 @@ void pins_close(struct pins *pins)
 int pin_open(const struct pins *pins, const char *name)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = pins->reads_only ? BPF_F_RDONLY : 0);
-	int file = openat(pins->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	_cleanup_close_ int file = openat(pins->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	char path[SELF_FD_PATH];
 	struct stat st;
 
@@ -411,11 +302,16 @@ int pin_open(const struct pins *pins, const char *name)
 		return pins->fd < 0 ? -ENOENT : -errno;
 	snprintf(path, sizeof(path), SELF_FD "/%d", file);
 	if (fstat(file, &st))
-		fd = -errno;
-	else
-		fd = S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get_opts(path, &opts);
-	close(file);
-	return fd;
+		return -errno;
+	return S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get_opts(path, &opts);
+}
+
+static bool pin_is_private(const char *name)
+{
+	for (int map = 0; map < GATE_MAPS; map++)
+		if (gate_map_is_private(map) && !strcmp(name, gate_map_names[map]))
+			return true;
+	return false;
 }
 
 int pin_make(const struct pins *pins, const char *name, int fd)
@@ -435,7 +331,7 @@ int pin_make(const struct pins *pins, const char *name, int fd)
 	return err;
 }
 
-int pin_make_anew(const struct pins *pins, const char *name, int fd)
+int pin_replace(const struct pins *pins, const char *name, int fd)
 {
 	int err = pin_remove(pins, name);
 
@@ -461,32 +357,351 @@ bool pin_exists(const struct pins *pins, const char *name)
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err)
 {
 	if (abs(err) == EACCES && pins->reads_only)
-		return failure("cannot %s %s/%s: its group may not read it", what, pins->path,
-			       name);
+		return error_add(err, "pin-rights", NULL,
+				 "cannot %s %s/%s: its group may not read it", what, pins->path,
+				 name);
 	if (abs(err) == EACCES)
 		return pins_refuse_change(pins);
-	return failure("cannot %s %s/%s: %s", what, pins->path, name,
-		       abs(err) == ELOOP ? "it is a symbolic link, which is not followed"
-					 : why(err));
+	return error_add(err, "pin-failed", NULL, "cannot %s %s/%s: %s", what, pins->path, name,
+			 abs(err) == ELOOP ? "it is a symbolic link, which is not followed"
+					   : why(err));
+}
+
+/* --- The directory of a gate ---------------------------------------------------------------- */
+
+/* Gives the entries of a directory of root's, and of those below it, to another owner. */
+static int entries_give(int directory, uid_t user, gid_t group)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!entries)
+		return -errno;
+	while (!err && (entry = readdir(entries))) {
+		_cleanup_close_ int below = -1;
+
+		if (!is_entry(entry))
+			continue;
+		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0)
+			err = entries_give(below, user, group);
+		if (!err && fchownat(fd, entry->d_name, user, group, AT_SYMLINK_NOFOLLOW))
+			err = -errno;
+	}
+	closedir(entries);
+	return err;
+}
+
+/* Lets the group of a directory open the maps in it. Directories in it stay as they are. */
+static int entries_share(int directory)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct stat st;
+
+	if (!entries)
+		return -errno;
+	while (!err && (entry = readdir(entries)))
+		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+		    fchmodat(fd, entry->d_name, pin_is_private(entry->d_name) ? 0600 : 0640, 0))
+			err = -errno;
+	closedir(entries);
+	return err;
+}
+
+/*
+ * Gives a gate's directory, and what is in it, the owner, group and modes that a new gate would
+ * get: the gate was made before the package was installed. Only what belongs to root is given to
+ * another owner: no other user can have put anything there. Modes are changed with the owner's
+ * rights. What the caller may not change stays.
+ */
+static void dir_adopt(const struct pins *root, const struct pins *dir)
+{
+	struct stat above, st;
+	struct owner self;
+
+	if (!pins_are_shared(root) || pins_are_shared(dir) || fstat(root->fd, &above) ||
+	    fstat(dir->fd, &st))
+		return;
+	if (!st.st_uid && (above.st_uid || above.st_gid != st.st_gid) &&
+	    (entries_give(dir->fd, above.st_uid, above.st_gid) ||
+	     fchown(dir->fd, above.st_uid, above.st_gid)))
+		return;
+	if (owner_become(dir->fd, &self))
+		return;
+	if (!entries_share(dir->fd))
+		fchmod(dir->fd, 0710);
+	owner_leave(&self);
+}
+
+/* A reader opens no links. */
+static int dir_open_in(const struct pins *root, struct gate *gate)
+{
+	int err = pins_open(root, gate->name, &gate->dir);
+
+	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
+}
+
+int gate_dir_open(struct gate *gate)
+{
+	_cleanup_pins_ struct pins root = PINS_CLOSED;
+
+	return pins_open_root(false, &root) ?: dir_open_in(&root, gate);
+}
+
+/* The time to wait for another command that changes the gate. */
+#define LOCK_WAIT_MS 3000
+#define LOCK_POLL_MS 20
+
+static int lock_wait(const struct gate *gate)
+{
+	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
+
+	for (int waited = 0; flock(gate->dir.fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
+		if (errno != EWOULDBLOCK)
+			return gate_error(gate, errno, "gate-lock", "cannot lock it: %s",
+					  why(errno));
+		if (waited >= LOCK_WAIT_MS)
+			return gate_error(gate, EAGAIN, "gate-busy",
+					  "another sluice is changing it; try again");
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/*
+ * Locks a directory. Returns 0 and a closed gate->dir if it does not exist, or `detach` has just
+ * removed it.
+ */
+static int lock_try(struct gate *gate, const struct pins *root)
+{
+	struct stat locked, named;
+	int err = pins_open(root, gate->name, &gate->dir);
+
+	if (err || gate->dir.fd < 0)
+		return err;
+	if (gate->dir.reads_only)
+		return pins_refuse_change(&gate->dir);
+	err = lock_wait(gate);
+	if (!err && !fstat(gate->dir.fd, &locked) &&
+	    !fstatat(root->fd, gate->name, &named, AT_SYMLINK_NOFOLLOW) &&
+	    locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
+		dir_adopt(root, &gate->dir);
+		return pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	}
+	pins_close(&gate->dir);
+	return err;
+}
+
+int gate_dir_lock(struct gate *gate, bool make)
+{
+	do {
+		_cleanup_pins_ struct pins root = PINS_CLOSED;
+		/* `detach` of another gate may have just removed the empty root: make both again */
+		int err = pins_open_root(make, &root);
+
+		if (!err && make && root.fd >= 0)
+			err = pins_make(&root, gate->name, true);
+		err = err ?: lock_try(gate, &root);
+		if (err)
+			return err;
+	} while (make && gate->dir.fd < 0);
+	return gate->dir.fd < 0 ? gate_refuse_missing(gate->name) : 0;
+}
+
+static int is_link(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+int gate_dir_holds_gate(const struct gate *gate, bool *ret)
+{
+	struct dirent **links;
+	int count;
+	int err = pins_list(&gate->links, is_link, &links, &count);
+
+	*ret = count || pin_exists(&gate->dir, gate_map_names[MAP_GATE]);
+	while (count)
+		free(links[--count]);
+	free(links);
+	return err;
+}
+
+bool gate_resize_is_interrupted(const struct gate *gate)
+{
+	bool exists = pin_exists(&gate->dir, GATE_NEXT "/gate");
+
+	if (!exists || (flock(gate->dir.fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK))
+		return false;
+	exists = pin_exists(&gate->dir, GATE_NEXT "/gate");
+	flock(gate->dir.fd, LOCK_UN);
+	return exists;
+}
+
+int gate_dir_clear(struct gate *gate)
+{
+	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
+
+	/* first `gate`, which shows other commands that the gate exists */
+	if (err && err != -ENOENT)
+		return pin_failed("remove", &gate->dir, gate_map_names[MAP_GATE], err);
+	pins_close(&gate->links);
+	return pins_clear(&gate->dir);
+}
+
+int gate_dir_remove(struct gate *gate)
+{
+	_cleanup_pins_ struct pins bpffs = PINS_CLOSED, root = PINS_CLOSED;
+	int err = gate_dir_clear(gate)
+			  ?: bpffs_open(&bpffs)
+			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
+
+	/* fails if there is another gate; an administrator has made a root that is shared */
+	if (!err && !pins_are_shared(&root))
+		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
+	return err;
+}
+
+/* --- Existing gates ------------------------------------------------------------------------- */
+
+static int may_be_gate(const struct dirent *entry)
+{
+	/* -g cannot name others */
+	return entry->d_type != DT_REG && gate_name_is_valid(entry->d_name);
+}
+
+static int directory_is_gate(const struct pins *root, const char *name, bool *ret_is_gate)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err;
+
+	*ret_is_gate = false;
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	err = dir_open_in(root, &gate);
+	return err ?: gate_dir_holds_gate(&gate, ret_is_gate);
+}
+
+int gate_exists(const char *name, bool *ret)
+{
+	_cleanup_pins_ struct pins root = PINS_CLOSED;
+
+	*ret = false;
+	return pins_open_root(false, &root) ?: directory_is_gate(&root, name, ret);
+}
+
+int gates_for_each_or(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
+		      void *data)
+{
+	_cleanup_pins_ struct pins root = PINS_CLOSED;
+	struct dirent **names = NULL;
+	int count = 0, bad = 0;
+	int err = pins_open_root(false, &root) ?: pins_list(&root, may_be_gate, &names, &count);
+
+	for (int i = 0; i < count; i++) {
+		bool is_gate = false;
+		int unreadable = err ? 0 : directory_is_gate(&root, names[i]->d_name, &is_gate);
+
+		if (unreadable && unread)
+			unread(names[i]->d_name);
+		else if (unreadable)
+			bad = unreadable;
+		if (is_gate)
+			err = call(names[i]->d_name, data);
+		free(names[i]);
+	}
+	free(names);
+	return err ?: bad;
+}
+
+int gates_for_each(int (*call)(const char *gate, void *data), void *data)
+{
+	return gates_for_each_or(call, NULL, data);
+}
+
+struct gate_names {
+	const char *but; /* a gate to leave out, or NULL */
+	unsigned int count;
+	char first[GATE_NAME + 1];
+	char text[GATES_TEXT];
+};
+
+static int name_add(const char *gate, void *data)
+{
+	struct gate_names *names = data;
+	size_t length = strlen(names->text);
+
+	if (names->but && !strcmp(names->but, gate))
+		return 0;
+	if (!names->count)
+		snprintf(names->first, sizeof(names->first), "%s", gate);
+	if (names->count < GATES_SHOWN)
+		snprintf(names->text + length, sizeof(names->text) - length, "%s'%s'",
+			 length ? ", " : "", gate);
+	else if (names->count == GATES_SHOWN)
+		snprintf(names->text + length, sizeof(names->text) - length, " ...");
+	names->count++;
+	return 0;
+}
+
+int gates_only(const char *usual, char name[GATE_NAME + 1])
+{
+	struct gate_names names = {0};
+	bool exists = false;
+	int err = gate_exists(usual, &exists);
+
+	if (!err && !exists)
+		err = gates_for_each(name_add, &names);
+	if (!err)
+		snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
+	return err;
+}
+
+int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
+{
+	struct gate_names names = {.but = gate};
+	int err = gates_for_each(name_add, &names);
+
+	memcpy(first, names.first, sizeof(names.first));
+	memcpy(text, names.text, sizeof(names.text));
+	return err;
+}
+
+int gate_refuse_missing(const char *name)
+{
+	struct gate_names names = {0};
+	int err = gates_for_each(name_add, &names);
+
+	if (!err && !names.count)
+		err = bpffs_refuse_private();
+	if (err)
+		return err;
+	if (!names.count)
+		return error_add(ENOENT, "no-gate", NULL,
+				 "there is no gate '%s': make it with 'sluice %s-g %s attach DEV'",
+				 name, netns_typed(), name);
+	return error_add(ENOENT, "no-gate", NULL,
+			 "there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' "
+			 "with 'sluice %s-g %s attach DEV'",
+			 name, names.text, names.first, name, netns_typed(), name);
 }
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* The parent process; 0: none, or it cannot be read. */
+/* Returns the parent process, or 0 if there is none or it cannot be read. */
 static int parent_of(int pid)
 {
+	_cleanup_fclose_ FILE *file = NULL;
 	char path[32], line[128];
-	int parent = 0;
-	FILE *file;
+	int parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	file = fopen(path, "re");
-	while (file && !parent && fgets(line, sizeof(line), file))
+	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "PPid: %d", &parent) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return parent;
+			return parent;
+	return 0;
 }
 
 static uint64_t mounts_of(int pid)
@@ -498,66 +713,50 @@ static uint64_t mounts_of(int pid)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/*
- * Finds an ancestor in another mount namespace. `ip netns exec` makes a mount namespace that ends
- * with the command, and the pins and the filter would end with it. Returns the ancestor's pid; 0:
- * none.
- */
-static int mounts_outside(void)
+int bpffs_refuse_private(void)
 {
 	uint64_t own = mounts_of(getpid());
+	char option[NETNS_OPTION];
+	struct statfs fs;
+	int pid;
 
-	for (int pid = getppid(); pid > 0; pid = parent_of(pid)) {
+	if (!statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC)
+		return 0;
+	for (pid = getppid(); pid > 0; pid = parent_of(pid)) {
 		uint64_t theirs = mounts_of(pid);
 
 		if (theirs && theirs != own)
-			return pid;
+			break;
 	}
-	return 0;
-}
-
-static bool bpffs_is_mounted(void)
-{
-	struct statfs fs;
-
-	return !statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
-}
-
-int bpffs_refuse_private(void)
-{
-	char option[NETNS_OPTION];
-	int outside;
-
-	if (bpffs_is_mounted())
-		return OK;
-	outside = mounts_outside();
-	if (!outside)
-		return OK;
-	netns_option(netns_home(), netns_of_process(outside), option);
+	if (pid <= 0)
+		return 0;
+	netns_option(netns_home(), netns_of_process(pid), option);
 	if (*option)
-		return failure("no bpffs in this mount namespace, and pins made in it would vanish "
-			       "with it: write 'sluice %s...' outside of 'ip netns exec'",
-			       option);
-	return failure(
-		"no bpffs in this mount namespace, and pins made in it would vanish with it: "
-		"write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
-		outside);
+		return error_add(ENOENT, "bpffs-private", NULL,
+				 "no bpffs in this mount namespace, and pins made in it would "
+				 "vanish with it: write 'sluice %s...' outside of 'ip netns exec'",
+				 option);
+	return error_add(
+		ENOENT, "bpffs-private", NULL,
+		"no bpffs in this mount namespace, and pins made in it would vanish with "
+		"it: write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
+		pid);
 }
 
 int bpffs_mount(void)
 {
-	int status = bpffs_refuse_private();
+	int err = bpffs_refuse_private();
 	struct statfs fs;
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	if (statfs(BPFFS, &fs)) /* mounting a second bpffs over it would hide all gates */
-		return failure("cannot look at " BPFFS ": %s", why(errno));
+		return stat_failed(BPFFS);
 	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
-		return OK;
+		return 0;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
-		return failure("cannot mount bpffs at " BPFFS ": %s",
-			       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-					      : why(errno));
-	return OK;
+		return error_add(errno, "bpffs-mount", BPFFS, "cannot mount bpffs there: %s",
+				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+						: why(errno));
+	return 0;
 }

@@ -1,137 +1,166 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: directories of pins, and the pins in them. No other code names a file in bpffs.
+ * Gate: the directory of a gate in bpffs, its pins, its lock, and the gates that exist. No other
+ * code names a file in bpffs.
  *
  * The root of bpffs may hold files of an attacker: the kernel mounts it with mode 1777. So each
  * directory is opened relative to its parent, without following a symbolic link. It is refused
  * unless it is in bpffs, it belongs to root, the caller or the user `sluice`, and only its owner
- * may write to it. Every later access is relative to the open directory, and a file that takes the
+ * may write to it. Every later access is relative to the open directory, and a file that gets the
  * name of the directory later has no effect.
  *
- * What is made in a directory belongs to the directory's owner and group, whoever makes it
- * (base/owner.h). Without a group everything has mode 0700 or 0600. If the group of PINS_ROOT may
- * read it, its members are readers:
+ * Files that are made in a directory belong to the directory's owner and group, whichever user
+ * makes them (base/owner.h). Without a group everything has mode 0700 or 0600. If the group of
+ * PINS_ROOT may read it, its members are readers:
  *
  *   /sys/fs/bpf   0711  names are looked up in it
  *   PINS_ROOT     0750  gates are listed
  *   GATE          0710  maps are opened by name; it cannot be opened to be locked
  *   GATE/MAP      0640  the kernel gives a reader an fd that cannot write
- *                 0600  if pin_is_private()
+ *                 0600  if gate_map_is_private()
  *   GATE/links    0700  an open link can be detached
  */
 #ifndef SLUICE_PINS_H
 #define SLUICE_PINS_H
 
-#include "base/log.h"
+#include "gate/gate.h"
 
 struct dirent;
 
-#define BPFFS	  "/sys/fs/bpf"
-#define PINS_ROOT "sluice" /* below BPFFS; it has a directory for each gate */
+#define BPFFS	   "/sys/fs/bpf"
+#define PINS_ROOT  "sluice" /* below BPFFS; it has a directory for each gate */
+#define GATE_LINKS "links"  /* below a gate's directory: the attachments */
+#define GATE_NEXT  "next"   /* pins of the next gate during a remake: migrate/remake.c */
 
-#define PINS_PATH 256
-#define PIN_NAME  128
+#define PIN_NAME 128
 
-struct pins {
-	int fd;		      /* -1: not open */
-	bool reads_only;      /* opened as a member of its group, for opening maps to read */
-	char path[PINS_PATH]; /* for messages only */
-};
+/* --- Directories ---------------------------------------------------------------------------- */
 
-#define PINS_CLOSED                                                                                \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
-
-/* --- Directories: these functions report errors --------------------------------------------- */
-
-/* Opens PINS_ROOT; make: creates it first. OK and a closed `ret`: it does not exist. */
+/* Opens PINS_ROOT; make: creates it first. Returns 0 and a closed `ret` if it does not exist. */
 int pins_open_root(bool make, struct pins *ret);
 
-/*
- * Opens a directory below another one. OK and a closed `ret`: it does not exist, or the parent is
- * closed.
- */
+/* Opens a directory. Returns 0 and a closed `ret` if it does not exist, or the parent is closed. */
 int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates a directory; shared: as open to its group as the parent is. OK, too, if the name is taken
- * or the parent was removed, which pins_open() tells.
+ * Creates a directory; shared: as open to its group as the parent is. Returns 0, too, if the name
+ * exists or the parent was removed: pins_open() finds out.
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
-/*
- * Whether the group of the directory may look up pins in it. Then it may also read the maps that
- * are made there.
- */
+/* Whether the group of the directory may look up pins in it, and so read the maps made there. */
 bool pins_are_shared(const struct pins *pins);
-
-/*
- * Makes a gate's directory, and what is in it, what it would be if it were made now: of the owner
- * and the group of PINS_ROOT, `root`, and as open to the group. This is for a gate that is older
- * than these: it was made before the package was installed. What the caller may not change stays.
- */
-void pins_adopt(const struct pins *root, const struct pins *gate);
 
 /* Fails if nothing in the directory may be removed: by its mode, or on a read-only mount. */
 int pins_check_writable(const struct pins *pins);
 
-/* Whether the name in the parent still refers to the open directory. */
-bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name);
+/* Refuses a change of what is in the directory, and names the users that may change it. */
+int pins_refuse_change(const struct pins *pins);
 
 /*
  * Lists the names for which `filter`, as of scandir(3), is true, in order. The caller frees each
  * entry and the array. A closed directory is empty.
  */
 int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
-		      struct dirent ***ret, int *ret_count);
-
-/* Removes everything in the directory, but keeps the directory. */
-int pins_clear(const struct pins *pins);
+	      struct dirent ***ret, int *ret_count);
 
 /* Removes an empty directory. */
 int pins_remove(const struct pins *parent, const char *name);
 
-/* Removes PINS_ROOT, if it is empty and not open to a group, which an administrator made it. */
-void pins_remove_root(void);
-
 void pins_close(struct pins *pins);
 
-/* --- Pins: these functions return 0, an fd or a negative errno ------------------------------ */
+/* --- Pins: these functions return 0, an fd or a negative errno without an error -------------- */
 
 /* Opens a pin and returns an fd. -ENOENT: it does not exist; -ELOOP: it is a symbolic link. */
 int pin_open(const struct pins *pins, const char *name);
 
 int pin_make(const struct pins *pins, const char *name, int fd);
 
-/*
- * Returns whether a map has the hash secret, or hashes from which it could be computed. Its pin has
- * mode 0600, so the group of the gate cannot open it.
- */
-bool pin_is_private(const char *name);
-
 /* pin_make() that first removes a pin of that name. */
-int pin_make_anew(const struct pins *pins, const char *name, int fd);
+int pin_replace(const struct pins *pins, const char *name, int fd);
 
 int pin_remove(const struct pins *pins, const char *name);
 int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	       const char *new_name);
 bool pin_exists(const struct pins *pins, const char *name);
 
-/* Refuses a change of what is in the directory, and tells who may make it. */
-int pins_refuse_change(const struct pins *pins);
-
-/* Fails with the message "cannot WHAT PATH/NAME: ...". */
+/* Adds the error "cannot WHAT PATH/NAME: ...". */
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
+
+/* --- The directory of a gate ---------------------------------------------------------------- */
+
+/*
+ * Opens the directory of a gate that gate_begin() has set up. Returns 0 and a closed gate->dir if
+ * it does not exist.
+ */
+int gate_dir_open(struct gate *gate);
+
+/*
+ * Opens and locks the directory; make: creates a missing one, which is an error otherwise. The lock
+ * lasts until the directory is closed. Waits up to 3 seconds for another command. A directory that
+ * is older than the group of PINS_ROOT gets its owner, group and modes.
+ */
+int gate_dir_lock(struct gate *gate, bool make);
+
+/*
+ * Whether the open directory holds a gate: the pin `gate`, which is made last, or links. Links
+ * without `gate`: that pin was lost, and programs still filter. Neither: making the gate was
+ * interrupted.
+ */
+int gate_dir_holds_gate(const struct gate *gate, bool *ret);
+
+/*
+ * Whether a resize was interrupted before it moved the pin `gate` from next/: then devices can
+ * filter by two sets of maps. False while a command holds the lock. A reader that cannot lock the
+ * directory takes a resize in progress for an interrupted one. The gate is open for reading. This
+ * only tests that the pin exists, so a symbolic link in its path does no harm.
+ */
+bool gate_resize_is_interrupted(const struct gate *gate);
+
+/* Removes and closes all pins, but keeps the directory, which is locked. */
+int gate_dir_clear(struct gate *gate);
+
+/* Removes all pins and the directory, and PINS_ROOT after the last gate. */
+int gate_dir_remove(struct gate *gate);
+
+/* --- Existing gates ------------------------------------------------------------------------- */
+
+/* Whether a gate of that name exists. */
+int gate_exists(const char *name, bool *ret);
+
+/*
+ * Calls `call` for each existing gate, in the order of names, until it does not return 0. A
+ * directory that cannot be read adds an error, which is returned after the other gates.
+ */
+int gates_for_each(int (*call)(const char *gate, void *data), void *data);
+
+/* The same, but if `unread` is not NULL, it is called for each directory that cannot be read. */
+int gates_for_each_or(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
+		      void *data);
+
+/* The name of the only gate. "": there is none, there are several, or `usual` exists. */
+int gates_only(const char *usual, char name[GATE_NAME + 1]);
+
+#define GATES_SHOWN 4 /* the most gates that a message names */
+#define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))
+
+/*
+ * Formats the names of all gates but this one, as "'edge', 'lab'", and copies the first of them.
+ * "": there are none.
+ */
+int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT]);
+
+/* Adds the error that no such gate exists, and names those that do. */
+int gate_refuse_missing(const char *name);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* Mounts bpffs if it is not mounted. Fails where the mount would end with this mount namespace. */
+/* Mounts bpffs if it is not mounted. Fails if the mount would end with this mount namespace. */
 int bpffs_mount(void);
 
 /*
- * Refuses a mount namespace without bpffs that an ancestor does not share, and names the place of
- * the gates. `ip netns exec` makes such a mount namespace, which ends with the command.
+ * Refuses a mount namespace without bpffs that an ancestor does not share, and names the namespace
+ * of the gates. `ip netns exec` makes such a mount namespace, which ends with the command.
  */
 int bpffs_refuse_private(void);
 

@@ -17,7 +17,7 @@
 
 /* known: the places that have a list. A damaged rule may name others, which are left out. */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
-			     const struct sl_face *face, uint64_t known, struct rule *ret)
+		     const struct sl_face *face, uint64_t known, struct rule *ret)
 {
 	struct rule rule = {.prefix = *prefix};
 	int status = OK;
@@ -62,8 +62,8 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 }
 
 static int ruleset_from(const struct gate *gate, uint32_t generation,
-				const struct rulemap_entry *entries, unsigned int count,
-				struct ruleset *set)
+			const struct rulemap_entry *entries, unsigned int count,
+			struct ruleset *set)
 {
 	uint64_t known = lists_bits(set->lists);
 	int status = OK;
@@ -207,8 +207,7 @@ static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 	return by_hand || (judgement->found && !listed_deny);
 }
 
-int rules_judge(const struct gate *gate, const struct sl_prefix *address,
-			struct judgement *ret)
+int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
 	uint32_t generation = rulemap_generation(gate), bits = address->bits;
 	struct judgement found = {0}, without = {0};
@@ -243,8 +242,7 @@ static int policy_compare(const void *a, const void *b)
 	return prefix_compare(&(*left)->prefix, &(*right)->prefix);
 }
 
-int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
-			   unsigned int *ret_count)
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsigned int *ret_count)
 {
 	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));
 	unsigned int count = 0, seen = gate_policies_seen(gate);

@@ -53,11 +53,9 @@ struct judgement {
 	uint32_t record;	 /* without entry: the policy's record */
 };
 
-int rules_judge(const struct gate *gate, const struct sl_prefix *address,
-			struct judgement *ret);
+int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret);
 
 /* Reads the policies in force, ordered by prefix. The caller frees `ret`. */
-int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
-			   unsigned int *ret_count);
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsigned int *ret_count);
 
 #endif

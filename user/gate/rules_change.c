@@ -377,8 +377,7 @@ static struct gate_sizes sizes_needed(const struct room *room, int err)
  * Grows the gate for a change that found no room, with that error. OK and ret_grew false: it keeps
  * its sizes, as somebody stated those that are too small, or they are as large as can be.
  */
-static int room_make(struct gate *gate, const struct ruleset *wanted, int err,
-			     bool *ret_grew)
+static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
 	struct gate_sizes has, needed, grown;
 	struct room room;

@@ -29,7 +29,7 @@
 #include "attach/places.h"
 #include "base/file.h"
 #include "config/config.h"
-#include "gate/mark.h"
+#include "gate/snapshot.h"
 #include "keep/bans.h"
 #include "keep/lock_file.h"
 #include "keep/links.h"
@@ -94,7 +94,7 @@ struct keep {
 	bool rules_changed; /* at the last time that rules were applied */
 	char boot[BOOT_TEXT];
 	struct bans bans;
-	struct gate_mark mark;
+	struct gate_snapshot mark;
 	struct programs programs;
 	uint32_t programs_gate;	   /* the id of that map of the gate for which they are */
 	struct attachment *wanted; /* all that shall be attached */

@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 
 #include "base/clock.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "keep/lock_file.h"
 #include "keep/notify.h"
 #include "keep/status_line.h"
@@ -227,7 +227,7 @@ static void keep_free(struct keep *keep)
 	config_free(&keep->config);
 	file_free(&keep->text);
 	bans_free(&keep->bans);
-	gate_mark_free(&keep->mark);
+	gate_snapshot_free(&keep->mark);
 	programs_close(&keep->programs);
 	free(keep->wanted);
 	free(keep->missing);
@@ -256,7 +256,7 @@ int keep_run(const struct keep_args *args)
 {
 	struct keep keep = {.args = args,
 			    .lock = LOCK_FILE_NONE,
-			    .mark = GATE_UNMARKED,
+			    .mark = GATE_SNAPSHOT_NONE,
 			    .programs = PROGRAMS_CLOSED,
 			    .watch = {.fd = -1},
 			    .signals = -1,

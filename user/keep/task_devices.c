@@ -9,10 +9,9 @@
 #include "attach/stack.h"
 #include "base/netns.h"
 #include "base/text.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
 #include "gate/object.h"
-#include "migrate/session.h"
 
 /*
  * A network namespace gets its name before the name is that of a namespace, which nothing tells. So
@@ -181,11 +180,11 @@ int attach_run(struct keep *keep)
 	int status, heard = links_open(&keep->links, &keep->config.places);
 	unsigned int events;
 
-	if (!keep->config.places.said || !keep->mark.is_there || keep->is_hidden)
+	if (!keep->config.places.said || !keep->mark.exists || keep->is_hidden)
 		return heard;
 	if (trial_left_ms(keep))
 		return FAILED; /* what is on trial may have devices of its own */
-	status = gate_open_to_change(&gate, keep->args->gate);
+	status = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	events = watch_read(&keep->watch);
 	if (!status)
 		status = places_make(keep, &gate);
@@ -219,9 +218,9 @@ int check_run(struct keep *keep)
 	if (!keep->has_file)
 		return OK;
 	task_soon(keep, TASK_LOOK, 0);
-	if (!keep->config.places.said || !keep->mark.is_there || keep->is_hidden)
+	if (!keep->config.places.said || !keep->mark.exists || keep->is_hidden)
 		return OK;
-	status = gate_begin(&gate, keep->args->gate) ?: gate_dir_open(&gate);
+	status = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL);
 	if (!status)
 		status = attachments_read(&gate, all, &count);
 	gate_close(&gate);
@@ -240,9 +239,9 @@ int load_run(struct keep *keep)
 
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
-	if (!hooks || !keep->mark.is_there || keep->is_hidden)
+	if (!hooks || !keep->mark.exists || keep->is_hidden)
 		return OK;
-	status = gate_open(&gate, keep->args->gate);
+	status = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
 	if (!status) {
 		programs_match(keep, &gate);
 		status = programs_load(&gate, hooks, &keep->programs);
@@ -257,9 +256,9 @@ int renew_run(struct keep *keep)
 	struct gate gate = GATE_CLOSED;
 	int status;
 
-	if (!keep->mark.is_there || keep->is_hidden)
+	if (!keep->mark.exists || keep->is_hidden)
 		return OK;
-	status = gate_open_to_change(&gate, keep->args->gate);
+	status = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (!status)
 		status = programs_replace(&gate, &gate, &replacements);
 	if (!status)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/gate_open.h"
+#include "migrate/open.h"
 #include "gate/rules.h"
 #include "keep/status_line.h"
 #include "keep/task_devices.h"
@@ -22,13 +22,13 @@
 static int gate_adopt(struct keep *keep)
 {
 	struct gate gate = GATE_CLOSED;
-	int status = gate_open(&gate, keep->args->gate);
+	int status = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
 	bool same = false;
 
 	if (!status) {
-		same = gate_mark_is_of(&keep->mark, &gate);
+		same = gate_snapshot_is_of(&keep->mark, &gate);
 		programs_match(keep, &gate);
-		gate_mark_take(&gate, &keep->mark);
+		gate_snapshot_take(&gate, &keep->mark);
 	}
 	gate_close(&gate);
 	watch_gate(&keep->watch, keep->args->gate);
@@ -49,7 +49,7 @@ static int gate_make_again(struct keep *keep)
 {
 	warning("gate '%s' is gone: it is made again, as %s said", keep->args->gate,
 		keep->args->file);
-	gate_mark_free(&keep->mark); /* and its maps with it */
+	gate_snapshot_free(&keep->mark); /* and its maps with it */
 	programs_close(&keep->programs);
 	keep->attached = 0;
 	status_say(keep);
@@ -83,30 +83,30 @@ static int pins_repair(struct keep *keep)
 
 int look_run(struct keep *keep)
 {
-	unsigned int news = gate_mark_look(keep->args->gate, &keep->mark);
+	unsigned int news = gate_snapshot_update(keep->args->gate, &keep->mark);
 	struct mount mount;
 
-	keep->is_hidden = gate_mark_is_hidden(keep->args->gate, &keep->mark, &mount);
+	keep->is_hidden = gate_snapshot_is_hidden(keep->args->gate, &keep->mark, &mount);
 	if (keep->is_hidden) {
 		warning("gate '%s' is hidden by a mount of type %s on %s: it goes on filtering, "
 			"but no command finds it; 'umount %s' shows it again",
 			keep->args->gate, mount.type, mount.point, mount.point);
 		return OK;
 	}
-	if (!keep->mark.is_there)
+	if (!keep->mark.exists)
 		return keep->has_file ? gate_make_again(keep) : OK;
 	if (keep->mark.lost && keep->mark.state)
 		return pins_repair(keep);
-	if (news & NEWS_TRIAL && !keep->mark.on_trial)
+	if (news & CHANGED_TRIAL && !keep->mark.on_trial)
 		for (int i = 0; i < TASKS; i++)
 			if (keep->tasks[i].retry_ms)
 				task_now(keep, i);
-	if (news & (NEWS_RULES | NEWS_TRIAL))
+	if (news & (CHANGED_RULES | CHANGED_TRIAL))
 		task_soon(keep, TASK_SAVE, SAVE_WAIT_MS);
 	/* finish an interrupted resize; after a failure, do so when the task is tried again */
 	if (keep->mark.has_next && !keep->mark.on_trial && !keep->tasks[TASK_RENEW].retry_ms)
 		task_soon(keep, TASK_RENEW, 0);
-	return news & NEWS_GATE ? gate_adopt(keep) : OK;
+	return news & CHANGED_GATE ? gate_adopt(keep) : OK;
 }
 
 /* --- The state file ------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static int bans_look(struct keep *keep)
 	struct bans bans = {.file_is_known = true};
 	uint32_t generation = 0;
 	ino_t pin;
-	int status = gate_open(&gate, keep->args->gate);
+	int status = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
 
 	if (!status) {
 		generation = gate.state->generation;
@@ -140,7 +140,7 @@ static int bans_look(struct keep *keep)
 	keep->bans = bans;
 	/* another gate, or a later rule, is news for the next look */
 	pin = keep->mark.gate;
-	gate_mark_take(&gate, &keep->mark);
+	gate_snapshot_take(&gate, &keep->mark);
 	if (keep->mark.gate != pin || keep->mark.generation != generation)
 		task_soon(keep, TASK_LOOK, 0);
 	keep->mark.gate = pin;
@@ -168,7 +168,7 @@ int save_run(struct keep *keep)
 {
 	int status;
 
-	if (!keep->has_file || !keep->mark.is_there || keep->is_hidden || keep->mark.on_trial)
+	if (!keep->has_file || !keep->mark.exists || keep->is_hidden || keep->mark.on_trial)
 		return OK;
 	status = bans_look(keep);
 	if (!status && keep->args->state)

@@ -11,7 +11,7 @@
 #include "gate/rules.h"
 #include "keep/apply.h"
 #include "keep/notify.h"
-#include "migrate/session.h"
+#include "migrate/open.h"
 #include "rules/lists.h"
 
 /* --- Rules ---------------------------------------------------------------------------------- */
@@ -166,11 +166,11 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 	bool made = false;
 	int status;
 
-	if (gate_mark_is_hidden(keep->args->gate, &keep->mark, &mount))
+	if (gate_snapshot_is_hidden(keep->args->gate, &keep->mark, &mount))
 		return failure("gate '%s' is hidden by a mount of type %s on %s: no rule is "
 			       "changed until 'umount %s'",
 			       keep->args->gate, mount.type, mount.point, mount.point);
-	status = gate_open_or_make(&gate, keep->args->gate, &config->sizes);
+	status = gate_open(&gate, keep->args->gate, GATE_MAKE, &config->sizes);
 
 	if (!status) {
 		made = gate.made;
@@ -183,7 +183,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 	if (status && made)
 		gate_undo(&gate);
 	if (gate.state && !gate.copied)
-		gate_mark_take(&gate, &keep->mark);
+		gate_snapshot_take(&gate, &keep->mark);
 	gate_close(&gate);
 	if (!status) {
 		watch_gate(&keep->watch, keep->args->gate);

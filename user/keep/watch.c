@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/netns.h"
-#include "gate/mark.h"
+#include "gate/snapshot.h"
 
 /*
  * What happens to a file that is written in place, replaced, linked or removed. Not IN_MODIFY: who

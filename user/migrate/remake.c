@@ -34,9 +34,9 @@
 #include "credit.h"
 #include "gate/change.h"
 #include "gate/counters.h"
-#include "gate/gate_dir.h"
+#include "gate/pins.h"
 #include "gate/gate_make.h"
-#include "gate/gate_open.h"
+#include "gate/gate_maps.h"
 #include "gate/outwait.h"
 #include "gate/records.h"
 #include "gate/rulemap.h"
@@ -423,7 +423,7 @@ int remake_settle(struct gate *gate)
 	     is_complete ? "finishing it" : "removing what it left");
 	if (!is_complete)
 		return next_end(gate);
-	status = gate_open_next(gate, &next);
+	status = gate_maps_open_next(gate, &next);
 	if (status)
 		failure("gate '%s': the resize cannot be finished with the maps in %s/" GATE_NEXT,
 			gate->name, gate->dir.path);

@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "gate/gate_dir.h"
-#include "gate/gate_open.h"
-#include "gate/mark.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
+#include "gate/snapshot.h"
 #include "keep/lock_file.h"
 #include "keep/notify.h"
 #include "share/report.h"
@@ -52,7 +52,7 @@
 struct share {
 	const struct share_args *args;
 	struct gate gate;
-	struct gate_mark mark;
+	struct gate_snapshot mark;
 	struct accounts accounts;
 	struct exchange *exchange;
 	struct division division; /* of FLOW_DIVIDE */
@@ -77,12 +77,12 @@ struct share {
 static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate marked = GATE_CLOSED;
-	int status = gate_open(gate, share->args->gate);
+	int status = gate_open(gate, share->args->gate, GATE_READ, NULL);
 
 	if (!status)
-		status = gate_open(&marked, share->args->gate);
+		status = gate_open(&marked, share->args->gate, GATE_READ, NULL);
 	if (!status)
-		gate_mark_take(&marked, &share->mark);
+		gate_snapshot_take(&marked, &share->mark);
 	gate_close(&marked);
 	return status;
 }
@@ -273,18 +273,18 @@ static void round_begin(struct share *share)
 
 static int look(struct share *share)
 {
-	unsigned int news = gate_mark_look(share->args->gate, &share->mark);
+	unsigned int news = gate_snapshot_update(share->args->gate, &share->mark);
 	bool was_hidden = share->is_hidden;
 	struct mount mount;
 
-	share->is_hidden = gate_mark_is_hidden(share->args->gate, &share->mark, &mount);
+	share->is_hidden = gate_snapshot_is_hidden(share->args->gate, &share->mark, &mount);
 	if (share->is_hidden && !was_hidden)
 		warning("gate '%s' is hidden by a mount of type %s on %s: its limits are still "
 			"shared, but no command finds it; 'umount %s' shows it again",
 			share->args->gate, mount.type, mount.point, mount.point);
-	if (!share->is_hidden && !share->mark.is_there)
+	if (!share->is_hidden && !share->mark.exists)
 		return failure("gate '%s' is gone: nothing is left to share", share->args->gate);
-	if (news & (NEWS_GATE | NEWS_RULES))
+	if (news & (CHANGED_GATE | CHANGED_RULES))
 		share->gate_is_new = true;
 	state_tell(share);
 	notify_watchdog();
@@ -393,7 +393,7 @@ static void share_close(struct share *share)
 	exchange_close(share->exchange);
 	accounts_close(&share->accounts);
 	free(share->items);
-	gate_mark_free(&share->mark);
+	gate_snapshot_free(&share->mark);
 	gate_close(&share->gate);
 	if (share->signals >= 0)
 		close(share->signals);
@@ -409,7 +409,7 @@ int share_run(const struct share_args *args)
 	struct share share = {
 		.args = args,
 		.gate = GATE_CLOSED,
-		.mark = GATE_UNMARKED,
+		.mark = GATE_SNAPSHOT_NONE,
 		.lock = LOCK_FILE_NONE,
 		.signals = -1,
 		.timer = -1,
