@@ -18,7 +18,7 @@
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
-#include "newcomer.h"
+#include "flood.h"
 #include "lookup.h"
 
 /* Sets the jiffy of the packet, and the generation of the rules that decide about it. */
@@ -165,7 +165,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 /* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
-	pace_turn(here, clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT);
+	flood_turn(here, clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT);
 	if (!err)
 		event_count(here, SL_EVENT_BUCKET_INSERTED);
 	else if (err == -ENOMEM)

@@ -19,7 +19,7 @@ static __always_inline int budget_refuse(const struct packet *packet)
 	const struct sl_gate *gate = gate_get();
 
 	if (here && gate)
-		crowd_begin(here, true, &gate->meeting, packet->jiffy);
+		flood_begin(here, true, &gate->params, packet->jiffy);
 	return SL_DROP_OVER_BUDGET;
 }
 

@@ -89,7 +89,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	if (!packet || !limit || !bucket || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	index = table_index(&gate->meeting, state_digest(hash_secret, &key), &key);
+	index = table_index(&gate->params, state_digest(hash_secret, &key), &key);
 	if (index != ENTRY_NONE)
 		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
@@ -145,16 +145,16 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
-	entry = newcomers_crowd(packet, limit) ? NULL : entry_first(&gate->meeting, digest);
+	entry = flood_is_for(packet, limit) ? NULL : entry_first(&gate->params, digest);
 	if (entry) {
 		entry_fetch(gate, entry);
 		packet_now(packet);
 	}
 	if (!entry || !entry_is(entry, &key))
-		entry = table_find(&gate->meeting, digest, &key);
+		entry = table_find(&gate->params, digest, &key);
 	if (!entry) /* a budget does not pay for a limit that observes */
-		return STATE_NONE + newcomer_enters(packet, limit->budgeted && !limit->observe,
-						    &gate->meeting, digest);
+		return STATE_NONE + sketch_admits(packet, limit->budgeted && !limit->observe,
+						  &gate->params, digest);
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
@@ -329,7 +329,7 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
 			continue;
 		key = packet_key(packet, limit);
-		entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+		entry = table_find(&gate->params, state_digest(hash_secret, &key), &key);
 		if (entry && age < entry_age(entry, packet_now(packet)))
 			age = entry_age(entry, packet_now(packet));
 	}

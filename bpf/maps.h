@@ -117,7 +117,7 @@ struct {
 } in_use SEC(".maps");
 
 /*
- * --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h --------------------------------
+ * --- Newcomers: bpf/flood.h, bpf/shortcut.h, bpf/budget.h --------------------------------
  *
  * `newcomers` and `shortcuts` are arrays with a part for each CPU, because an entry of a per-CPU
  * array costs a pointer and one more cache miss.

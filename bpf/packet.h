@@ -184,7 +184,7 @@ struct packet {
 	__u8 egress;	 /* the device sends it */
 	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
-	__u8 met;	 /* counted as a newcomer */
+	__u8 counted;	 /* counted as a newcomer */
 	__u8 hot;	 /* a state of its key was charged within HOT_TICKS */
 	__u8 is_new;	 /* by slot: limits with a budget, and no established state */
 	__u8 asked : 1;	 /* a shared state was charged, not only slices */

@@ -86,7 +86,7 @@ static __always_inline __u64 host_digest(const struct packet *packet)
 
 static __always_inline struct sl_host_set *host_set(const struct sl_gate *gate, __u64 digest)
 {
-	__u32 index = digest & gate->meeting.host_mask;
+	__u32 index = digest & gate->params.host_mask;
 
 	return bpf_map_lookup_elem(&host_shortcuts, &index);
 }

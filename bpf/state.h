@@ -5,7 +5,7 @@
 
 #include "clocks.h"
 #include "kinds.h"
-#include "newcomer.h"
+#include "flood.h"
 
 /*
  * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
@@ -296,7 +296,7 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 	if (!packet || !limit || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	entry = table_find(&gate->meeting, state_digest(hash_secret, &key), &key);
+	entry = table_find(&gate->params, state_digest(hash_secret, &key), &key);
 	if (!entry)
 		return 0;
 	state = entry_state(entry);

@@ -64,10 +64,10 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
  * caller compares the key by entry_is(). In a flood the caller reads the tags of the set instead,
  * because most keys have no entry.
  */
-static __always_inline struct sl_entry *entry_first(const struct sl_meeting *meeting,
+static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
 {
-	struct slot_ref ref = slot_ref_of(meeting, digest);
+	struct slot_ref ref = slot_ref_of(params, digest);
 
 	return entry_get(ref.primary * SL_WAYS + way_first(ref.tag));
 }
@@ -83,10 +83,10 @@ static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_en
 }
 
 /* Returns the index of a key's entry, or ENTRY_NONE. */
-static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
+static __always_inline __u32 table_index(const struct sl_params *params, struct digest digest,
 					 const struct state_key *key)
 {
-	struct slot_ref ref = slot_ref_of(meeting, digest);
+	struct slot_ref ref = slot_ref_of(params, digest);
 	const struct sl_set *primary = set_get(ref.primary), *set;
 	__u32 index, secondary;
 
@@ -95,16 +95,16 @@ static __always_inline __u32 table_index(const struct sl_meeting *meeting, struc
 	index = way_find(primary, ref.primary, ref.tag, key);
 	if (index != ENTRY_NONE || read_once(primary->displaced) < 2)
 		return index;
-	secondary = set_alternate(meeting, ref.primary, ref.tag);
+	secondary = set_alternate(params, ref.primary, ref.tag);
 	set = set_get(secondary);
 	return set ? way_find(set, secondary, ref.tag | TAG_DISPLACED, key) : ENTRY_NONE;
 }
 
 /* Returns the entry of a key, or NULL. */
 static __always_inline struct sl_entry *
-table_find(const struct sl_meeting *meeting, struct digest digest, const struct state_key *key)
+table_find(const struct sl_params *params, struct digest digest, const struct state_key *key)
 {
-	return entry_get(table_index(meeting, digest, key));
+	return entry_get(table_index(params, digest, key));
 }
 
 /* --- Inserting ------------------------------------------------------------------------------ */
@@ -167,11 +167,11 @@ static __always_inline bool set_wait(const struct sl_set *set)
 }
 
 /* Waits until neither set of a key is locked. Returns false if a set still is. */
-static __always_inline bool table_wait(const struct sl_meeting *meeting, struct digest digest)
+static __always_inline bool table_wait(const struct sl_params *params, struct digest digest)
 {
-	struct slot_ref ref = slot_ref_of(meeting, digest);
+	struct slot_ref ref = slot_ref_of(params, digest);
 	const struct sl_set *primary = set_get(ref.primary);
-	const struct sl_set *secondary = set_get(set_alternate(meeting, ref.primary, ref.tag));
+	const struct sl_set *secondary = set_get(set_alternate(params, ref.primary, ref.tag));
 
 	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
@@ -300,7 +300,7 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 }
 
 /* Replaces the key of a chosen way in a locked set. */
-static __always_inline void way_take(const struct sl_meeting *meeting, __u32 index,
+static __always_inline void way_take(const struct sl_params *params, __u32 index,
 				     const struct slot_ref *ref, const struct new_entry *new_entry)
 {
 	__u32 way = index % SL_WAYS, in = index / SL_WAYS;
@@ -312,7 +312,7 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
 		return;
 	old = set->tag[way];
 	if (old & TAG_DISPLACED) {
-		primary = set_get(set_alternate(meeting, in, old));
+		primary = set_get(set_alternate(params, in, old));
 		if (primary)
 			__sync_fetch_and_add(&primary->displaced, -2);
 	}
@@ -338,7 +338,7 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 }
 
 /* Inserts a key whose primary set is locked. */
-static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
+static __always_inline int table_insert_locked(const struct sl_params *params,
 					       const struct slot_ref *ref,
 					       struct new_entry *new_entry)
 {
@@ -346,21 +346,21 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 	int err = -EBUSY;
 	__s64 entry;
 
-	if (table_find(meeting, new_entry->digest, &new_entry->key))
+	if (table_find(params, new_entry->digest, &new_entry->key))
 		return -EEXIST;
 	entry = table_choose(new_entry, ref->primary,
-			     set_alternate(meeting, ref->primary, ref->tag));
+			     set_alternate(params, ref->primary, ref->tag));
 	if (entry < 0)
 		return entry;
 	if (entry / SL_WAYS == ref->primary) {
-		way_take(meeting, entry, ref, new_entry);
+		way_take(params, entry, ref, new_entry);
 		return 0;
 	}
 	set = set_get(entry / SL_WAYS);
 	if (!set || !set_lock(set))
 		return -EBUSY;
 	if (choice_holds(set, entry, new_entry)) {
-		way_take(meeting, entry, ref, new_entry);
+		way_take(params, entry, ref, new_entry);
 		err = 0;
 	}
 	set_unlock(set);
@@ -380,13 +380,13 @@ BPF_GLOBAL int table_insert(struct new_entry *new_entry)
 
 	if (!new_entry || !gate)
 		return -ENOSPC;
-	ref = slot_ref_of(&gate->meeting, new_entry->digest);
+	ref = slot_ref_of(&gate->params, new_entry->digest);
 	primary = set_get(ref.primary);
 	if (!primary)
 		return -ENOSPC;
 	if (!set_lock(primary))
 		return -EBUSY;
-	err = table_insert_locked(&gate->meeting, &ref, new_entry);
+	err = table_insert_locked(&gate->params, &ref, new_entry);
 	set_unlock(primary);
 	return err;
 }

@@ -24,12 +24,12 @@ struct sl_sketch {
 } __attribute__((aligned(64)));
 
 /* The settings of admission. Set when the gate is made, and never changed. */
-struct sl_meeting {
-	__u32 crowd; /* packets of new keys without a budget, per CPU and interval; more: a flood */
-	__u32 window_shift; /* an interval is 2^this jiffies: about 64 ms */
-	__u32 set_mask;	    /* sets of the table - 1 */
-	__u32 host_mask;    /* sets of the host cache - 1 */
-	__u32 sources;	    /* the sizes that were asked for */
+struct sl_params {
+	__u32 flood_threshold; /* packets of new keys without a budget, per CPU and interval; more: a flood */
+	__u32 interval_shift; /* an interval is 2^this jiffies: about 64 ms */
+	__u32 set_mask;	      /* sets of the table - 1 */
+	__u32 host_mask;      /* sets of the host cache - 1 */
+	__u32 sources;	      /* the sizes that were asked for */
 	__u32 buckets;
 	__u32 sketch_mask; /* lines of each CPU's sketch - 1 */
 };
@@ -63,9 +63,9 @@ struct sl_host_set {
 
 /* Events of admission. */
 enum sl_event {
-	SL_EVENT_MET,		  /* a packet of a new key; counted when its interval ends */
+	SL_EVENT_NEW_KEY,	  /* a packet of a new key; counted when its interval ends */
 	SL_EVENT_INSERTED,	  /* an entry was inserted */
-	SL_EVENT_FORGOTTEN,	  /* for it a state that was not full was evicted */
+	SL_EVENT_EVICTED,	  /* for it a state that was not full was evicted */
 	SL_EVENT_BUSY,		  /* not inserted: another CPU locked the set */
 	SL_EVENT_NO_ROOM,	  /* not inserted: every candidate costs too much to evict */
 	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
@@ -84,7 +84,7 @@ enum sl_ration {
 /* A count and its rate. A second here is 2^SL_SECOND_SHIFT ns. */
 #define SL_SECOND_SHIFT 30
 
-struct sl_pace {
+struct sl_event_count {
 	__u64 total;
 	__u32 now;  /* in the second of struct sl_admission */
 	__u32 last; /* in the second before */
@@ -92,14 +92,14 @@ struct sl_pace {
 
 /* Map `admission`, per CPU: the newcomers that this CPU sees, and the results. */
 struct sl_admission {
-	__u64 window;	      /* the current interval: window_of() */
-	__u64 crowd_until[2]; /* the first jiffy after the flood, without and with a budget */
-	__u32 met[2];	      /* packets of new keys in this interval, without and with a budget */
+	__u64 interval;	      /* the current interval: flood_interval() */
+	__u64 flood_until[2]; /* the first jiffy after the flood, without and with a budget */
+	__u32 new_keys[2];    /* packets of new keys in this interval, without and with a budget */
 	__u32 second;	      /* the second that `now` of the events counts */
 	__u32 sampled;	      /* packets without a bucket that charged a state, or were refused */
 	__u64 inserted_at[SL_RATIONS]; /* the jiffy of the last insertion of each ration */
-	__u64 lost;		       /* deficit of evicted states, in 1/16 of a burst */
-	struct sl_pace event[SL_EVENTS];
+	__u64 evicted;		       /* deficit of evicted states, in 1/16 of a burst */
+	struct sl_event_count event[SL_EVENTS];
 };
 
 /*

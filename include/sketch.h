@@ -7,7 +7,7 @@
  * count of one.
  *
  * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals the
- * fingerprint of a slot whose count has reached CROWD_BAR. The hash is strongly universal and its
+ * fingerprint of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its
  * secret random (digest_key()), so for any one packet the chance is at most 2^-24, whatever was
  * sent before: at 1, 10 and 50 million packets/s, at most once in 17 s, 0.6 times and 3 times a
  * second. The sender gains one state. How long a slot remembers depends on the rate: with n slots
@@ -25,16 +25,16 @@
 
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 
-/* Counts end at 16: above CROWD_BAR, and low enough to free a slot soon after its key is gone. */
+/* Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon after its key is gone. */
 #define SKETCH_MOST 16
 
 /* A count above 8 is lowered with probability 2^-8. */
 #define SKETCH_COIN 8
 
 /* Returns the line of a key in a CPU's part of map `newcomers`. */
-static inline __u32 sketch_line(const struct sl_meeting *meeting, struct digest digest, __u32 cpu)
+static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
-	return cpu * (meeting->sketch_mask + 1) + (digest.place & meeting->sketch_mask);
+	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
 /* Returns the key's slot in that line, by bits that neither the line nor the fingerprint uses. */
@@ -63,7 +63,7 @@ static inline __u32 coin_wins(__u32 coin)
  * Counts a packet of a key. Returns the key's count, including this packet. coin: differs by
  * packet; it is mixed with the 8 bits of the digest that the fingerprint leaves out.
  */
-static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
+static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
 {
 	__u32 held = *slot, count = held & SKETCH_COUNT, next;
 
@@ -78,7 +78,7 @@ static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
 }
 
 /* Returns how often a key was seen, by its slot; 1 if the slot belongs to another key. */
-static inline __u32 sketch_count(__u32 slot, struct digest digest)
+static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 {
 	return (slot & ~SKETCH_COUNT) == sketch_print(digest) && slot & SKETCH_COUNT
 		       ? slot & SKETCH_COUNT
@@ -86,7 +86,7 @@ static inline __u32 sketch_count(__u32 slot, struct digest digest)
 }
 
 /* Clears the slot of a key. */
-static inline void sketch_forget(__u32 *slot, struct digest digest)
+static inline void sketch_clear(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))
 		*slot = 0;

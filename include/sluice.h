@@ -371,7 +371,7 @@ struct sl_list_info {
 	char name[SL_LIST_NAME];
 };
 
-/* Map `gate`: one entry. Packets read the first cache line, and without a bucket also `meeting`. */
+/* Map `gate`: one entry. Packets read the first cache line, and without a bucket also `params`. */
 struct sl_gate {
 	__u32 schema;
 	__u32 generation;    /* of the rules; never 0, which a new bucket has */
@@ -387,7 +387,7 @@ struct sl_gate {
 	__u32 next_policy;   /* the search for a free policy begins here */
 	__u32 policies_seen; /* above all policies that were ever in use */
 	__u32 map_ids[23];   /* ids of the maps, in the order of the command's table */
-	struct sl_meeting meeting;
+	struct sl_params params;
 	__u64 opaque_zero;		 /* always 0: see policy_charge() */
 	__u32 list_ends[SL_LIST_PLACES]; /* of lists that expire: list_ends.h */
 	__u64 trial_until;  /* when the trial of new rules ends, in ns of uptime; 0: no trial */

@@ -113,15 +113,15 @@ static inline __u16 digest_tag(struct digest digest)
 	return tag ? tag : 2;
 }
 
-static inline struct slot_ref slot_ref_of(const struct sl_meeting *meeting, struct digest digest)
+static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct digest digest)
 {
-	return (struct slot_ref){digest.place & meeting->set_mask, digest_tag(digest)};
+	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
 /* Returns the other set of a key: the secondary of the primary, and the reverse. */
-static inline __u32 set_alternate(const struct sl_meeting *meeting, __u32 set, __u16 tag)
+static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
-	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & meeting->set_mask;
+	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
 /* Returns the way that a key prefers: most keys are found there without reading their set. */

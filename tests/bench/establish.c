@@ -33,14 +33,14 @@ int sources_walk(const struct bpf_object *object, const char *sources)
 
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources)
 {
-	struct sl_meeting *meeting = &gate->state->meeting;
-	uint32_t usual = meeting->crowd;
+	struct sl_params *params = &gate->state->params;
+	uint32_t usual = params->flood_threshold;
 	int status;
 
-	meeting->crowd = EVERYBODY;
+	params->flood_threshold = EVERYBODY;
 	sleep_ns(NOTICE_NS);
 	status = sources_walk(object, sources);
-	meeting->crowd = usual;
+	params->flood_threshold = usual;
 	sleep_ns(NOTICE_NS);
 	return status;
 }

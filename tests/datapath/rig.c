@@ -119,11 +119,11 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 }
 
 /* Newcomers are met as on two CPUs: tests need not know how many there are. */
-static struct sl_meeting meeting_of_two(const struct rig *rig, const struct gate_sizes *sizes)
+static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
 
-	return gate_meeting(sizes, &two);
+	return gate_params(sizes, &two);
 }
 
 struct rig *rig_make(const struct gate_sizes *wanted)
@@ -143,7 +143,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_int_equal(machine_get(&machine), OK);
 	machine.jiffy_ns = JIFFY / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
-	rig->meeting = meeting_of_two(rig, &sizes);
+	rig->params = params_of_two(rig, &sizes);
 	rig_find_cpus(rig);
 	rig_load(rig, HOOKS_ALL);
 	rig_empty(rig);
@@ -284,7 +284,7 @@ void rig_empty(struct rig *rig)
 		.jiffy_ns = rig->gate.machine.jiffy_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
-		.meeting = rig->meeting,
+		.params = rig->params,
 	};
 	rig->passed = rig->dropped = (struct sl_cell){0};
 	rig_clock_start(rig, 3600 * SEC);

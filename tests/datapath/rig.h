@@ -27,8 +27,8 @@
 
 struct rig {
 	struct gate gate;
-	struct sl_meeting
-		meeting; /* the gate's: a test may change that one until the rig is emptied */
+	struct sl_params
+		params; /* the gate's: a test may change that one until the rig is emptied */
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
@@ -218,7 +218,7 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 /* --- Newcomers --- */
 
 /* Whether newcomers are a crowd, for the current window and the next. */
-void rig_crowd(struct rig *rig, bool crowd);
+void rig_flood(struct rig *rig, bool crowd);
 /*
  * Whether unknown sources are given memory: else each set of the table is locked, until the rig is
  * emptied.

@@ -6,7 +6,7 @@
 
 #include "gate/array_view.h"
 #include "gate/table.h"
-#include "pace.h"
+#include "admission.h"
 #include "state/buckets.h"
 
 #define CPUS_MAX 1024 /* possible ones */
@@ -24,21 +24,21 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }
 
-void rig_crowd(struct rig *rig, bool crowd)
+void rig_flood(struct rig *rig, bool crowd)
 {
-	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	uint64_t window = window_of(meeting, *rig->clock_jiffies);
+	const struct sl_params *params = &rig->gate.state->params;
+	uint64_t window = flood_interval(params, *rig->clock_jiffies);
 	struct sl_admission cpus[CPUS_MAX];
 	uint32_t zero = 0;
 
 	admissions_read(rig, cpus);
 	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
-		if (cpus[i].window != window)
-			memset(cpus[i].met, 0, sizeof(cpus[i].met));
-		cpus[i].window = window;
+		if (cpus[i].interval != window)
+			memset(cpus[i].new_keys, 0, sizeof(cpus[i].new_keys));
+		cpus[i].interval = window;
 		for (int budgeted = 0; budgeted < 2; budgeted++)
-			cpus[i].crowd_until[budgeted] =
-				crowd ? (window + 1) << meeting->window_shift : 0;
+			cpus[i].flood_until[budgeted] =
+				crowd ? (window + 1) << params->interval_shift : 0;
 	}
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),
 			 0);
@@ -58,7 +58,7 @@ void rig_admit(struct rig *rig, bool admit)
 
 uint64_t rig_window(const struct rig *rig)
 {
-	return JIFFY << rig->gate.state->meeting.window_shift;
+	return JIFFY << rig->gate.state->params.interval_shift;
 }
 
 uint64_t rig_events(const struct rig *rig, enum sl_event event)
@@ -102,7 +102,7 @@ bool rig_state(const struct rig *rig, const struct sl_prefix *address, const str
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit)
 {
-	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	const struct sl_params *params = &rig->gate.state->params;
 	struct state_key key = key_of(limit, address);
 	struct found_entry found;
 	struct table table;
@@ -115,7 +115,7 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 	sets = table.sets.values;
 	tag = &sets[found.index / SL_WAYS].tag[found.index % SL_WAYS];
 	if (*tag & TAG_DISPLACED)
-		sets[set_alternate(meeting, found.index / SL_WAYS, *tag)].displaced -= 2;
+		sets[set_alternate(params, found.index / SL_WAYS, *tag)].displaced -= 2;
 	*tag = 0;
 	table.entries[found.index] = (struct sl_entry){0};
 	table_close(&table);

@@ -79,7 +79,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
 
 		rig_clock_forward(rig, ticks);
-		rig_crowd(rig, true);
+		rig_flood(rig, true);
 		rig_run_on(rig, rand() % rig->cpus);
 		expected += bucket_passes(budget, cost, &level, ticks, count);
 		if (count)

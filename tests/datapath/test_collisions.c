@@ -17,15 +17,15 @@
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {
-	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	const struct sl_params *params = &rig->gate.state->params;
 	unsigned int count = 0;
 	uint32_t first = 0, second = 0;
 
 	for (uint32_t number = 1; count < CHOSEN_MAX && number < 1 << 24; number++) {
 		const __u64 addr[2] = {htonl(10 << 24 | number)};
 		struct state_key key = state_key_of(limit, addr, true);
-		struct slot_ref ref = slot_ref_of(meeting, state_digest(rig->gate.secret, &key));
-		uint32_t other = set_alternate(meeting, ref.primary, ref.tag);
+		struct slot_ref ref = slot_ref_of(params, state_digest(rig->gate.secret, &key));
+		uint32_t other = set_alternate(params, ref.primary, ref.tag);
 
 		if (!count) {
 			first = ref.primary;
@@ -84,7 +84,7 @@ static void test_chosen_sources_pass_no_more_than_their_limits(void **state)
 		uint64_t passed;
 
 		rig_empty(rig);
-		rig->gate.state->meeting.crowd = 1024; /* as in a gate of the usual size */
+		rig->gate.state->params.flood_threshold = 1024; /* as in a gate of the usual size */
 		rig_limits(rig, "default", it->limit, NULL);
 		addresses_choose(rig, rig_limit(rig, "10.0.0.1"), chosen);
 		passed = collide(rig, it, chosen, count, run);

@@ -78,16 +78,16 @@ static void test_floods_are_met_alike_on_any_machine(void **state)
 			.cpus = cpus[i], .cpu_ids = cpus[i], .jiffy_ns = 4000000};
 		struct gate_sizes sizes = gate_sizes_default(&machine);
 		struct bpf_object *object = object_open();
-		struct sl_meeting meeting;
+		struct sl_params params;
 
 		assert_non_null(object);
 		for (sizes.buckets = 1; sizes.buckets <= 1 << 16; sizes.buckets <<= 8) {
-			meeting = gate_meeting(&sizes, &machine);
+			params = gate_params(&sizes, &machine);
 			gate_sizes_set(object, &sizes, &machine);
-			assert_int_equal(meeting.crowd, 1024);
-			assert_int_equal(meeting.sketch_mask + 1, 65536 / SL_SKETCH_SLOTS);
+			assert_int_equal(params.flood_threshold, 1024);
+			assert_int_equal(params.sketch_mask + 1, 65536 / SL_SKETCH_SLOTS);
 			assert_int_equal(bpf_map__max_entries(object_map(object, MAP_NEWCOMERS)),
-					 cpus[i] * (meeting.sketch_mask + 1));
+					 cpus[i] * (params.sketch_mask + 1));
 		}
 		bpf_object__close(object);
 	}
@@ -229,7 +229,7 @@ static struct rig *hammer_rig(const struct hammer_case *it)
 	struct rig *rig = rig_make(&sizes);
 	char burst[24];
 
-	rig->gate.state->meeting.crowd = 1 << 30;
+	rig->gate.state->params.flood_threshold = 1 << 30;
 	rig_set(rig, "default", "1mpps", "3");
 	snprintf(burst, sizeof(burst), "%lu", it->budget);
 	rig_budget(rig, "default", it->budget ? "1/h" : NULL, burst);
@@ -251,7 +251,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 /* No key has two entries, no set is left locked, and the counts of keys away from home are right. */
 static void table_check(const struct rig *rig)
 {
-	const struct sl_meeting meeting = rig->gate.state->meeting;
+	const struct sl_params params = rig->gate.state->params;
 	uint32_t *away;
 	const struct sl_set *sets;
 	struct table table;
@@ -263,14 +263,14 @@ static void table_check(const struct rig *rig)
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct sl_entry *entry = &table.entries[i];
 		struct state_key key = {{entry->addr[0], entry->addr[1]}, entry->limit};
-		struct slot_ref ref = slot_ref_of(&meeting, state_digest(rig->gate.secret, &key));
+		struct slot_ref ref = slot_ref_of(&params, state_digest(rig->gate.secret, &key));
 		uint16_t tag = sets[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
 			continue;
 		assert_int_equal(tag & ~TAG_DISPLACED, ref.tag);
 		assert_ptr_equal(
-			table_find_mapped(&meeting, rig->gate.secret, sets, table.entries, &key),
+			table_find_mapped(&params, rig->gate.secret, sets, table.entries, &key),
 			entry);
 		away[ref.primary] += tag & TAG_DISPLACED;
 	}

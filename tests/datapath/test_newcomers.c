@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * New sources in a flood, and sources that are known: bpf/newcomer.h in the programs. Its cases are in
+ * New sources in a flood, and sources that are known: bpf/flood.h in the programs. Its cases are in
  * tests/unit/bpf/test_newcomer.c.
  */
 #include "rig.h"
@@ -56,7 +56,7 @@ static const struct flood_case flood_cases[] = {
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
 	struct march march = march_from(0, it->net, rig->programs.fd[it->hook]);
-	uint64_t windows, most = rig->meeting.crowd + 1 + SHOWN_AGAIN, inserted;
+	uint64_t windows, most = rig->params.flood_threshold + 1 + SHOWN_AGAIN, inserted;
 
 	march.crowd->to = it->to;
 	rig_limits(rig, "default", it->limit, NULL);
@@ -108,7 +108,7 @@ static void test_refused_for_long(void **state)
 		for (int step = 0; step < 20; step++) {
 			rig_clock_forward(rig, 20 * SEC);
 			passed += rig_send(rig, step % HOOKS, &frame, 2);
-			rig_crowd(rig, true);
+			rig_flood(rig, true);
 			rig_admit(rig, step % 2);
 			passed += rig_send(rig, step % HOOKS, &frame, 20);
 		}
@@ -147,7 +147,7 @@ static void test_shared_key_in_a_crowd(void **state)
 		rig_empty(rig);
 		rig_limits(rig, "default", cases[i].words, NULL);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
-		rig_crowd(rig, true);
+		rig_flood(rig, true);
 		assert_int_equal(rig_march(rig, &march, 5000), 19);
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
 		rig_check_counted(rig);

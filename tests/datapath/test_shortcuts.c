@@ -408,7 +408,7 @@ static void test_while_changing(void **state)
 /* The shortcuts to hosts under the rules in force. Those that are to be mixed get another answer. */
 static unsigned int host_shortcuts(const struct rig *rig, bool mixed)
 {
-	uint32_t sets = rig->gate.state->meeting.host_mask + 1;
+	uint32_t sets = rig->gate.state->params.host_mask + 1;
 	unsigned int used = 0;
 
 	for (uint32_t i = 0; i < sets; i++) {

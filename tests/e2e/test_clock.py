@@ -78,7 +78,7 @@ def test_newcomers_of_this_second_are_told(elsewhen, shared):
 
     def met():
         shared.send(next(sources))
-        return json.loads(elsewhen("-j", "status"))["gates"][0]["pressure"]["newcomers_met"]
+        return json.loads(elsewhen("-j", "status"))["gates"][0]["pressure"]["new_keys"]
 
     shared.apply("policies: [{prefix: default, limits: [{rate: 1/h}]}]")
     wait_until(lambda: met()["per_second"] > 0, "newcomers met")

@@ -297,7 +297,7 @@ def watch(lab, flood, arrivals, buckets, seconds):
             comers = traffic(lab, 60, [f"{source}=50" for source in arrivals.sources])
         if not most and buckets.newcomers.empty():
             told = pressure(lab)
-            if told["state"] == "flood" and told["newcomers_met"]["per_second"]:
+            if told["state"] == "flood" and told["new_keys"]["per_second"]:
                 most = told
         time.sleep(0.004)
     comers.process.kill()
@@ -382,7 +382,7 @@ def check_arrivals(lab, flood):
 
 def check_told(lab, flood):
     told, most = flood.pressure, states(lab)["max_entries"]
-    assert told and told["newcomers_met"]["per_second"] > 0 and told["cpus_flooded"] >= 1
+    assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
     assert flood.inserted < most / 2  # so no source was forgotten
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"

@@ -24,7 +24,7 @@ STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": C
 STATUS = {"gates": [{"gate": str, "resize_interrupted": bool, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
                      "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int,
-                                  "newcomers_met": PACE, "insertions": PACE, "forgotten": PACE,
+                                  "new_keys": PACE, "insertions": PACE, "evicted": PACE,
                                   "bursts_lost": float,
                                   "refused": {"busy": PACE, "no-room": PACE},
                                   "bucket_insertions": PACE,

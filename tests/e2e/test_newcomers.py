@@ -345,14 +345,14 @@ def test_status_tells_the_pressure(small):
     small.expect(passed=3, dropped=0)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["state"] == "quiet" and pressure["cpus_flooded"] == 0
-    assert pressure["newcomers_met"]["total"] == pressure["insertions"]["total"] == 2
-    assert pressure["forgotten"]["total"] == pressure["bursts_lost"] == 0
+    assert pressure["new_keys"]["total"] == pressure["insertions"]["total"] == 2
+    assert pressure["evicted"]["total"] == pressure["bursts_lost"] == 0
     assert {cause: pace["total"] for cause, pace in pressure["refused"].items()} == {
         "busy": 0, "no-room": 0}
     flood(small)
     wait_until(lambda: state(small) == "quiet", "the end of the flood")
     pressure = small.json("status")["gates"][0]["pressure"]
-    met, inserted = (pressure[what]["total"] for what in ("newcomers_met", "insertions"))
+    met, inserted = (pressure[what]["total"] for what in ("new_keys", "insertions"))
     assert FEW <= inserted < 2 + 250 and met - inserted == reasons(small)["newcomer"] > 0
     with crowding(small):
         pressure = small.json("status")["gates"][0]["pressure"]
@@ -413,7 +413,7 @@ def test_what_is_forgiven_makes_room(lab):
 
     def lost():
         pressure = gate()["pressure"]
-        return pressure["forgotten"]["total"], pressure["refused"]["no-room"]["total"]
+        return pressure["evicted"]["total"], pressure["refused"]["no-room"]["total"]
 
     lab.attach("in0", "mode", "native", "sources", "12", "buckets", "4", "policies", "4")
     lab.sluice("set", "default", "rate", f"{burst // 10}/min", "burst", str(burst))
@@ -458,8 +458,8 @@ def test_status_tells_when_room_is_short(lab):
     assert f"sources {now['max_wanted']} " in lab.sluice("status").out
     assert 6 <= now["protected"] <= now["not_full"] <= now["tracked"] <= 16
     pressure = lab.json("status")["gates"][0]["pressure"]
-    assert pressure["forgotten"]["total"] + pressure["refused"]["no-room"]["total"] > 0
-    assert (pressure["bursts_lost"] > 0) == (pressure["forgotten"]["total"] > 0)
+    assert pressure["evicted"]["total"] + pressure["refused"]["no-room"]["total"] > 0
+    assert (pressure["bursts_lost"] > 0) == (pressure["evicted"]["total"] > 0)
     for source in spent:
         assert lab.json("check", source)["limits"][0]["remaining"] == 2, source
     wait_until(lambda: state(lab) == "quiet", "the end of the crowd")
@@ -484,7 +484,7 @@ def test_a_source_that_a_list_decides_about_is_no_newcomer(small):
     small.send(NEW6)
     small.expect(passed=1, dropped=1)
     pressure = small.json("status")["gates"][0]["pressure"]
-    assert pressure["newcomers_met"]["total"] == pressure["insertions"]["total"] == 0
+    assert pressure["new_keys"]["total"] == pressure["insertions"]["total"] == 0
 
 
 @pytest.mark.alone
@@ -499,8 +499,8 @@ def test_export_agrees_with_status(small):
     assert promtool_objects(text) == ""
     found = samples(text)
     gate = {"gate": small.gate}
-    assert total(found, "sluice_newcomers_met_total", **gate) == \
-        pressure["newcomers_met"]["total"] > 0
+    assert total(found, "sluice_new_keys_total", **gate) == \
+        pressure["new_keys"]["total"] > 0
     assert total(found, "sluice_insertions_total", **gate) == pressure["insertions"]["total"] > 0
     for cause, pace in pressure["refused"].items():
         assert total(found, "sluice_insertions_refused_total", cause=cause) == pace["total"]
@@ -509,8 +509,8 @@ def test_export_agrees_with_status(small):
     assert [total(found, "sluice_bucket_insertions_refused_total", cause=cause)
             for cause in pressure["buckets_refused"]] == [0, 0]
     assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="states", **gate)
-    assert total(found, "sluice_states_forgotten_total", **gate) == \
-        pressure["forgotten"]["total"]
+    assert total(found, "sluice_states_evicted_total", **gate) == \
+        pressure["evicted"]["total"]
     for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "protected")):
         assert total(found, f"sluice_states{name}", **gate) == status["sources"][key]
     assert total(found, "sluice_cpus_flooded", **gate) == 0

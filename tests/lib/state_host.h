@@ -83,7 +83,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
 	struct state_key key = packet_key(&packet, limit);
 
-	host_set.tag[0] = slot_ref_of(&host_gate.meeting, state_digest(hash_secret, &key)).tag;
+	host_set.tag[0] = slot_ref_of(&host_gate.params, state_digest(hash_secret, &key)).tag;
 	host_entry = (struct sl_entry){.limit = key.limit};
 	*host_state = state;
 }

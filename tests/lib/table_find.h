@@ -23,14 +23,14 @@ static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_ent
 
 /* The entry of a key; NULL: it has none. */
 static inline struct sl_entry *
-table_find_mapped(const struct sl_meeting *meeting, const __u64 secret[SL_SECRETS],
+table_find_mapped(const struct sl_params *params, const __u64 secret[SL_SECRETS],
 		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)
 {
-	struct slot_ref ref = slot_ref_of(meeting, state_digest(secret, key));
+	struct slot_ref ref = slot_ref_of(params, state_digest(secret, key));
 	struct sl_entry *entry = set_find(sets, entries, ref.primary, ref.tag, key);
 
 	return entry ? entry
-		     : set_find(sets, entries, set_alternate(meeting, ref.primary, ref.tag),
+		     : set_find(sets, entries, set_alternate(params, ref.primary, ref.tag),
 				ref.tag | TAG_DISPLACED, key);
 }
 

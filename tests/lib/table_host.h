@@ -31,8 +31,8 @@ static inline void host_table_begin(uint32_t sets, uint64_t *state)
 {
 	memset(&host_table, 0, sizeof(host_table));
 	host_table.sets = sets;
-	host_table.gate.meeting.set_mask = sets - 1;
-	host_table.gate.meeting.sketch_mask = HOST_SKETCH - 1;
+	host_table.gate.params.set_mask = sets - 1;
+	host_table.gate.params.sketch_mask = HOST_SKETCH - 1;
 	for (int i = 0; i < SL_SECRETS; i++)
 		hash_secret[i] = random_next(state);
 }
@@ -59,14 +59,14 @@ static inline struct state_key host_entry_key(const struct sl_entry *entry)
 
 static inline void host_table_check(void)
 {
-	const struct sl_meeting *meeting = &host_table.gate.meeting;
+	const struct sl_params *params = &host_table.gate.params;
 	static uint32_t away[HOST_SETS_MAX];
 
 	memset(away, 0, sizeof(away));
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
 		struct sl_entry *entry = &host_table.entry[i];
 		struct state_key key = host_entry_key(entry);
-		struct slot_ref ref = slot_ref_of(meeting, state_digest(hash_secret, &key));
+		struct slot_ref ref = slot_ref_of(params, state_digest(hash_secret, &key));
 		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
@@ -74,11 +74,11 @@ static inline void host_table_check(void)
 		assert_true(entry->limit);
 		assert_int_equal(tag & ~TAG_DISPLACED, ref.tag);
 		assert_int_equal(i / SL_WAYS, tag & TAG_DISPLACED
-						      ? set_alternate(meeting, ref.primary, tag)
+						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
 		/* of two entries with one key only the first is found */
-		assert_ptr_equal(table_find_mapped(meeting, hash_secret, host_table.set,
+		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);
 	}

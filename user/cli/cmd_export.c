@@ -250,12 +250,12 @@ static void print_levels(const struct export *export)
 
 static void print_pressure(const struct export *export)
 {
-	print_event(export, "sluice_newcomers_met_total", SL_EVENT_MET,
+	print_event(export, "sluice_new_keys_total", SL_EVENT_NEW_KEY,
 		    "Packets of new sources: a packet counts once if a limit has no level for its "
 		    "source.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
 		    "Levels added, one for each limit and key.");
-	print_event(export, "sluice_states_forgotten_total", SL_EVENT_FORGOTTEN,
+	print_event(export, "sluice_states_evicted_total", SL_EVENT_EVICTED,
 		    "Levels that were evicted although they were not full.");
 	print_causes(export, "sluice_insertions_refused_total", SL_EVENT_BUSY,
 		     "Packets of new sources that got no level.");

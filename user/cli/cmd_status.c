@@ -268,9 +268,9 @@ static json_t *pressure_json(const struct pressure *pressure, const struct passi
 	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
 			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
-			 "newcomers_met", pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
-			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "forgotten",
-			 pace_json(&pressure->event[SL_EVENT_FORGOTTEN]), "bursts_lost",
+			 "new_keys", pace_json(&pressure->event[SL_EVENT_NEW_KEY]), "insertions",
+			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "evicted",
+			 pace_json(&pressure->event[SL_EVENT_EVICTED]), "bursts_lost",
 			 pressure_bursts_lost(pressure), "refused", refused, "bucket_insertions",
 			 pace_json(&pressure->event[SL_EVENT_BUCKET_INSERTED]), "buckets_refused",
 			 buckets_refused);
@@ -311,9 +311,9 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 		puts("  pressure: quiet: a new source gets a level with its first packet");
 	passing_print(gate, passing);
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
-	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
+	pace_print("newcomers met", &pressure->event[SL_EVENT_NEW_KEY]);
 	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
-	pace_print("forgotten", &pressure->event[SL_EVENT_FORGOTTEN]);
+	pace_print("evicted", &pressure->event[SL_EVENT_EVICTED]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
 		pace_print(what, &pressure->event[SL_EVENT_BUSY + cause]);

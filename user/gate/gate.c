@@ -124,7 +124,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 		break;
 	case MAP_HOST_SHORTCUTS:
 		ret->value_size = sizeof(struct sl_host_set);
-		ret->max_entries = gate->state->meeting.host_mask + 1;
+		ret->max_entries = gate->state->params.host_mask + 1;
 		break;
 	default:
 		ret->value_size = sizeof(gate->secret);

@@ -71,8 +71,8 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
 	uint32_t policies = gate->state->policies;
 	struct gate_sizes sizes = {
-		.sources = gate->state->meeting.sources,
-		.buckets = gate->state->meeting.buckets,
+		.sources = gate->state->params.sources,
+		.buckets = gate->state->params.buckets,
 		.policies = gate->policies_max,
 	};
 	int err = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts)
@@ -132,15 +132,15 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
 #define CROWD_PART 16
 #define CROWD_MOST 1024
 
-struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine)
+struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine)
 {
 	uint32_t shift = 0;
 
 	while ((machine->jiffy_ns << (shift + 1)) <= INTERVAL_NS)
 		shift++;
-	return (struct sl_meeting){
-		.crowd = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
-		.window_shift = shift,
+	return (struct sl_params){
+		.flood_threshold = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
+		.interval_shift = shift,
 		.set_mask = table_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,
 		.sources = sizes->sources,
@@ -287,7 +287,7 @@ static int maps_make(struct gate *gate, struct bpf_object *object, const struct 
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 		.policies = sizes->policies,
-		.meeting = gate_meeting(sizes, &gate->machine),
+		.params = gate_params(sizes, &gate->machine),
 	};
 	__u32 first = 0;
 	int err;
@@ -379,7 +379,7 @@ int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, stru
 		return -EIO;
 	memcpy(next.name, gate->name, sizeof(next.name));
 	next.machine = gate->machine;
-	state.meeting = gate_meeting(sizes, &gate->machine);
+	state.params = gate_params(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
 	for (int map = 0; map < GATE_MAPS; map++) {
 		struct bpf_map *shared = object_map(object, map);

@@ -21,7 +21,7 @@ struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
 /* Returns the parameters of admission for a gate of these sizes. */
-struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine);
+struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine);
 
 /* Sets the sizes of the maps of an object that is not loaded. */
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,

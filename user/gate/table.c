@@ -97,8 +97,8 @@ static int table_search(const struct gate *gate, const struct table *table,
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
 		  struct found_entry *ret)
 {
-	const struct sl_meeting meeting = gate->state->meeting;
-	struct slot_ref ref = slot_ref_of(&meeting, state_digest(gate->secret, key));
+	const struct sl_params params = gate->state->params;
+	struct slot_ref ref = slot_ref_of(&params, state_digest(gate->secret, key));
 	struct found_entry found = {0};
 	int err;
 
@@ -106,7 +106,7 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 		return table_search(gate, table, key, ret);
 	err = set_read(gate, table, ref.primary, ref.tag, key, &found);
 	if (!err && !found.is_found)
-		err = set_read(gate, table, set_alternate(&meeting, ref.primary, ref.tag),
+		err = set_read(gate, table, set_alternate(&params, ref.primary, ref.tag),
 			       ref.tag | TAG_DISPLACED, key, &found);
 	if (err)
 		return table_failed(gate, err);

@@ -10,7 +10,7 @@
 #include "gate/policy.h"
 #include "gate/records.h"
 #include "gate/rules.h"
-#include "pace.h"
+#include "admission.h"
 #include "ways.h"
 
 const char *const cause_names[CAUSES] = {
@@ -32,16 +32,16 @@ static void pressure_add(struct pressure *pressure, struct sl_admission *here,
 			 const struct moment *now)
 {
 	/* what the CPU would do at its next newcomer */
-	pace_met(here);
-	pace_turn(here, now->second);
+	flood_count_interval(here);
+	flood_turn(here, now->second);
 	for (int event = 0; event < SL_EVENTS; event++) {
 		pressure->event[event].total += here->event[event].total;
 		pressure->event[event].per_second += here->event[event].last;
 	}
-	pressure->lost += here->lost;
-	pressure->flooded += pace_is_flooded(here, now->jiffy);
+	pressure->lost += here->evicted;
+	pressure->flooded += flood_is_any(here, now->jiffy);
 	for (int budgeted = 0; budgeted < 2; budgeted++)
-		pressure->crowded[budgeted] += pace_is_crowded(here, budgeted, now->jiffy);
+		pressure->crowded[budgeted] += flood_is_on(here, budgeted, now->jiffy);
 }
 
 static int refuse_unread(const struct gate *gate, int err)

@@ -64,16 +64,16 @@ static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set 
  */
 static int newcomer_shown(const struct gate *gate, struct digest digest, uint32_t *ret)
 {
-	const struct sl_meeting meeting = gate->state->meeting;
+	const struct sl_params params = gate->state->params;
 	struct sl_sketch sketch;
 	int err = 0;
 
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t seen;
 
-		err = array_value_read(gate, MAP_NEWCOMERS, NULL,
-				       sketch_line(&meeting, digest, cpu), &sketch);
-		seen = err ? 0 : sketch_see(&sketch.slot[sketch_slot(digest)], digest, 0);
+		err = array_value_read(gate, MAP_NEWCOMERS, NULL, sketch_line(&params, digest, cpu),
+				       &sketch);
+		seen = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
 		if (seen > *ret)
 			*ret = seen;
 	}
@@ -83,10 +83,10 @@ static int newcomer_shown(const struct gate *gate, struct digest digest, uint32_
 static int newcomer_look(const struct gate *gate, const struct state_key *key, uint64_t now,
 			 bool flood, struct newcomer *ret)
 {
-	const struct sl_meeting meeting = gate->state->meeting;
+	const struct sl_params params = gate->state->params;
 	struct digest digest = state_digest(gate->secret, key);
-	struct slot_ref ref = slot_ref_of(&meeting, digest);
-	uint32_t other = set_alternate(&meeting, ref.primary, ref.tag);
+	struct slot_ref ref = slot_ref_of(&params, digest);
+	uint32_t other = set_alternate(&params, ref.primary, ref.tag);
 	struct sl_set home, away;
 	int64_t least = INT64_MAX;
 	int err = array_value_read(gate, MAP_SETS, NULL, ref.primary, &home);

@@ -18,7 +18,7 @@ int state_read(const struct gate *gate, const struct table *table, const struct 
 	       const struct sl_prefix *address, uint64_t now, struct sl_state *ret, bool *ret_found,
 	       uint32_t *ret_age);
 
-/* A key without a state, as its next packet is met (bpf/newcomer.h). */
+/* A key without a state, as its next packet is met (bpf/flood.h). */
 struct newcomer {
 	uint32_t shown;	 /* how often it was seen then, that packet included */
 	bool has_room;	 /* there is a way for it, unless it has to wait in a flood */

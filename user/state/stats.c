@@ -243,7 +243,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
 	case MAP_STATES: /* the other lines keep sets from filling up: gate_make.c */
-		*ret = gate->state->meeting.sources;
+		*ret = gate->state->params.sources;
 		return OK;
 	case MAP_LISTS: /* the other places are reserved for changes */
 		*ret = SL_LISTS_MAX;

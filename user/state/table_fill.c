@@ -18,7 +18,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
 	fill->sources_short = 0;
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
-	    pressure->event[SL_EVENT_FORGOTTEN].per_second)
+	    pressure->event[SL_EVENT_EVICTED].per_second)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
@@ -42,7 +42,7 @@ const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHOR
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret)
 {
-	struct table_fill fill = {.sources = gate->state->meeting.sources};
+	struct table_fill fill = {.sources = gate->state->params.sources};
 	struct table table = TABLE_CLOSED;
 	int status = table_open(gate, &table);
 	uint64_t now = uptime_ticks();

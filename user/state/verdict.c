@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "gate/policy.h"
-#include "pace.h"
+#include "admission.h"
 #include "state/pressure.h"
 
 /* --- Reading the state ---------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 }
 
 /* Reads how the packet is met under each limit under which it has no state. */
-static int meetings_read(const struct gate *gate, struct verdict *verdict)
+static int params_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct packet_args *packet = &verdict->packet;
 	int status = OK;
@@ -54,7 +54,7 @@ static int newcomers_read(const struct gate *gate, struct verdict *verdict)
 	if (status)
 		return status;
 	verdict->flooded = pressure.crowded[policy && policy->newcomers.burst];
-	status = meetings_read(gate, verdict);
+	status = params_read(gate, verdict);
 	if (status)
 		return status;
 	if (pressure.crowded[false] && policy)
@@ -91,7 +91,7 @@ static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 	const struct newcomer *newcomer = &verdict->newcomers[index];
 
 	return limit_is_fresh(verdict, index) &&
-	       ((verdict->flooded && newcomer->shown <= CROWD_BAR) ||
+	       ((verdict->flooded && newcomer->shown <= FLOOD_MIN_HITS) ||
 		(!newcomer->has_room && !newcomer->is_refused));
 }
 

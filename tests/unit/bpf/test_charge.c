@@ -100,8 +100,8 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	bucket_host_begin();
 	host_table_begin(SETS, &state);
 	world.family = family;
-	host_table.gate.meeting.crowd = ~0U;
-	host_table.gate.meeting.window_shift = 30; /* no second window begins */
+	host_table.gate.params.flood_threshold = ~0U;
+	host_table.gate.params.interval_shift = 30; /* no second window begins */
 	world.policy.since = 1;
 	world.policy.limits[family] = 1;
 	world.policy.limit[family][0] = limit_of(BURST, cpus);
@@ -135,7 +135,7 @@ static enum sl_reason packet_send(uint32_t source)
 static void check_events(uint64_t inserted, uint64_t forgotten, uint64_t busy, uint64_t no_room)
 {
 	assert_int_equal(world.admission.event[SL_EVENT_INSERTED].total, inserted);
-	assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, forgotten);
+	assert_int_equal(world.admission.event[SL_EVENT_EVICTED].total, forgotten);
 	assert_int_equal(world.admission.event[SL_EVENT_BUSY].total, busy);
 	assert_int_equal(world.admission.event[SL_EVENT_NO_ROOM].total, no_room);
 }
@@ -202,14 +202,14 @@ static void test_who_comes_again_gets_room(void **state)
 		table_fill();
 		assert_int_equal(packet_send(5000), SL_DROP_OVER_LIMIT);
 		check_events(0, 0, 0, 1);
-		assert_int_equal(world.admission.lost, 0);
+		assert_int_equal(world.admission.evicted, 0);
 		for (int i = 0; i < 3; i++) {
 			assert_int_equal(packet_send(5000), SL_DROP_OVER_LIMIT);
 			check_events(1, 1, 0, 1);
 		}
 		clock_advance(JIFFY + 2 * world.policy.limit[family][0].cost);
 		assert_int_equal(packet_send(5000), SL_PASS_WITHIN);
-		assert_int_equal(world.admission.lost, EVICT_PARTS);
+		assert_int_equal(world.admission.evicted, EVICT_PARTS);
 		host_table_check();
 	}
 }
@@ -239,11 +239,11 @@ static void world_window(enum sl_family family)
 
 static struct sl_entry *entry_of(uint32_t source)
 {
-	const struct sl_meeting *meeting = &host_table.gate.meeting;
+	const struct sl_params *params = &host_table.gate.params;
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
-	return table_find(meeting, state_digest(hash_secret, &key), &key);
+	return table_find(params, state_digest(hash_secret, &key), &key);
 }
 
 static void window_send(uint32_t source, unsigned int packets)
@@ -286,9 +286,9 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 			assert_non_null(entry_of(source));
 			assert_int_equal(packet_send(source), SL_DROP_OVER_LIMIT);
 		}
-		assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, OTHERS);
-		assert_int_equal(world.admission.lost,
-				 world.admission.event[SL_EVENT_FORGOTTEN].total * EVICT_PARTS / 2);
+		assert_int_equal(world.admission.event[SL_EVENT_EVICTED].total, OTHERS);
+		assert_int_equal(world.admission.evicted,
+				 world.admission.event[SL_EVENT_EVICTED].total * EVICT_PARTS / 2);
 		host_table_check();
 	}
 }
@@ -307,10 +307,10 @@ static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
 				assert_int_equal(packet_send(source), SL_PASS_WITHIN);
 			clock_advance(50 * SL_TICKS_PER_SEC);
 		}
-		world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
+		world.admission.flood_until[0] = world.admission.flood_until[1] = ~0ULL;
 		for (uint32_t source = 1000; source < 1200; source++)
-			window_send(source, CROWD_BAR + 1);
-		assert_true(world.admission.event[SL_EVENT_FORGOTTEN].total > 100);
+			window_send(source, FLOOD_MIN_HITS + 1);
+		assert_true(world.admission.event[SL_EVENT_EVICTED].total > 100);
 		for (uint32_t source = 1; source <= 4; source++)
 			assert_non_null(entry_of(source));
 	}

@@ -89,8 +89,8 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 
 	memset(&world, 0, sizeof(world));
 	host_table_begin(SETS, &random_state);
-	host_table.gate.meeting.crowd = 1024;
-	host_table.gate.meeting.window_shift = 4;
+	host_table.gate.params.flood_threshold = 1024;
+	host_table.gate.params.interval_shift = 4;
 	host_table.gate.generation = 1;
 	clock_set(0);
 	host_cpu = 0;
@@ -451,7 +451,7 @@ static void test_a_flood_under_a_limit_that_observes_inserts_little(void **state
 		clock_set(i * SL_TICKS_PER_SEC / 100000);
 		assert_int_equal(packet_send(1 + i), SL_PASS_WITHIN);
 	}
-	assert_true(inserted() <= host_table.gate.meeting.crowd);
+	assert_true(inserted() <= host_table.gate.params.flood_threshold);
 }
 
 /*

@@ -82,7 +82,7 @@ static void world_begin(const struct scene *scene)
 {
 	struct gate_sizes sizes = gate_sizes_default(&machine);
 	uint64_t state = RANDOM_BEGIN;
-	struct sl_meeting whole;
+	struct sl_params whole;
 	struct limit limit = {.spec = scene->limit};
 	struct limit budget = {.spec = {.rate = scene->budget,
 					.rate_unit = SL_RATE_PPS,
@@ -104,12 +104,12 @@ static void world_begin(const struct scene *scene)
 	}
 	for (int i = 0; i < SL_SECRETS; i++)
 		hash_secret[i] = random_next(&state);
-	whole = gate_meeting(&sizes, &machine);
+	whole = gate_params(&sizes, &machine);
 	sizes.sources /= PART;
-	world.gate.meeting = gate_meeting(&sizes, &machine);
-	assert_int_equal(world.gate.meeting.set_mask, SETS - 1);
-	world.gate.meeting.sketch_mask = SKETCHES - 1;
-	world.gate.meeting.crowd = whole.crowd / PART;
+	world.gate.params = gate_params(&sizes, &machine);
+	assert_int_equal(world.gate.params.set_mask, SETS - 1);
+	world.gate.params.sketch_mask = SKETCHES - 1;
+	world.gate.params.flood_threshold = whole.flood_threshold / PART;
 }
 
 /* Returns whether a packet of a source passes. */

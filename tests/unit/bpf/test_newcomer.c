@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/newcomer.h and bpf/bucket.h, compiled for the host: crowds, a entry that is handed to another
+ * bpf/flood.h and bpf/bucket.h, compiled for the host: crowds, a entry that is handed to another
  * key in the middle of a packet, and which sources get a bucket.
  */
 #include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
@@ -107,8 +107,8 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	memset(&world, 0, sizeof(world));
 	bucket_host_begin();
 	host_table_begin(SETS, &random_state);
-	host_table.gate.meeting.crowd = CROWD;
-	host_table.gate.meeting.window_shift = WINDOW;
+	host_table.gate.params.flood_threshold = CROWD;
+	host_table.gate.params.interval_shift = WINDOW;
 	host_table.gate.generation = 1;
 	world.family = family;
 	bucket_host.in_use.first = BUCKETS_FIRST;
@@ -172,7 +172,7 @@ static struct sl_entry *entry_of(uint32_t source)
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
-	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
+	return table_find_mapped(&host_table.gate.params, hash_secret, host_table.set,
 				 host_table.entry, &key);
 }
 
@@ -211,15 +211,15 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 {
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
-	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
-	for (int i = 0; i < CROWD_BAR; i++)
+	world.admission.flood_until[0] = world.admission.flood_until[1] = ~0ULL;
+	for (int i = 0; i < FLOOD_MIN_HITS; i++)
 		for (host_cpu = 0; host_cpu < 2; host_cpu++)
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	host_cpu = 1;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	assert_int_equal(entry_of(1)->state.empty_at, test_clock_ticks -
 							      world.policy.limit[SL_IPV4][0].burst +
-							      (CROWD_BAR + 1) * COST);
+							      (FLOOD_MIN_HITS + 1) * COST);
 	host_cpu = 0;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
@@ -227,7 +227,7 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(v
 /* A packet is one newcomer under all of its limits, and has a state of each. */
 static void test_a_packet_is_met_once(void **state)
 {
-	const struct sl_pace *event = world.admission.event;
+	const struct sl_event_count *event = world.admission.event;
 	struct sl_policy *policy = &world.policy;
 
 	(void)state;
@@ -241,16 +241,16 @@ static void test_a_packet_is_met_once(void **state)
 			policy->limit[family][1].slot = 1;
 			for (uint32_t source = 1; source <= 5; source++)
 				assert_int_equal(packet_send(source), SL_PASS_WITHIN);
-			assert_int_equal(world.admission.met[0], 5);
-			assert_int_equal(event[SL_EVENT_MET].total, 0);
+			assert_int_equal(world.admission.new_keys[0], 5);
+			assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 			assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
 			/* counted when the window has ended */
 			clock_advance(JIFFY << WINDOW);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			assert_int_equal(event[SL_EVENT_MET].total, 0);
+			assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 			assert_int_equal(packet_send(6), SL_PASS_WITHIN);
-			assert_int_equal(event[SL_EVENT_MET].total, 5);
-			assert_int_equal(world.admission.met[0], 1);
+			assert_int_equal(event[SL_EVENT_NEW_KEY].total, 5);
+			assert_int_equal(world.admission.new_keys[0], 1);
 			host_table_check();
 		}
 }
@@ -286,9 +286,9 @@ static void test_who_gets_a_state_is_no_newcomer_any_more(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
-	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
+	world.admission.flood_until[0] = world.admission.flood_until[1] = ~0ULL;
 	for (int turn = 0; turn < 3; turn++) {
-		for (int i = 0; i < CROWD_BAR; i++)
+		for (int i = 0; i < FLOOD_MIN_HITS; i++)
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		for (uint32_t i = 0; i < SETS; i++)
@@ -302,7 +302,7 @@ static void test_what_a_budget_paid_is_not_owed(void **state)
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
 	world_budget(BUDGET);
-	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
+	world.admission.flood_until[0] = world.admission.flood_until[1] = ~0ULL;
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
@@ -392,7 +392,7 @@ static void test_the_first_sources_get_a_bucket_at_once(void **state)
 		EACH_FAMILY(family)
 		{
 			world_begin(family, MANY_CPUS);
-			host_table.gate.meeting.crowd = ~0U;
+			host_table.gate.params.flood_threshold = ~0U;
 			bucket_host.in_use.first = BUCKETS_FIRST - 1;
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_int_equal(packet_send(2), SL_PASS_WITHIN);
@@ -440,7 +440,7 @@ static void test_one_refused_source_in_a_jiffy_gets_a_bucket(void **state)
 	(void)state;
 	for (int observe = 0; observe < 2; observe++) {
 		world_begin(SL_IPV4, MANY_CPUS);
-		host_table.gate.meeting.crowd = ~0U;
+		host_table.gate.params.flood_threshold = ~0U;
 		limit = &world.policy.limit[SL_IPV4][0];
 		*limit = limit_of(1, MANY_CPUS);
 		limit->cost = limit->burst = limit->refill = 3600 * SL_TICKS_PER_SEC;
@@ -494,7 +494,7 @@ static void test_a_failed_insertion_is_counted_by_cause(void **state)
 /* Insertions are counted by second, although no new source is met. */
 static void test_insertions_are_counted_by_second(void **state)
 {
-	const struct sl_pace *pace = &world.admission.event[SL_EVENT_BUCKET_INSERTED];
+	const struct sl_event_count *pace = &world.admission.event[SL_EVENT_BUCKET_INSERTED];
 
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -582,7 +582,7 @@ static void test_a_kept_bucket_is_restored(void **state)
 	bucket_host.in_use.first = BUCKETS_FIRST;
 	while (test_jiffies % UNMARK_JIFFIES)
 		clock_advance(JIFFY);
-	world.admission.crowd_until[0] = world.admission.crowd_until[1] = ~0ULL;
+	world.admission.flood_until[0] = world.admission.flood_until[1] = ~0ULL;
 	for (uint32_t source = 1000; source < 1000 + (1 << 18); source++)
 		packet_send(source);
 	assert_non_null(bucket_of(1));

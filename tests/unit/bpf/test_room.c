@@ -84,7 +84,7 @@ static struct sl_entry *entry_of(uint32_t source, const struct sl_limit *limit)
 	struct packet packet = packet_from(source);
 	struct state_key key = packet_key(&packet, limit);
 
-	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
+	return table_find_mapped(&host_table.gate.params, hash_secret, host_table.set,
 				 host_table.entry, &key);
 }
 
@@ -127,7 +127,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 static void gone_tell(void)
 {
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
-	uint64_t parts = world.admission[host_cpu].lost - world.lost;
+	uint64_t parts = world.admission[host_cpu].evicted - world.lost;
 	int which = world.gone.limit >> 3 == limit[1].id;
 
 	if (world.gone.limit)
@@ -136,7 +136,7 @@ static void gone_tell(void)
 	else
 		assert_int_equal(parts, 0);
 	world.gone.limit = 0;
-	world.lost = world.admission[host_cpu].lost;
+	world.lost = world.admission[host_cpu].evicted;
 }
 
 static void entry_goes(const __u32 *limit)
@@ -186,7 +186,7 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 {
 	struct digest digest = digest_of(source, limit);
 
-	return &sketch_here(&host_table.gate.meeting, digest)->slot[sketch_slot(digest)];
+	return &sketch_here(&host_table.gate.params, digest)->slot[sketch_slot(digest)];
 }
 
 /*
@@ -246,9 +246,9 @@ static void world_begin(const struct schedule *schedule)
 {
 	memset(&world, 0, sizeof(world));
 	host_table_begin(SETS, &random_state);
-	host_table.gate.meeting.window_shift = 4;
-	host_table.gate.meeting.crowd = schedule->crowd;
-	host_table.gate.meeting.sketch_mask = schedule->sketch - 1;
+	host_table.gate.params.interval_shift = 4;
+	host_table.gate.params.flood_threshold = schedule->crowd;
+	host_table.gate.params.sketch_mask = schedule->sketch - 1;
 	host_cpu = 0;
 	world.policy.limits[SL_IPV4] = schedule->limits;
 	for (int i = 0; i < LIMITS; i++) {
@@ -299,7 +299,7 @@ static enum sl_reason room_charge(const struct schedule *schedule, uint32_t sour
 	uint32_t owed = owed_by(source);
 	enum sl_reason reason;
 
-	world.lost = world.admission[host_cpu].lost;
+	world.lost = world.admission[host_cpu].evicted;
 	reason = packet_send(source, is_hot);
 	gone_tell();
 	if (!is_known)
@@ -318,8 +318,8 @@ static enum sl_reason room_charge(const struct schedule *schedule, uint32_t sour
 
 static uint64_t forgotten(void)
 {
-	return world.admission[0].event[SL_EVENT_FORGOTTEN].total +
-	       world.admission[1].event[SL_EVENT_FORGOTTEN].total;
+	return world.admission[0].event[SL_EVENT_EVICTED].total +
+	       world.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
 /* Returns with how many packets a slice of the source held something afterwards. */
@@ -363,7 +363,8 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		      "%.1f bursts, %lu newcomers, %lu with a slice\n",
 		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
 		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
-		      (double)(world.admission[0].lost + world.admission[1].lost) / EVICT_PARTS,
+		      (double)(world.admission[0].evicted + world.admission[1].evicted) /
+			      EVICT_PARTS,
 		      newcomers, slices);
 	if (schedule->budget)
 		assert_true(newcomers * world.policy.newcomers.cost <=

@@ -57,19 +57,19 @@ static struct new_entry new_entry_of(uint32_t number)
 
 static struct sl_entry *find(const struct new_entry *new_entry)
 {
-	return table_find(&host_table.gate.meeting, new_entry->digest, &new_entry->key);
+	return table_find(&host_table.gate.params, new_entry->digest, &new_entry->key);
 }
 
 static struct slot_ref spot_in(const struct new_entry *new_entry)
 {
-	return slot_ref_of(&host_table.gate.meeting, new_entry->digest);
+	return slot_ref_of(&host_table.gate.params, new_entry->digest);
 }
 
 static uint32_t other_of(const struct new_entry *new_entry)
 {
 	struct slot_ref ref = spot_in(new_entry);
 
-	return set_alternate(&host_table.gate.meeting, ref.primary, ref.tag);
+	return set_alternate(&host_table.gate.params, ref.primary, ref.tag);
 }
 
 /* --- What is forgotten ---------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t 
 	unlocking.look = look;
 	host_table.set[set].displaced |= 1;
 	host_meanwhile = unlock;
-	waits = table_wait(&host_table.gate.meeting, new_entry->digest);
+	waits = table_wait(&host_table.gate.params, new_entry->digest);
 	host_meanwhile = NULL;
 	assert_int_equal(host_table.set[set].displaced & 1, !waits);
 	host_table.set[set].displaced &= ~1U;
@@ -600,13 +600,13 @@ static void test_strangers_fill_no_set_faster_than_chance(void **state)
 	(void)state;
 	for (unsigned int pattern = 0; pattern < 7; pattern++) {
 		host_table_begin(HOST_SETS_MAX, &random_state);
-		host_table.gate.meeting.set_mask = SETS - 1;
+		host_table.gate.params.set_mask = SETS - 1;
 		memset(in_set, 0, sizeof(in_set));
 		for (uint64_t number = 0; number < STRANGERS; number++) {
 			struct state_key key = stranger(pattern, number);
 			struct digest digest = state_digest(hash_secret, &key);
 
-			in_set[slot_ref_of(&host_table.gate.meeting, digest).primary]++;
+			in_set[slot_ref_of(&host_table.gate.params, digest).primary]++;
 		}
 		check_spread(pattern);
 	}
@@ -615,13 +615,13 @@ static void test_strangers_fill_no_set_faster_than_chance(void **state)
 /* Where a set is full, its keys go to many others, of which none gets much. */
 static void test_the_keys_of_a_set_share_few_other_sets(void **state)
 {
-	struct sl_meeting meeting = {.set_mask = SETS - 1};
+	struct sl_params params = {.set_mask = SETS - 1};
 	unsigned int others = 0, most = 0;
 
 	(void)state;
 	memset(in_set, 0, sizeof(in_set));
 	for (uint32_t tag = 2; tag < 0x10000; tag += 2)
-		in_set[set_alternate(&meeting, 12345, tag)]++;
+		in_set[set_alternate(&params, 12345, tag)]++;
 	for (uint32_t set = 0; set < SETS; set++) {
 		others += in_set[set] > 0;
 		most = in_set[set] > most ? in_set[set] : most;

@@ -2,7 +2,7 @@
 /* include/sketch.h: the errors of the sketch that it states, measured. */
 #include <math.h>
 #include "test.h"
-#include "pace.h"
+#include "admission.h"
 #include "random.h"
 #include "sketch.h"
 #include "ways.h"
@@ -21,19 +21,19 @@ static uint64_t draw(void)
 static __u64 secret[SL_SECRETS];
 
 /* A new secret, and a sketch that is empty. */
-static struct sl_meeting meeting_random(void)
+static struct sl_params params_random(void)
 {
-	struct sl_meeting meeting = {.window_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
+	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
 
 	for (int i = 0; i < SL_SECRETS; i++)
 		secret[i] = draw();
 	memset(lines, 0, sizeof(lines));
-	return meeting;
+	return params;
 }
 
-static uint32_t *slot_of(const struct sl_meeting *meeting, struct digest digest)
+static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 {
-	return &lines[sketch_line(meeting, digest, 0)].slot[sketch_slot(digest)];
+	return &lines[sketch_line(params, digest, 0)].slot[sketch_slot(digest)];
 }
 
 /*
@@ -73,11 +73,11 @@ static struct digest digest_number(unsigned int kind, uint64_t number)
 #define STRANGERS 1000000 /* for each secret */
 
 /* Gives each slot to a source that was seen three times, one more than the bar in a crowd. */
-static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
+static void slots_take(const struct sl_params *params, unsigned int kind)
 {
 	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
 		struct digest digest = digest_number(kind, number);
-		uint32_t *slot = slot_of(meeting, digest);
+		uint32_t *slot = slot_of(params, digest);
 
 		if (!*slot)
 			*slot = sketch_print(digest) | 2;
@@ -95,9 +95,9 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < SECRETS; i++) {
-		struct sl_meeting meeting = meeting_random();
+		struct sl_params params = params_random();
 
-		slots_take(&meeting, i);
+		slots_take(&params, i);
 		for (unsigned int line = 0; line < SL_SKETCH_LINES; line++)
 			for (int slot = 0; slot < SL_SKETCH_SLOTS; slot++)
 				free_slots += !lines[line].slot[slot];
@@ -106,7 +106,7 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 
 			/* with a coin by which no source loses its slot */
 			mistakes +=
-				sketch_see(slot_of(&meeting, digest), digest, digest.mark ^ 1) > 2;
+				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
 	}
 	print_message("figure: %u packets of strangers, all slots taken: %u taken for somebody "
@@ -119,12 +119,12 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 
 static void test_each_cpu_has_lines_of_its_own(void **state)
 {
-	const struct sl_meeting meeting = {.sketch_mask = 4095};
+	const struct sl_params params = {.sketch_mask = 4095};
 	const struct digest digest = {.place = 0xfffff};
 
 	(void)state;
 	for (uint32_t cpu = 0; cpu < 3; cpu++)
-		assert_int_equal(sketch_line(&meeting, digest, cpu), (cpu + 1) * 4096 - 1);
+		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
 /* Another key lowers a count if its coin wins, and takes the slot over only at a count of one. */
@@ -135,19 +135,19 @@ static void test_another_key_lowers_a_count_by_one(void **state)
 
 	(void)state;
 	for (uint32_t count = 1; count <= SKETCH_MOST + 3; count++)
-		assert_int_equal(sketch_see(&slot, one, 0),
+		assert_int_equal(sketch_hit(&slot, one, 0),
 				 count < SKETCH_MOST ? count : SKETCH_MOST);
 	for (uint32_t count = SKETCH_MOST; count > 1; count--) {
-		assert_int_equal(sketch_see(&slot, other, 1), 1); /* a coin that loses */
+		assert_int_equal(sketch_hit(&slot, other, 1), 1); /* a coin that loses */
 		assert_int_equal(slot, sketch_print(one) | count);
-		assert_int_equal(sketch_see(&slot, other, 0), 1);
+		assert_int_equal(sketch_hit(&slot, other, 0), 1);
 		assert_int_equal(slot, sketch_print(one) | (count - 1));
 	}
-	sketch_see(&slot, other, 0);
+	sketch_hit(&slot, other, 0);
 	assert_int_equal(slot, sketch_print(other) | 1);
-	sketch_forget(&slot, one);
+	sketch_clear(&slot, one);
 	assert_int_equal(slot, sketch_print(other) | 1);
-	sketch_forget(&slot, other);
+	sketch_clear(&slot, other);
 	assert_int_equal(slot, 0);
 }
 
@@ -155,27 +155,27 @@ static void test_another_key_lowers_a_count_by_one(void **state)
 
 #define WATCHED 1500
 
-static uint32_t see(const struct sl_meeting *meeting, uint64_t number, uint32_t coin)
+static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t coin)
 {
 	struct digest digest = digest_ipv4(number);
 
-	return sketch_see(slot_of(meeting, digest), digest, coin);
+	return sketch_hit(slot_of(params, digest), digest, coin);
 }
 
 /* The part of the sources seen once that the sketch remembers after so many other packets. */
-static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
+static double part_remembered(const struct sl_params *params, uint64_t others)
 {
 	unsigned int remembered = 0;
 
 	for (uint64_t i = 0; i < WATCHED; i++) {
 		struct digest digest = digest_ipv4((1U << 31) + i);
 
-		*slot_of(meeting, digest) = sketch_print(digest) | 1;
+		*slot_of(params, digest) = sketch_print(digest) | 1;
 	}
 	for (uint64_t i = 0; i < others; i++)
-		see(meeting, draw() >> 33, draw()); /* none of the watched sources */
+		see(params, draw() >> 33, draw()); /* none of the watched sources */
 	for (uint64_t i = 0; i < WATCHED; i++)
-		remembered += see(meeting, (1U << 31) + i, 1) == 2;
+		remembered += see(params, (1U << 31) + i, 1) == 2;
 	return (double)remembered / WATCHED;
 }
 
@@ -189,8 +189,8 @@ static void test_a_slot_is_forgotten_as_the_model_says(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		struct sl_meeting meeting = meeting_random();
-		double found = part_remembered(&meeting, parts[i] * SLOTS);
+		struct sl_params params = params_random();
+		double found = part_remembered(&params, parts[i] * SLOTS);
 		double model = exp(-parts[i] / 2);
 
 		print_message("figure: of those seen once, %.1f%% are remembered after %.0f "
@@ -203,23 +203,23 @@ static void test_a_slot_is_forgotten_as_the_model_says(void **state)
 /* In a flood each slot is taken: how many packets in a row it takes to pass the bar. */
 static void test_the_bar_takes_three_packets_more_at_most(void **state)
 {
-	struct sl_meeting meeting = meeting_random();
+	struct sl_params params = params_random();
 	uint64_t packets = 0, owed = 0;
 
 	(void)state;
 	for (uint64_t i = 0; i < 20ULL * SLOTS; i++)
-		see(&meeting, i, draw());
+		see(&params, i, draw());
 	for (uint64_t source = 0; source < WATCHED; source++) {
 		uint32_t seen = 0;
 
-		for (; seen <= CROWD_BAR; packets++)
-			seen = see(&meeting, (2U << 30) + source, draw());
+		for (; seen <= FLOOD_MIN_HITS; packets++)
+			seen = see(&params, (2U << 30) + source, draw());
 		owed += seen;
 	}
 	print_message("figure: %.2f packets in a row on average, %.2f of them are charged\n",
 		      (double)packets / WATCHED, (double)owed / WATCHED);
 	assert_true(packets >= owed);
-	assert_true(packets <= WATCHED * (CROWD_BAR + 3ULL));
+	assert_true(packets <= WATCHED * (FLOOD_MIN_HITS + 3ULL));
 }
 
 int main(void)

@@ -48,16 +48,16 @@ static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state
 {
 	(void)state;
 	for (int i = 0; i < 1000000; i++) {
-		struct sl_meeting meeting = {.set_mask = (2U << run_choose(24)) - 1};
+		struct sl_params params = {.set_mask = (2U << run_choose(24)) - 1};
 		struct digest digest = {random_next(&random_state) >> 32,
 					random_next(&random_state) >> 32};
-		struct slot_ref ref = slot_ref_of(&meeting, digest);
-		uint32_t other = set_alternate(&meeting, ref.primary, ref.tag);
+		struct slot_ref ref = slot_ref_of(&params, digest);
+		uint32_t other = set_alternate(&params, ref.primary, ref.tag);
 
 		assert_true(ref.tag && !(ref.tag & TAG_DISPLACED));
-		assert_true(ref.primary <= meeting.set_mask && other <= meeting.set_mask);
+		assert_true(ref.primary <= params.set_mask && other <= params.set_mask);
 		assert_int_not_equal(other, ref.primary);
-		assert_int_equal(set_alternate(&meeting, other, ref.tag | TAG_DISPLACED),
+		assert_int_equal(set_alternate(&params, other, ref.tag | TAG_DISPLACED),
 				 ref.primary);
 	}
 }

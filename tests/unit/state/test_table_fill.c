@@ -26,7 +26,7 @@ static uint32_t lines_of(uint32_t sources)
 	const struct machine machine = {.jiffy_ns = 4000000};
 	const struct gate_sizes sizes = {.sources = sources};
 
-	return (gate_meeting(&sizes, &machine).set_mask + 1) * SL_WAYS;
+	return (gate_params(&sizes, &machine).set_mask + 1) * SL_WAYS;
 }
 
 static void test_room_is_short_when_somebody_felt_it(void **state)
@@ -35,7 +35,7 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pressure pressure = {
 			.event[SL_EVENT_NO_ROOM].per_second = cases[i].no_room,
-			.event[SL_EVENT_FORGOTTEN].per_second = cases[i].forgotten,
+			.event[SL_EVENT_EVICTED].per_second = cases[i].forgotten,
 			.event[SL_EVENT_BUSY].per_second = 1000,
 		};
 		struct table_fill fill = {

@@ -8,17 +8,17 @@
  *
  * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
  * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
- * packet; for policies without a budget, when a CPU sees more than `crowd` packets of new keys in
- * an interval. Then a key must have been seen more than CROWD_BAR times on that CPU before it gets
+ * packet; for policies without a budget, when a CPU sees more than `flood_threshold` packets of new keys in
+ * an interval. Then a key must have been seen more than FLOOD_MIN_HITS times on that CPU before it gets
  * an entry (include/sketch.h). Then its earlier packets on this CPU are charged to its state,
- * unless a budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not
- * charged. The sketch stores no time, so up to CROWD_BAR packets of an earlier flood may be charged
+ * unless a budget paid for them. Its packets on other CPUs, at most FLOOD_MIN_HITS on each, are not
+ * charged. The sketch stores no time, so up to FLOOD_MIN_HITS packets of an earlier flood may be charged
  * as well.
  */
-#ifndef SLUICE_NEWCOMER_H
-#define SLUICE_NEWCOMER_H
+#ifndef SLUICE_FLOOD_H
+#define SLUICE_FLOOD_H
 
-#include "pace.h"
+#include "admission.h"
 #include "packet.h"
 #include "sketch.h"
 #include "table.h"
@@ -38,47 +38,46 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 }
 
 /* Returns whether this CPU sees a flood of new keys: with a budget if the limit has a budget. */
-static __always_inline bool newcomers_crowd(const struct packet *packet,
-					    const struct sl_limit *limit)
+static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
 
-	return here && pace_is_crowded(here, limit->budgeted, packet->jiffy);
+	return here && flood_is_on(here, limit->budgeted, packet->jiffy);
 }
 
 /* Begins an interval on this CPU, and counts the new keys of the last interval. */
-BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
+BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 window)
 {
 	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
 
 	if (!here)
 		return 0;
-	pace_met(here);
-	here->window = window;
-	pace_turn(here, second);
+	flood_count_interval(here);
+	here->interval = window;
+	flood_turn(here, second);
 	return 0;
 }
 
 /* Begins a flood on this CPU: it lasts until the end of the next interval. */
-static __always_inline void crowd_begin(struct sl_admission *here, bool budgeted,
-					const struct sl_meeting *meeting, __u64 jiffy)
+static __always_inline void flood_begin(struct sl_admission *here, bool budgeted,
+					const struct sl_params *params, __u64 jiffy)
 {
-	here->crowd_until[budgeted] = (window_of(meeting, jiffy) + 1) << meeting->window_shift;
+	here->flood_until[budgeted] = (flood_interval(params, jiffy) + 1) << params->interval_shift;
 }
 
 /* Counts a packet of a new key, once for all limits. budgeted: its policy has a budget. */
-static __always_inline void newcomer_meet(struct packet *packet, struct sl_admission *here,
-					  bool budgeted, const struct sl_meeting *meeting)
+static __always_inline void flood_count_new(struct packet *packet, struct sl_admission *here,
+					    bool budgeted, const struct sl_params *params)
 {
-	__u64 window = window_of(meeting, packet->jiffy);
+	__u64 window = flood_interval(params, packet->jiffy);
 
-	if (here->window != window)
-		window_begin_here(here, window);
-	if (packet->met)
+	if (here->interval != window)
+		flood_begin_interval(here, window);
+	if (packet->counted)
 		return;
-	packet->met = true;
-	if (++here->met[budgeted] > meeting->crowd && !budgeted)
-		crowd_begin(here, false, meeting, packet->jiffy);
+	packet->counted = true;
+	if (++here->new_keys[budgeted] > params->flood_threshold && !budgeted)
+		flood_begin(here, false, params, packet->jiffy);
 }
 
 /* Returns the time of a packet: the clock is read once, when a state is first needed. */
@@ -99,10 +98,10 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 }
 
 /* Returns the line of this CPU's sketch that has the slot of a key. */
-static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *meeting,
+static __always_inline struct sl_sketch *sketch_here(const struct sl_params *params,
 						     struct digest digest)
 {
-	__u32 line = sketch_line(meeting, digest, bpf_get_smp_processor_id());
+	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
 
 	return bpf_map_lookup_elem(&newcomers, &line);
 }
@@ -111,39 +110,39 @@ static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *me
  * Counts a packet of a key without a state. Returns whether the key was seen often enough for an
  * entry.
  */
-static __always_inline bool newcomer_enters(struct packet *packet, bool budgeted,
-					    const struct sl_meeting *meeting, struct digest digest)
+static __always_inline bool sketch_admits(struct packet *packet, bool budgeted,
+					  const struct sl_params *params, struct digest digest)
 {
 	struct sl_admission *here = admission_get();
-	struct sl_sketch *sketch = sketch_here(meeting, digest);
+	struct sl_sketch *sketch = sketch_here(params, digest);
 	__u32 seen;
 
 	if (!here || !sketch)
 		return false;
-	newcomer_meet(packet, here, budgeted, meeting);
-	seen = sketch_see(&sketch->slot[sketch_slot(digest)], digest, here->met[budgeted]);
-	return !pace_is_crowded(here, budgeted, packet->jiffy) || seen > CROWD_BAR;
+	flood_count_new(packet, here, budgeted, params);
+	seen = sketch_hit(&sketch->slot[sketch_slot(digest)], digest, here->new_keys[budgeted]);
+	return !flood_is_on(here, budgeted, packet->jiffy) || seen > FLOOD_MIN_HITS;
 }
 
 /* Returns how often this CPU's sketch has seen a key, at least once. */
-static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting, struct digest digest)
+static __always_inline __u32 sketch_hits_here(const struct sl_params *params, struct digest digest)
 {
-	struct sl_sketch *sketch = sketch_here(meeting, digest);
+	struct sl_sketch *sketch = sketch_here(params, digest);
 
-	return sketch ? sketch_count(sketch->slot[sketch_slot(digest)], digest) : 1;
+	return sketch ? sketch_hits(sketch->slot[sketch_slot(digest)], digest) : 1;
 }
 
 /* The key now has an entry: clear its sketch slot on this CPU. Other CPUs' slots decay as usual. */
-static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, struct digest digest)
+static __always_inline void sketch_clear_here(const struct sl_params *params, struct digest digest)
 {
-	struct sl_sketch *sketch = sketch_here(meeting, digest);
+	struct sl_sketch *sketch = sketch_here(params, digest);
 
 	if (sketch)
-		sketch_forget(&sketch->slot[sketch_slot(digest)], digest);
+		sketch_clear(&sketch->slot[sketch_slot(digest)], digest);
 }
 
 /* Counts the result of an insertion. evict_cost: entry_evict_cost() of the entry that was evicted for it. */
-static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 evict_cost)
+static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
 		if (err != -EEXIST)
@@ -152,8 +151,8 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 	}
 	event_count(here, SL_EVENT_INSERTED);
 	if (evict_parts(evict_cost)) {
-		event_count(here, SL_EVENT_FORGOTTEN);
-		here->lost += evict_parts(evict_cost);
+		event_count(here, SL_EVENT_EVICTED);
+		here->evicted += evict_parts(evict_cost);
 	}
 }
 
@@ -174,7 +173,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->digest = state_digest(hash_secret, &ret->key);
 	ret->state = kind_new(limit->kind, limit, gate->nodes, packet->now);
 	ret->left = kind_left(limit, &ret->state, packet->now);
-	seen = newcomer_seen(&gate->meeting, ret->digest);
+	seen = sketch_hits_here(&gate->params, ret->digest);
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->owes)
 		return 0;
@@ -203,13 +202,13 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	new_entry.span = limit->span;
 	new_entry.now = packet->now;
 	new_entry.made = entry_moment(packet->now);
-	new_entry.flood = pace_is_flooded(here, packet->jiffy);
+	new_entry.flood = flood_is_any(here, packet->jiffy);
 	err = table_insert(&new_entry);
-	if (err == -EBUSY && table_wait(&gate->meeting, new_entry.digest))
+	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
-	newcomer_note(here, err, new_entry.evict_cost);
+	flood_count_insert(here, err, new_entry.evict_cost);
 	if (!err)
-		newcomer_unsee(&gate->meeting, new_entry.digest);
+		sketch_clear_here(&gate->params, new_entry.digest);
 	if (err == -ENOSPC && evict_is_deep(new_entry.evict_cost))
 		return -1;
 	return !err || err == -EEXIST;
