@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "attach/attachment.h"
@@ -9,18 +9,17 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
+#include "gate/change.h"
 #include "gate/counters.h"
 #include "gate/gate.h"
-#include "gate/change.h"
 #include "gate/policy.h"
 #include "rules/limit_words.h"
 #include "rules/lists.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/value.h"
 #include "state/verdict.h"
 
-/* --- Words of a packet: their arguments ----------------------------------------------------- */
+/* --- The packet ----------------------------------------------------------------------------- */
 
 #define FRAME_MIN 14
 #define FRAME_MAX (1 << 20)
@@ -39,24 +38,17 @@ struct check_args {
 	const char *hook;
 };
 
-/* Reads a number from `least` to `most`. False: the text is none. */
-static bool number_take(const char *text, unsigned int least, unsigned int most, unsigned int *ret)
+/* Reads a number from `min` to `max`. Returns false if the text is none. */
+static bool number_take(const char *text, unsigned int min, unsigned int max, unsigned int *ret)
 {
-	const char *end = number_read(text, most, ret);
+	const char *end = number_read(text, max, ret);
 
-	return end && !*end && *ret >= least && *ret <= most;
-}
-
-/* --- Words of a packet: parsing each -------------------------------------------------------- */
-
-static void proto_set(struct packet_args *packet, uint8_t proto)
-{
-	packet->facts.proto = proto;
-	packet->facts.facts |= facts_of_proto(proto, prefix_is_ipv4(&packet->source));
+	return end && !*end && *ret >= min && *ret <= max;
 }
 
 static int proto_parse(const char *text, struct packet_args *packet)
 {
+	bool ipv4 = prefix_is_ipv4(&packet->source);
 	unsigned int proto;
 
 	if (!strcmp(text, "tcp"))
@@ -64,377 +56,327 @@ static int proto_parse(const char *text, struct packet_args *packet)
 	else if (!strcmp(text, "udp"))
 		proto = IPPROTO_UDP;
 	else if (!strcmp(text, "icmp"))
-		proto = prefix_is_ipv4(&packet->source) ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+		proto = ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
 	else if (!number_take(text, 0, UINT8_MAX, &proto))
-		return misuse("check: proto '%s': write tcp, udp, icmp or a number, 0 to 255",
-			      text);
+		return error_misuse("bad-proto", "check",
+				    "proto '%s': write tcp, udp, icmp or a number, 0 to 255", text);
 	if (prefix_is_ipv6(&packet->source) && proto_is_extension(proto))
-		return misuse("check: proto '%s' is an extension header of IPv6: say the protocol "
-			      "that is behind all of them",
-			      text);
-	proto_set(packet, proto);
-	return OK;
+		return error_misuse("bad-proto", "check",
+				    "proto '%s' is an extension header of IPv6: say the protocol "
+				    "that is behind all of them",
+				    text);
+	packet->facts.proto = proto;
+	packet->facts.facts |= facts_of_proto(proto, ipv4);
+	return 0;
 }
 
-static int syn_parse(struct packet_args *packet)
+/* The ports and flags of TCP and UDP. A packet without a protocol and with SYN is TCP. */
+static int transport_parse(const struct check_args *args, struct packet_args *packet)
 {
-	if (!(packet->facts.facts & SL_FACT_PROTO))
-		proto_set(packet, IPPROTO_TCP);
-	if (!(packet->facts.facts & SL_FACT_TCP))
-		return misuse("check: 'syn' is of 'proto tcp': no other protocol has it");
-	packet->facts.facts |= SL_FACT_SYN;
-	return OK;
-}
-
-static int port_parse(const char *text, struct packet_args *packet)
-{
+	struct sl_facts *facts = &packet->facts;
 	unsigned int port;
 
-	if (!number_take(text, 0, UINT16_MAX, &port))
-		return misuse("check: port '%s' is not a number, 0 to 65535", text);
-	if (!(packet->facts.facts & (SL_FACT_TCP | SL_FACT_UDP)))
-		return misuse("check: port '%s' of what? Ports are of 'proto tcp' and 'proto udp'",
-			      text);
-	packet->facts.facts |= SL_FACT_PORT;
-	packet->facts.port = port;
-	return OK;
+	if (args->syn && !(facts->facts & SL_FACT_PROTO))
+		proto_parse("tcp", packet);
+	if (args->syn && !(facts->facts & SL_FACT_TCP))
+		return error_misuse("not-tcp", "check",
+				    "'syn' is of 'proto tcp': no other protocol has it");
+	if (args->syn)
+		facts->facts |= SL_FACT_SYN;
+	if (!args->port)
+		return 0;
+	if (!number_take(args->port, 0, UINT16_MAX, &port))
+		return error_misuse("bad-number", "check", "port '%s' is not a number, 0 to 65535",
+				    args->port);
+	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
+		return error_misuse("no-ports", "check",
+				    "port '%s' of what? Ports are of 'proto tcp' and 'proto udp'",
+				    args->port);
+	facts->facts |= SL_FACT_PORT;
+	facts->port = port;
+	return 0;
 }
 
-/*
- * Takes from a later fragment what only the first one has: port and flags, and in IPv6 the
- * protocol.
- */
+/* A later fragment lacks what only the first one has: port and flags, and in IPv6 the protocol. */
 static int fragment_parse(const char *text, struct packet_args *packet)
 {
-	bool later = !strcmp(text, "later");
+	struct sl_facts *facts = &packet->facts;
+	bool is_later = !strcmp(text, "later");
 
-	if (!later && strcmp(text, "first"))
-		return misuse("check: fragment '%s': write first or later", text);
-	packet->facts.facts |= SL_FACT_FRAGMENT;
-	if (later) {
-		packet->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
-		packet->facts.port = 0;
+	if (!is_later && strcmp(text, "first"))
+		return error_misuse("bad-choice", "check", "fragment '%s': write first or later",
+				    text);
+	facts->facts |= SL_FACT_FRAGMENT;
+	if (!is_later)
+		return 0;
+	facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
+	facts->port = 0;
+	if (!prefix_is_ipv4(&packet->source)) {
+		facts->facts &= ~MATCH_PROTOCOLS;
+		facts->facts |= SL_FACT_HIDDEN;
+		facts->proto = 0;
 	}
-	if (later && !prefix_is_ipv4(&packet->source)) {
-		packet->facts.facts &= ~MATCH_PROTOCOLS;
-		packet->facts.facts |= SL_FACT_HIDDEN;
-		packet->facts.proto = 0;
-	}
-	return OK;
-}
-
-/* A destination matters to limits with key dst only, which judge packets that are sent. */
-static int to_parse(const char *text, struct packet_args *packet)
-{
-	int status = address_parse(text, &packet->destination);
-
-	if (status)
-		return status;
-	if (packet->destination.family != packet->source.family)
-		return misuse("check: to '%s' is not of the source's family, %s", text,
-			      prefix_is_ipv4(&packet->source) ? "IPv4" : "IPv6");
-	packet->egress = true;
-	return OK;
+	return 0;
 }
 
 /*
- * Builds the facts that the packet path would find in such a packet; it has nothing that is not
- * said. The order is fixed, whatever the order of the words: a port needs its protocol first, and
- * so on.
+ * Builds the facts that the packet path would find in such a packet, which has nothing that is not
+ * said. The order is fixed, whatever the order of the words: a port needs its protocol first.
  */
-static int packet_args_parse(const struct check_args *args, struct packet_args *packet)
+static int packet_parse(const struct check_args *args, struct packet_args *packet)
 {
 	unsigned int vlan = 0;
-	enum hook hook = HOOK_XDP;
-	int status = address_parse(args->source, &packet->source);
+	enum hook hook;
+	int err = address_parse(args->source, &packet->source);
 
-	if (!status && args->proto)
-		status = proto_parse(args->proto, packet);
-	if (!status && args->syn)
-		status = syn_parse(packet);
-	if (!status && args->port)
-		status = port_parse(args->port, packet);
-	if (!status && args->unread)
+	if (!err && args->proto)
+		err = proto_parse(args->proto, packet);
+	if (!err)
+		err = transport_parse(args, packet);
+	if (err)
+		return err;
+	if (args->unread)
 		packet->facts.facts = facts_unread(packet->facts.facts);
-	if (!status && args->fragment)
-		status = fragment_parse(args->fragment, packet);
-	if (!status && args->vlan && !number_take(args->vlan, 1, VLAN_MAX, &vlan))
-		status = misuse("check: vlan '%s' is not a number, 1 to %d", args->vlan, VLAN_MAX);
-	if (!status && args->size && !number_take(args->size, FRAME_MIN, FRAME_MAX, &packet->bytes))
-		status = misuse("check: size '%s' is not a frame's: %d to %d bytes", args->size,
-				FRAME_MIN, FRAME_MAX);
-	if (!status && args->to)
-		status = to_parse(args->to, packet);
-	if (!status && args->hook) {
-		status = hook_parse(args->hook, &hook) ? OK : MISUSED;
-		packet->egress = hook == HOOK_EGRESS;
-	}
+	if (args->fragment)
+		err = fragment_parse(args->fragment, packet);
+	if (err)
+		return err;
+	if (args->vlan && !number_take(args->vlan, 1, VLAN_MAX, &vlan))
+		return error_misuse("bad-number", "check", "vlan '%s' is not a number, 1 to %d",
+				    args->vlan, VLAN_MAX);
 	packet->facts.vlan = vlan;
-	return status;
-}
-
-/* --- Text ----------------------------------------------------------------------------------- */
-
-static void rule_print_line(const struct judgement *rule)
-{
-	char prefix[PREFIX_TEXT], left[UNITS_TEXT];
-
-	printf("  policy  ");
-	if (rule->access)
-		printf("%s ", access_words[rule->access]);
-	printf("%s", prefix_format(&rule->prefix, prefix));
-	if (rule->access && rule->until)
-		printf(" for %s more", left_format(until_left_ns(rule->until), left));
-	puts(": the longest prefix in force that covers it");
-}
-
-/* Prints the lists that decide, as " by list /etc/drop.txt, bad". */
-static void lists_print(const struct gate *gate, const struct judgement *rule)
-{
-	struct sl_list_info lists[SL_LIST_PLACES];
-	const char *separator = " by list ";
-
-	lists_copy(gate, lists);
-	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
-		printf("%s%s", separator, lists[__builtin_ctzll(bits)].name);
-		separator = ", ";
+	if (args->size && !number_take(args->size, FRAME_MIN, FRAME_MAX, &packet->bytes))
+		return error_misuse("bad-number", "check",
+				    "size '%s' is not a frame's: %d to %d bytes", args->size,
+				    FRAME_MIN, FRAME_MAX);
+	if (args->to) {
+		/* only limits with key dst ask for it, which judge packets that are sent */
+		packet->egress = true;
+		err = address_parse(args->to, &packet->destination);
+		if (err)
+			return err;
+		if (packet->destination.family != packet->source.family)
+			return error_misuse("other-family", "check",
+					    "to '%s' is not of the source's family, %s", args->to,
+					    prefix_is_ipv4(&packet->source) ? "IPv4" : "IPv6");
 	}
+	if (!args->hook)
+		return 0;
+	if (!hook_parse(args->hook, &hook))
+		return -EINVAL;
+	packet->egress = hook == HOOK_EGRESS;
+	return 0;
 }
 
-static void limit_print(const struct gate *gate, const struct source *source,
-			const struct sl_limit *compiled)
-{
-	uint32_t home = source->policy->home[compiled->slot];
-	struct limit limit = source_limit(source, compiled);
-	char text[SPEC_TEXT]; /* a prefix fits, and a label */
+/* --- A limit -------------------------------------------------------------------------------- */
 
-	_Static_assert(SPEC_TEXT >= PREFIX_TEXT && SPEC_TEXT >= LIMIT_LABEL, "they do");
-	printf("  limit   %s:", limit_label(&limit.spec, text));
+/* Prints the policy that a limit or a budget is inherited from; home: 0: it is not inherited. */
+static void print_home(const struct gate *gate, uint32_t home)
+{
+	char text[PREFIX_TEXT];
+
+	print_string("inherited_from", "  from    %s: inherited\n",
+		     home ? prefix_format(inherit_home(gate, home), text) : NULL);
+}
+
+static void print_match(const struct sl_limit *limit, const struct packet_args *packet)
+{
+	if (limit->key_dst && !packet->destination.bits)
+		print_text("  match   no: it is for what is sent, by destination: say 'to "
+			   "ADDRESS'\n");
+	else if (match_is_egress(limit) && !packet->egress)
+		print_text("  match   no: it is for what is sent: %ssay 'hook egress'\n",
+			   packet->destination.bits ? "leave out 'hook', or " : "");
+	else
+		print_text("  match   no: it is for other packets\n");
+}
+
+static void print_level(const struct sl_limit *limit, const struct limit_state *state)
+{
+	uint64_t burst = burst_units(limit);
+
+	print_text("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
+		   state->remaining, burst, unit_of(limit, burst), state->full_in_ms);
+	if (state->owed)
+		print_text("  owes    %" PRIu64 " %s%s\n", state->owed, unit_of(limit, state->owed),
+			   limit->shared
+				   ? ", for what other nodes took, large packets, or a division"
+				   : ", for large packets");
+}
+
+static void print_retry(const struct sl_limit *limit, const struct limit_state *state)
+{
+	if (state->never)
+		print_text("  retry   never: it is more than the window alone\n");
+	else
+		print_text("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
+			   state->retry_after_ms, state->remaining_after_waiting,
+			   unit_of(limit, state->remaining_after_waiting));
+	if (limit->observe)
+		print_text("  observe it would drop the packet, and lets it pass\n");
+}
+
+static void print_limit(const struct gate *gate, const struct verdict *verdict, unsigned int index)
+{
+	const struct source *source = &verdict->source;
+	const struct sl_limit *compiled = &verdict->limits[index];
+	const struct limit_state *state = &verdict->states[index];
+	const struct limit limit = source_limit(source, compiled);
+	const char *drop = compiled->observe ? "would-drop" : "drop";
+	bool refuses = state->matches && state->reason >= SL_FIRST_DROP;
+	char text[SPEC_TEXT], label[LIMIT_LABEL], left[UNITS_TEXT];
+
+	print_object(NULL);
+	print_text("  limit   %s:", limit_label(&limit.spec, label));
 	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
 		const char *words = spec_format(&limit, &source->policy->prefix, field, text);
 
 		if (words)
-			printf(" %s %s", spec_names[field], words);
+			print_text(" %s %s", spec_names[field], words);
 	}
-	putchar('\n');
-	if (home)
-		printf("  from    %s: inherited\n", prefix_format(inherit_home(gate, home), text));
+	print_text("\n");
+	print_home(gate, source->policy->home[compiled->slot]);
+	if (print_is_json())
+		print_limit_state(source, compiled, state);
+	print_bool("matches", state->matches);
+	print_string("verdict", NULL, !state->matches ? NULL : refuses ? drop : "pass");
+	if (!state->matches)
+		print_match(compiled, &verdict->packet);
+	if (state->known) {
+		print_text("  kind    %s\n", kind_names[compiled->kind]);
+		print_level(compiled, state);
+		if (state->blocked_ms)
+			print_text("  block   for %s more\n",
+				   left_format(state->blocked_ms * 1000000, left));
+		if (refuses)
+			print_retry(compiled, state);
+	}
+	print_end();
 }
 
-static void match_print(const struct sl_limit *limit, const struct packet_args *packet,
-			const struct limit_state *state)
-{
-	if (state->matches)
-		return;
-	if (limit->key_dst && !packet->destination.bits)
-		puts("  match   no: it is for what is sent, by destination: say 'to ADDRESS'");
-	else if (match_is_egress(limit) && !packet->egress)
-		printf("  match   no: it is for what is sent: %ssay 'hook egress'\n",
-		       packet->destination.bits ? "leave out 'hook', or " : "");
-	else
-		puts("  match   no: it is for other packets");
-}
+/* --- New sources ---------------------------------------------------------------------------- */
 
-static void retry_print(const struct sl_limit *limit, const struct limit_state *state)
-{
-	if (state->reason == SL_PASS_WITHIN)
-		return;
-	if (state->never)
-		puts("  retry   never: it is more than the window alone");
-	else
-		printf("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
-		       state->retry_after_ms, state->remaining_after_waiting,
-		       unit_of(limit, state->remaining_after_waiting));
-	if (limit->observe)
-		puts("  observe it would drop the packet, and lets it pass");
-}
-
-static void level_print(const struct sl_limit *limit, const struct limit_state *state)
-{
-	uint64_t burst = burst_units(limit);
-
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
-	       state->remaining, burst, unit_of(limit, burst), state->full_in_ms);
-	if (state->owed)
-		printf("  owes    %" PRIu64 " %s%s\n", state->owed, unit_of(limit, state->owed),
-		       limit->shared ? ", for what other nodes took, large packets, or a division"
-				     : ", for large packets");
-}
-
-static void limit_state_print(const struct sl_limit *limit, const struct limit_state *state)
-{
-	char left[UNITS_TEXT];
-
-	if (!state->known)
-		return;
-	printf("  kind    %s\n", kind_names[limit->kind]);
-	level_print(limit, state);
-	if (state->blocked_ms)
-		printf("  block   for %s more\n", left_format(state->blocked_ms * 1000000, left));
-	if (state->matches)
-		retry_print(limit, state);
-}
-
-static void budget_print(const struct gate *gate, const struct verdict *verdict)
+/* Prints the budget that new sources are charged to in a flood. JSON: null if there is none. */
+static void print_budget(const struct gate *gate, const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
+	uint32_t home = policy->newcomers_home ? SL_HOME(policy->newcomers_home, 0) : 0;
 	bool all_observe = true;
 
-	if (verdict->empty) {
-		printf("  budget  not asked: limit %s starts empty, and drops what comes while it "
-		       "waits\n",
-		       source_limit(&verdict->source, verdict->empty).spec.name);
+	if (verdict->empty && !print_is_json()) {
+		print_text("  budget  not asked: limit %s starts empty, and drops what comes while "
+			   "it waits\n",
+			   source_limit(&verdict->source, verdict->empty).spec.name);
 		return;
 	}
 	if (!budget->burst) {
-		puts("  budget  none: while it waits, it passes");
+		print_null("budget");
+		print_text("  budget  none: while it waits, it passes\n");
 		if (verdict->passes_by)
-			printf("  flood   passes, because new sources share no limit; set one: "
-			       "'sluice "
-			       "%snewcomers %s rate RATE'\n",
-			       gate_option(gate->name), prefix_format(&policy->prefix, prefix));
+			print_text("  flood   passes, because new sources share no limit; set one: "
+				   "'sluice %snewcomers %s rate RATE'\n",
+				   gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
 	for (unsigned int i = 0; i < verdict->count; i++)
 		all_observe &= verdict->limits[i].observe;
-	printf("  budget  of all new sources together: rate %s burst %s%s\n",
-	       rate_format(&policy->newcomers_spec, rate),
-	       burst_format(&policy->newcomers_spec, burst),
-	       all_observe ? "; drops nothing, because all limits only observe" : "");
-	if (policy->newcomers_home)
-		printf("  from    %s: inherited\n",
-		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
-				     prefix));
-	level_print(budget, &verdict->budget);
+	print_object("budget");
+	print_string("rate", "  budget  of all new sources together: rate %s",
+		     rate_format(&policy->newcomers_spec, rate));
+	print_string("burst", " burst %s", burst_format(&policy->newcomers_spec, burst));
+	print_text("%s\n", all_observe ? "; drops nothing, because all limits only observe" : "");
+	print_home(gate, home);
+	print_level(budget, &verdict->budget);
+	print_number("remaining", NULL, verdict->budget.remaining);
+	print_string("unit", NULL, unit_name(budget));
+	print_string("reason", NULL, reason_names[verdict->budget.reason]);
+	print_end();
 }
 
-static void newcomer_print(const struct gate *gate, const struct verdict *verdict)
+static void print_new(const struct gate *gate, const struct verdict *verdict)
 {
-	if (!verdict->newcomer)
+	const char *option = gate_option(gate->name);
+
+	if (!verdict->newcomer) {
+		print_null("newcomer");
 		return;
+	}
 	if (verdict->waits)
-		printf("  new     it has no bucket yet, and waits for one: ");
+		print_text("  new     it has no bucket yet, and waits for one: ");
 	if (verdict->waits && verdict->lacks_room)
-		printf("the gate has no room for it: see 'sluice %sstatus'\n",
-		       gate_option(gate->name));
+		print_text("the gate has no room for it: see 'sluice %sstatus'\n", option);
 	else if (verdict->waits)
-		printf("there is a flood of new sources, on %u of the CPUs\n", verdict->flooded);
+		print_text("there is a flood of new sources, on %u of the CPUs\n",
+			   verdict->flooded);
 	else if (verdict->lacks_room)
-		printf("  new     no bucket yet; its bucket would begin empty, like the bucket "
-		       "that "
-		       "it evicts: see 'sluice %sstatus'\n",
-		       gate_option(gate->name));
+		print_text("  new     no bucket yet; its bucket would begin empty, like the bucket "
+			   "that it evicts: see 'sluice %sstatus'\n",
+			   option);
 	else if (verdict->pays)
-		puts("  new     not established yet: its packets are also charged to the budget");
+		print_text("  new     not established yet: its packets are also charged to the "
+			   "budget\n");
 	else
-		puts("  new     no level yet: its first packet makes one, but in a flood of new "
-		     "sources it waits");
-	budget_print(gate, verdict);
+		print_text("  new     no level yet: its first packet makes one, but in a flood of "
+			   "new sources it waits\n");
+	print_object("newcomer");
+	print_bool("pays", verdict->pays);
+	print_bool("waits", verdict->waits);
+	print_bool("lacks_room", verdict->lacks_room);
+	print_number("cpus_flooded", NULL, verdict->flooded);
+	print_bool("passes_by", verdict->passes_by);
+	print_budget(gate, verdict);
+	print_end();
 }
 
-static void verdict_print(const struct gate *gate, const struct verdict *verdict)
-{
-	char address[PREFIX_TEXT], label[LIMIT_LABEL];
+/* --- The verdict ---------------------------------------------------------------------------- */
 
-	printf("%s: %s", prefix_format(&verdict->packet.source, address), verdict_word(verdict));
-	if (!verdict->source.rule.found) {
-		puts(": no rule covers it");
-		return;
+/* Prints why the packet has its verdict: "over-limit by list /etc/drop.txt, bad, limit dns". */
+static void print_reason(const struct gate *gate, const struct verdict *verdict)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	const char *separator = " by list ";
+	char label[LIMIT_LABEL];
+
+	print_text(": %s", reason_names[verdict->reason]);
+	lists_copy(gate, lists);
+	for (uint64_t bits = verdict->source.rule.lists; bits; bits &= bits - 1) {
+		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);
+		separator = ", ";
 	}
-	printf(": %s", reason_names[verdict->reason]);
-	lists_print(verdict->gate, &verdict->source.rule);
 	if (verdict->by)
-		printf(", limit %s", source_label(&verdict->source, verdict->by, label));
-	putchar('\n');
-	rule_print_line(&verdict->source.rule);
-	for (unsigned int i = 0; i < verdict->count; i++) {
-		limit_print(gate, &verdict->source, &verdict->limits[i]);
-		match_print(&verdict->limits[i], &verdict->packet, &verdict->states[i]);
-		limit_state_print(&verdict->limits[i], &verdict->states[i]);
+		print_text(", limit %s", source_label(&verdict->source, verdict->by, label));
+	print_text("\n");
+}
+
+static void print_verdict(const struct gate *gate, const struct verdict *verdict)
+{
+	const struct judgement *rule = &verdict->source.rule;
+	char text[PREFIX_TEXT], left[UNITS_TEXT];
+
+	print_object(NULL);
+	print_string("address", "%s:", prefix_format(&verdict->packet.source, text));
+	print_string("verdict", " %s", verdict_word(verdict));
+	print_string("reason", NULL, reason_names[verdict->reason]);
+	if (print_is_json())
+		print_judgement(gate, rule);
+	if (rule->found) {
+		print_reason(gate, verdict);
+		print_text("  policy  %s%s%s", rule->access ? access_words[rule->access] : "",
+			   rule->access ? " " : "", prefix_format(&rule->prefix, text));
+		if (rule->access && rule->until)
+			print_text(" for %s more", left_format(until_left_ns(rule->until), left));
+		print_text(": the longest prefix in force that covers it\n");
+	} else {
+		print_text(": no rule covers it\n");
 	}
-	newcomer_print(gate, verdict);
-}
-
-/* --- JSON, and the command ------------------------------------------------------------------ */
-
-/* The verdict of a limit; null where the limit is for other packets. */
-static json_t *limit_verdict_json(const struct sl_limit *limit, const struct limit_state *state)
-{
-	if (!state->matches)
-		return json_null();
-	if (state->reason < SL_FIRST_DROP)
-		return json_string("pass");
-	return json_string(limit->observe ? "would-drop" : "drop");
-}
-
-/* The policy that an inherited limit comes from; null for a limit of the policy itself. */
-static json_t *home_json(const struct gate *gate, uint32_t home)
-{
-	char text[PREFIX_TEXT];
-
-	if (!home)
-		return json_null();
-	return json_string(prefix_format(inherit_home(gate, home), text));
-}
-
-static json_t *limits_json(const struct gate *gate, const struct verdict *verdict)
-{
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < verdict->count; i++) {
-		const struct limit_state *state = &verdict->states[i];
-		const struct sl_limit *limit = &verdict->limits[i];
-		json_t *object = limit_state_json(&verdict->source, limit, state);
-
-		json_object_set_new(object, "inherited_from",
-				    home_json(gate, verdict->source.policy->home[limit->slot]));
-		json_object_set_new(object, "matches", json_boolean(state->matches));
-		json_object_set_new(object, "verdict", limit_verdict_json(limit, state));
-		json_array_append_new(list, object);
-	}
-	return list;
-}
-
-/* The budget that newcomers are charged to in a flood; null where there is none. */
-static json_t *budget_state_json(const struct gate *gate, const struct verdict *verdict)
-{
-	const struct sl_policy *policy = verdict->source.policy;
-	const struct limit budget = {.spec = policy->newcomers_spec};
-	json_t *object;
-
-	if (!policy->newcomers.burst)
-		return json_null();
-	object = budget_json(&budget);
-	json_object_set_new(object, "inherited_from",
-			    home_json(gate, SL_HOME(policy->newcomers_home, 0)));
-	json_object_set_new(object, "remaining", json_integer(verdict->budget.remaining));
-	json_object_set_new(object, "unit", json_string(unit_name(&policy->newcomers)));
-	json_object_set_new(object, "reason", json_string(reason_names[verdict->budget.reason]));
-	return object;
-}
-
-static json_t *verdict_json(const struct gate *gate, const struct verdict *verdict)
-{
-	char text[PREFIX_TEXT];
-	json_t *object =
-		json_pack("{s:s}", "address", prefix_format(&verdict->packet.source, text));
-	json_t *newcomer = json_null();
-
-	if (verdict->newcomer)
-		newcomer =
-			json_pack("{s:b, s:b, s:b, s:i, s:b, s:o}", "pays", verdict->pays, "waits",
-				  verdict->waits, "lacks_room", verdict->lacks_room, "cpus_flooded",
-				  (int)verdict->flooded, "passes_by", verdict->passes_by, "budget",
-				  budget_state_json(gate, verdict));
-
-	judgement_json(verdict->gate, &verdict->source.rule, object);
-	json_object_set_new(object, "verdict", json_string(verdict_word(verdict)));
-	json_object_set_new(object, "reason", json_string(reason_names[verdict->reason]));
-	json_object_set_new(object, "newcomer", newcomer);
-	json_object_set_new(object, "limits", limits_json(gate, verdict));
-	return object;
+	print_array("limits");
+	for (unsigned int i = 0; i < verdict->count; i++)
+		print_limit(gate, verdict, i);
+	print_end();
+	print_new(gate, verdict);
+	print_end();
 }
 
 static int check_run(const struct context *context, const void *args)
@@ -442,19 +384,14 @@ static int check_run(const struct context *context, const void *args)
 	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct gate gate = GATE_CLOSED;
 	struct verdict verdict = {0};
-	int status = packet_args_parse(args, &packet);
+	int err = packet_parse(args, &packet) ?: gate_open_to_look(&gate, context)
+		  ?: verdict_find(&gate, &packet, &verdict);
 
-	if (!status)
-		status = gate_open_to_look(&gate, context);
-	if (!status)
-		status = verdict_find(&gate, &packet, &verdict);
-	if (!status && context->json)
-		status = json_print(verdict_json(&gate, &verdict));
-	else if (!status)
-		verdict_print(&gate, &verdict);
+	if (!err)
+		print_verdict(&gate, &verdict);
 	verdict_free(&verdict);
 	gate_close(&gate);
-	return status;
+	return err;
 }
 
 static const struct word check_words[] = {

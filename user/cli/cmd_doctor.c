@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,72 +7,62 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "doctor/examine.h"
-#include "rules/value.h"
 
 struct doctor_args {
 	struct operands devices;
 	uint64_t watch_ns;
 };
 
-static json_t *findings_json(const struct findings *findings)
-{
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < findings->count; i++) {
-		const struct finding *finding = &findings->list[i];
-		const struct finding_kind *kind = &finding_kinds[finding->id];
-
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s?, s:o, s:o, s:s?}", "id", kind->name,
-					"severity", severity_names[kind->severity], "gate",
-					finding->gate, "object", json_name(finding->object), "text",
-					json_name(finding->text), "advice", finding->advice));
-	}
-	return list;
-}
-
-/* Of one gate it is plain which is meant, and of an object that is the gate. */
-static void finding_print(const struct finding *finding, bool of_several)
+/* The gate is printed if several were examined, unless the object is the gate. */
+static void print_finding(const struct finding *finding, bool of_several)
 {
 	const struct finding_kind *kind = &finding_kinds[finding->id];
 
-	printf("%s: ", severity_names[kind->severity]);
+	print_object(NULL);
+	print_string("severity", "%s: ", severity_names[kind->severity]);
 	if (of_several && finding->gate && strcmp(finding->gate, finding->object))
-		printf("gate '%s': ", finding->gate);
-	printf("%s: %s [%s]\n", finding->object, finding->text, kind->name);
-	if (finding->advice)
-		printf("    %s\n", finding->advice);
+		print_text("gate '%s': ", finding->gate);
+	print_string("gate", NULL, finding->gate);
+	print_string("object", "%s: ", finding->object);
+	print_string("text", "%s", finding->text);
+	print_string("id", " [%s]\n", kind->name);
+	print_string("advice", "    %s\n", finding->advice);
+	print_end();
 }
 
-static void findings_print(const struct findings *findings, const struct examined *examined,
+static void print_findings(const struct findings *findings, const struct examined *examined,
 			   uint64_t watch_ns)
 {
 	unsigned int wrong = findings_count(findings, WRONG);
 	unsigned int advice = findings_count(findings, ADVICE);
 	char span[UNITS_TEXT];
 
+	print_array(NULL);
 	for (unsigned int i = 0; i < findings->count; i++)
-		finding_print(&findings->list[i], examined->gates > 1);
+		print_finding(&findings->list[i], examined->gates > 1);
+	print_end();
 	if (wrong)
-		printf("%u %s wrong", wrong, plural(wrong, "thing is", "things are"));
+		print_text("%u %s wrong", wrong, plural(wrong, "thing is", "things are"));
 	else
-		printf("nothing is wrong");
+		print_text("nothing is wrong");
 	if (advice)
-		printf(", and %u %s could be better", advice, plural(advice, "thing", "things"));
-	printf(": looked at %u %s, %u %s", examined->gates,
-	       plural(examined->gates, "gate", "gates"), examined->attachments,
-	       plural(examined->attachments, "attachment", "attachments"));
+		print_text(", and %u %s could be better", advice,
+			   plural(advice, "thing", "things"));
+	print_text(": looked at %u %s, %u %s", examined->gates,
+		   plural(examined->gates, "gate", "gates"), examined->attachments,
+		   plural(examined->attachments, "attachment", "attachments"));
 	if (examined->attachments)
-		printf(", and %" PRIu64 " %s in %s", examined->judged,
-		       plural(examined->judged, "packet", "packets"), time_format(watch_ns, span));
-	putchar('\n');
+		print_text(", and %" PRIu64 " %s in %s", examined->judged,
+			   plural(examined->judged, "packet", "packets"),
+			   time_format(watch_ns, span));
+	print_text("\n");
 }
 
-/* Long enough for what arrives from time to time, and for a person to wait. */
-#define WATCH_NS (2 * NS_PER_SEC)
+#define WATCH_NS (2 * NS_PER_SEC) /* long enough for what arrives from time to time */
 
 static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 
+/* Returns 1 if something is wrong. */
 static int doctor_run(const struct context *context, const void *data)
 {
 	const struct doctor_args *args = data;
@@ -86,17 +74,14 @@ static int doctor_run(const struct context *context, const void *data)
 	};
 	struct findings findings = {0};
 	struct examined examined;
-	int status;
+	int err = examine(&asked, &examined, &findings);
 
-	status = examine(&asked, &examined, &findings);
-	if (!status && context->json)
-		status = json_print(findings_json(&findings));
-	else if (!status)
-		findings_print(&findings, &examined, asked.watch_ns);
-	if (!status && findings_count(&findings, WRONG))
-		status = FAILED;
+	if (!err) {
+		print_findings(&findings, &examined, asked.watch_ns);
+		err = findings_count(&findings, WRONG) > 0;
+	}
 	findings_free(&findings);
-	return status;
+	return err;
 }
 
 static const struct word doctor_words[] = {

@@ -1,129 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "gate/gate.h"
 #include "gate/change.h"
+#include "gate/gate.h"
 #include "gate/rulemap.h"
 #include "rules/lists.h"
 #include "rules/value.h"
 
-struct view {
-	struct sl_list_info lists[SL_LIST_PLACES];
-	unsigned int entries[SL_LIST_PLACES];
-};
-
-static int view_read(const struct gate *gate, struct view *view)
+/* Counts the entries of each list. */
+static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
 {
 	uint32_t generation = rulemap_generation(gate);
 	struct rulemap_entry *entries = NULL;
 	unsigned int count;
-	int err;
+	int err = rulemap_read(gate, &entries, &count);
 
-	*view = (struct view){0};
-	lists_copy(gate, view->lists);
-	if (!lists_count(view->lists))
-		return OK;
-	err = rulemap_read(gate, &entries, &count);
 	if (err)
-		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
+		return error_add(err, "rules-read", NULL, "cannot read the rules of gate '%s': %s",
+				 gate->name, why(err));
 	for (unsigned int i = 0; i < count; i++) {
 		uint64_t bits = face_lists(gate, rulemap_face(&entries[i].rule, generation));
 
 		for (; bits; bits &= bits - 1)
-			view->entries[__builtin_ctzll(bits)]++;
+			ret[__builtin_ctzll(bits)]++;
 	}
 	free(entries);
-	return OK;
+	return 0;
 }
 
-/* How long ago the list's file was written, or its prefixes set. */
-static uint64_t age_seconds(const struct sl_list_info *list)
+static void print_list(const struct sl_list_info *list, unsigned int entries,
+		       const struct column *columns)
 {
-	uint64_t now = time(NULL);
-
-	return now > list->replaced ? now - list->replaced : 0;
-}
-
-/* Formats an age in whole units, so that its number has two or three digits. */
-static const char *age_format(uint64_t seconds, char text[UNITS_TEXT])
-{
-	uint64_t unit = seconds < 120 ? 1 : seconds < 7200 ? 60 : seconds < 172800 ? 3600 : 86400;
-
-	return time_format(seconds / unit * unit * NS_PER_SEC, text);
-}
-
-static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
-{
-	json_t *object = json_pack("{s:s, s:s, s:i}", "name", list->name, "list",
-				   access_words[list->list], "entries", (int)entries);
-	char text[MOMENT_TEXT];
+	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
+	/* a unit by which the number has two or three digits */
+	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
+	char text[MOMENT_TEXT], span[UNITS_TEXT];
+	const char *end = "never";
 
 	if (list->until)
-		json_object_set_new(object, "seconds_left",
-				    json_real(until_left_ns(list->until) / 1e9));
-	json_object_set_new(object, "replaced",
-			    json_string(moment_format((time_t)list->replaced, text)));
-	json_object_set_new(object, "age_seconds", json_integer(age_seconds(list)));
-	return object;
-}
-
-static void list_print(const struct sl_list_info *list, unsigned int entries)
-{
-	const char *end = list->until ? "has ended" : "never";
-	char until[MOMENT_TEXT], age[UNITS_TEXT];
-
-	if (list->until && !list_ended(list))
-		end = moment_format(until_time(list->until), until);
-	printf("%-5s  %9u  %-20s  %5s  %s\n", access_words[list->list], entries, end,
-	       age_format(age_seconds(list), age), list->name);
-}
-
-static int report_json(const struct gate *gate, const struct view *view)
-{
-	json_t *lists = json_array();
-
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (*view->lists[place].name)
-			json_array_append_new(lists,
-					      list_json(&view->lists[place], view->entries[place]));
-	return json_print(json_pack("{s:s, s:o}", "gate", gate->name, "lists", lists));
-}
-
-static void report(const struct gate *gate, const struct view *view)
-{
-	if (!lists_count(view->lists)) {
-		printf("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate->name,
-		       gate_option(gate->name));
-		return;
-	}
-	printf("%-5s  %9s  %-20s  %5s  %s\n", "WORD", "ENTRIES", "END", "AGE", "LIST");
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (*view->lists[place].name)
-			list_print(&view->lists[place], view->entries[place]);
+		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
+	print_row(NULL, columns);
+	print_cell(access_words[list->list]);
+	print_cell_number(entries);
+	print_cell_text("%s", end);
+	print_cell_text("%s", time_format(age / unit * unit * NS_PER_SEC, span));
+	print_cell(list->name);
+	if (list->until)
+		print_real("seconds_left", until_left_ns(list->until) / 1e9);
+	print_string("replaced", NULL, moment_format((time_t)list->replaced, text));
+	print_number("age_seconds", NULL, age);
+	print_row_end();
 }
 
 static int lists_run(const struct context *context, const void *args)
 {
+	static const struct column columns[] = {
+		{"list", "WORD", "%-5s"}, {"entries", "ENTRIES", "  %9s"}, {NULL, "END", "  %-20s"},
+		{NULL, "AGE", "  %5s"},	  {"name", "LIST", "  %s"},
+	};
+	struct sl_list_info lists[SL_LIST_PLACES] = {0};
+	unsigned int entries[SL_LIST_PLACES] = {0};
 	struct gate gate = GATE_CLOSED;
-	struct view view;
-	int status;
+	int err = gate_open_to_look(&gate, context);
 
 	(void)args;
-	status = gate_open_to_look(&gate, context);
-	if (!status)
-		status = view_read(&gate, &view);
-	if (!status && context->json)
-		status = report_json(&gate, &view);
-	else if (!status)
-		report(&gate, &view);
+	if (!err) {
+		lists_copy(&gate, lists);
+		if (lists_count(lists))
+			err = entries_count(&gate, entries);
+	}
+	if (!err) {
+		print_object(NULL);
+		print_string("gate", NULL, gate.name);
+		if (lists_count(lists))
+			print_titles(columns, ARRAY_SIZE(columns));
+		else
+			print_text("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n",
+				   gate.name, gate_option(gate.name));
+		print_array("lists");
+		for (int place = 0; place < SL_LIST_PLACES; place++)
+			if (*lists[place].name)
+				print_list(&lists[place], entries[place], columns);
+		print_end();
+		print_end();
+	}
 	gate_close(&gate);
-	return status;
+	return err;
 }
 
 const struct command command_lists = {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "gate/gate.h"
@@ -15,19 +15,22 @@
 #include "state/source_state.h"
 #include "state/sources.h"
 
-/*
- * Widths of columns: a row of an IPv4 source has at most 80. Numbers have at most 5 characters, and
- * limits their whole name unless ":bits" makes it longer.
- */
-#define SOURCE_WIDTH 15
-#define LIMIT_WIDTH  15
-#define CELL_TEXT    24
+#define CELL_TEXT 24
+
+enum order {
+	ORDER_BUSIEST,
+	ORDER_PASSED,
+	ORDER_DROPPED,
+	ORDER_BYTES,
+	ORDER_LEVEL,
+	ORDERS,
+};
 
 /* A source, and its state under each limit of its policy. */
 struct view {
 	const struct gate *gate;
 	struct source source;
-	const struct sl_limit *limits; /* in the order of asking */
+	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
 };
@@ -37,56 +40,65 @@ struct view {
  * policies of their own. source_free() frees view->source.
  */
 static int view_read(const struct gate *gate, const struct table *table,
-			     const struct sl_prefix *address, struct view *view)
+		     const struct sl_prefix *address, struct view *view)
 {
-	int status;
+	struct packet_args packet;
+	int err;
 
 	*view = (struct view){.gate = gate};
-	status = source_read(gate, table, address, &view->source);
-	if (!status && !view->source.split)
-		view->limits = source_limits(&view->source, &view->count);
-	for (unsigned int i = 0; !status && i < view->count; i++) {
-		struct packet_args packet = packet_args_of_source(&view->source, FRAME_USUAL);
-
-		status = limit_state_read(gate, &view->source, &view->limits[i], &packet,
-					  uptime_ticks(), &view->states[i]);
-	}
-	if (status)
+	err = source_read(gate, table, address, &view->source);
+	if (err || view->source.split)
+		return err;
+	packet = packet_args_of_source(&view->source, FRAME_USUAL);
+	view->limits = source_limits(&view->source, &view->count);
+	for (unsigned int i = 0; !err && i < view->count; i++)
+		err = limit_state_read(gate, &view->source, &view->limits[i], &packet,
+				       uptime_ticks(), &view->states[i]);
+	if (err)
 		source_free(&view->source);
-	return status;
+	return err;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------- */
-
-static json_t *limits_json(const struct view *view)
+/* Returns the part of the burst that is left; -1 while the key is blocked. */
+static double limit_slack(const struct view *view, int index)
 {
-	json_t *list = json_array();
+	const struct limit_state *state = &view->states[index];
 
-	for (unsigned int i = 0; i < view->count; i++)
-		if (view->states[i].known)
-			json_array_append_new(list,
-					      limit_state_json(&view->source, &view->limits[i],
-							       &view->states[i]));
-	return list;
+	if (state->blocked_ms)
+		return -1;
+	return (double)state->remaining / burst_units(&view->limits[index]);
 }
 
-static json_t *view_json(const struct view *view)
+/* Returns whether the next packet that the limit matches is refused, as far as that is known. */
+static bool limit_refuses(const struct limit_state *state)
 {
-	static const struct judgement several = {0};
-	const struct source *source = &view->source;
-	char text[PREFIX_TEXT];
-	json_t *object = json_pack("{s:s}", "address", prefix_format(&source->prefix, text));
-
-	judgement_json(view->gate, source->split ? &several : &source->rule, object);
-	json_object_set_new(object, "counted", json_boolean(source->count));
-	json_object_set_new(object, "passed", json_cell(&source->passed));
-	json_object_set_new(object, "dropped", json_cell(&source->dropped));
-	json_object_set_new(object, "would_drop", json_cell(&source->observed));
-	json_object_set_new(object, "limits", limits_json(view));
-	return object;
+	return state->known && (state->matches || !state->fresh) && state->reason >= SL_FIRST_DROP;
 }
 
-/* --- Text ----------------------------------------------------------------------------------- */
+/*
+ * Returns the limit to print: the first that refuses now, a limit that drops before one that
+ * observes; otherwise the limit with the least part of its burst left. -1: there is none.
+ */
+static int limit_shown(const struct view *view)
+{
+	int observes = -1, least = -1;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		const struct limit_state *state = &view->states[i];
+
+		if (!state->known || (!state->matches && state->fresh))
+			continue; /* it has no state for all packets of the source */
+		if (limit_refuses(state) && !view->limits[i].observe)
+			return i;
+		if (limit_refuses(state) && observes < 0)
+			observes = i;
+		if (least < 0 || limit_slack(view, i) < limit_slack(view, least))
+			least = i;
+	}
+	return observes < 0 ? least : observes;
+}
+
+/* --- A source ------------------------------------------------------------------------------- */
 
 /* Formats a count with at most 5 characters: 99999, 100k, 1.23M, 12.3M, 123M. */
 static const char *count_format(uint64_t count, char text[CELL_TEXT])
@@ -130,187 +142,102 @@ static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
 	return text;
 }
 
-/* The part of the burst that is left; -1 while blocked. */
-static double limit_slack(const struct sl_limit *limit, const struct limit_state *state)
-{
-	if (state->blocked_ms)
-		return -1;
-	return (double)state->remaining / burst_units(limit);
-}
-
-/*
- * Whether limit a is tighter than b: a limit that drops comes before one that observes, then less
- * slack.
- */
-static bool limit_is_tighter(const struct view *view, int a, int b)
-{
-	const struct sl_limit *left = &view->limits[a], *right = &view->limits[b];
-
-	if (left->observe != right->observe)
-		return right->observe;
-	return limit_slack(left, &view->states[a]) < limit_slack(right, &view->states[b]);
-}
-
-/* Returns whether a limit has one state for the source, whatever its next packet is. */
-static bool limit_is_told(const struct limit_state *state)
-{
-	return state->known && (state->matches || !state->fresh);
-}
-
-/* The tightest limit that tells something of the source; -1: there is none. */
-static int limit_tightest(const struct view *view)
-{
-	int tightest = -1;
-
-	for (unsigned int i = 0; i < view->count; i++) {
-		if (limit_is_told(&view->states[i]) &&
-		    (tightest < 0 || limit_is_tighter(view, i, tightest)))
-			tightest = i;
-	}
-	return tightest;
-}
-
-/* Whether the next packet that the limit matches is refused, as far as is known. */
-static bool limit_refuses(const struct limit_state *state)
-{
-	return limit_is_told(state) && state->reason >= SL_FIRST_DROP;
-}
-
-/*
- * The limit to print: the first that refuses now, a limit that drops before one that observes;
- * otherwise the limit with the least left. -1: there is none.
- */
-static int limit_shown(const struct view *view)
-{
-	int shown = -1, least = -1;
-
-	for (unsigned int i = 0; i < view->count; i++) {
-		const struct limit_state *state = &view->states[i];
-
-		if (limit_refuses(state) && !view->limits[i].observe)
-			return i;
-		if (limit_refuses(state) && shown < 0)
-			shown = i;
-		if (limit_is_told(state) &&
-		    (least < 0 || limit_slack(&view->limits[i], state) <
-					  limit_slack(&view->limits[least], &view->states[least])))
-			least = i;
-	}
-	return shown < 0 ? least : shown;
-}
-
 /* Shortens a label that is too long in its middle: the end may be ":bits". */
 static const char *label_shorten(char label[LIMIT_LABEL])
 {
-	size_t length = strlen(label), end = sizeof(":bits") - 1;
+	size_t length = strlen(label), end = sizeof(":bits") - 1, width = 15;
 
-	if (length > LIMIT_WIDTH) {
-		label[LIMIT_WIDTH - end - 1] = '~';
-		memmove(label + LIMIT_WIDTH - end, label + length - end, end + 1);
+	if (length > width) {
+		label[width - end - 1] = '~';
+		memmove(label + width - end, label + length - end, end + 1);
 	}
 	return label;
 }
 
-static void level_format(const struct view *view, int index, char level[CELL_TEXT])
+/* JSON has exact numbers, and all limits. Text has numbers of 5 characters, and one limit. */
+static void print_source_json(const struct view *view)
 {
-	const struct limit_state *state = &view->states[index];
-	const struct sl_limit *limit = &view->limits[index];
-	uint64_t wait_ms = state->blocked_ms ?: state->retry_after_ms;
-	char wait[CELL_TEXT];
+	static const struct judgement several = {0};
+	const struct source *source = &view->source;
 
-	if (limit_refuses(state) && !state->never)
-		snprintf(level, CELL_TEXT, limit->observe ? "(%s)" : "%s",
-			 wait_format(wait_ms, wait));
-	else
-		snprintf(level, CELL_TEXT, "%u%%",
-			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
+	print_judgement(view->gate, source->split ? &several : &source->rule);
+	print_bool("counted", source->count);
+	print_packets("passed", &source->passed);
+	print_packets("dropped", &source->dropped);
+	print_packets("would_drop", &source->observed);
+	print_array("limits");
+	for (unsigned int i = 0; i < view->count; i++) {
+		if (!view->states[i].known)
+			continue;
+		print_object(NULL);
+		print_limit_state(source, &view->limits[i], &view->states[i]);
+		print_end();
+	}
+	print_end();
 }
 
 /* A source without a bucket was not counted. */
-static const char *cell_format(const struct source *source, uint64_t count, char text[CELL_TEXT])
+static void print_count(const struct source *source, uint64_t count)
 {
-	return source->count ? count_format(count, text) : "-";
+	char text[CELL_TEXT];
+
+	print_cell_text("%s", source->count ? count_format(count, text) : "-");
 }
 
-static const char *policy_format(const struct source *source, char text[PREFIX_TEXT])
+static void print_limit(const struct view *view, int index)
 {
-	if (source->split)
-		return "(several)";
-	if (source->rule.access)
-		return access_words[source->rule.access];
-	return source->rule.found ? prefix_format(&source->rule.prefix, text) : "none";
+	const struct limit_state *state = &view->states[index];
+	const struct sl_limit *limit = &view->limits[index];
+	char label[LIMIT_LABEL], wait[CELL_TEXT];
+
+	source_label(&view->source, limit, label);
+	print_cell(label_shorten(label));
+	if (limit_refuses(state) && !state->never)
+		print_cell_text(limit->observe ? "(%s)" : "%s",
+				wait_format(state->blocked_ms ?: state->retry_after_ms, wait));
+	else
+		print_cell_text("%u%%",
+				(unsigned int)(100.0 * state->remaining / burst_units(limit)));
 }
 
-#define ROW "%-*s %-18s %5s %5s %5s %5s %-*s %5s\n"
-
-static void view_print(const struct view *view, int width)
+static void print_source(const struct view *view)
 {
-	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], label[LIMIT_LABEL] = "-";
-	char passed[CELL_TEXT], dropped[CELL_TEXT], observed[CELL_TEXT], bytes[CELL_TEXT];
-	char level[CELL_TEXT] = "-";
 	const struct source *source = &view->source;
+	const struct judgement *rule = &source->rule;
+	char text[PREFIX_TEXT], left[CELL_TEXT];
+	const char *policy = rule->found ? prefix_format(&rule->prefix, text) : "none";
 	int shown = limit_shown(view);
 
+	print_cell_text("%s", source->split  ? "(several)"
+			      : rule->access ? access_words[rule->access]
+					     : policy);
+	print_count(source, source->passed.packets);
+	print_count(source, source->dropped.packets);
+	print_count(source, source->observed.packets);
+	print_count(source, source->passed.bytes + source->dropped.bytes);
 	if (shown >= 0) {
-		source_label(source, &view->limits[shown], label);
-		level_format(view, shown, level);
-	} else if (!source->split && source->rule.access && source->rule.until) {
-		wait_format(until_left_ns(source->rule.until) / NS_PER_MS, level);
+		print_limit(view, shown);
+		return;
 	}
-	printf(ROW, width, prefix_format(&source->prefix, address), policy_format(source, prefix),
-	       cell_format(source, source->passed.packets, passed),
-	       cell_format(source, source->dropped.packets, dropped),
-	       cell_format(source, source->observed.packets, observed),
-	       cell_format(source, source->passed.bytes + source->dropped.bytes, bytes),
-	       LIMIT_WIDTH, label_shorten(label), level);
+	print_cell("-");
+	print_cell_text("%s", !source->split && rule->access && rule->until
+				      ? wait_format(until_left_ns(rule->until) / NS_PER_MS, left)
+				      : "-");
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */
 
-enum order {
-	ORDER_BUSIEST,
-	ORDER_PASSED,
-	ORDER_DROPPED,
-	ORDER_BYTES,
-	ORDER_LEVEL,
-	ORDERS,
-};
-
-struct request {
-	struct sl_prefix within;
-	enum order order;
-	unsigned int top; /* how many to tell of; 0: all */
-};
-
 struct ranked {
 	const struct listed_source *source;
-	double rank;	/* the highest comes first */
+	double rank;	/* the highest is the first */
 	double urgency; /* among equals */
 };
 
-/* Of a source that no limit holds. */
-#define URGENCY_FREE (-2)
-
-/* Of a source whose packets are counted: with 0 it comes behind those that may have lost many. */
-#define URGENCY_KNOWN (-3)
-
-/* The less slack, the higher; highest while blocked. */
-static int urgency(const struct gate *gate, const struct table *table,
-			   const struct sl_prefix *address, double *ret)
-{
-	struct view view;
-	int status = view_read(gate, table, address, &view);
-	int tightest = status ? -1 : limit_tightest(&view);
-
-	*ret = tightest < 0 ? URGENCY_FREE
-			    : -limit_slack(&view.limits[tightest], &view.states[tightest]);
-	if (!status)
-		source_free(&view.source);
-	return status;
-}
+#define URGENCY_FREE  (-2) /* no limit applies to the source */
+#define URGENCY_KNOWN (-3) /* counted: after the sources without counts, which may have lost many */
 
 static int rank(const struct gate *gate, const struct table *table, enum order order,
-			struct ranked *ranked)
+		struct ranked *ranked)
 {
 	const struct listed_source *source = ranked->source;
 	uint64_t passed = source->passed.packets, dropped = source->dropped.packets;
@@ -320,12 +247,20 @@ static int rank(const struct gate *gate, const struct table *table, enum order o
 		[ORDER_DROPPED] = dropped,
 		[ORDER_BYTES] = source->passed.bytes + source->dropped.bytes,
 	};
+	struct view view;
+	int err, shown;
 
 	ranked->rank = ranks[order];
 	ranked->urgency = URGENCY_KNOWN;
 	if (source->is_counted && order != ORDER_LEVEL)
-		return OK;
-	return urgency(gate, table, &source->prefix, &ranked->urgency);
+		return 0;
+	err = view_read(gate, table, &source->prefix, &view);
+	if (err)
+		return err;
+	shown = limit_shown(&view);
+	ranked->urgency = shown < 0 ? URGENCY_FREE : -limit_slack(&view, shown);
+	source_free(&view.source);
+	return 0;
 }
 
 static int ranked_order(const void *a, const void *b)
@@ -339,110 +274,88 @@ static int ranked_order(const void *a, const void *b)
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
-static int sources_rank(const struct gate *gate, const struct table *table,
-				enum order order, const struct source_list *list,
-				struct ranked **ret)
+/* --- The command ---------------------------------------------------------------------------- */
+
+struct request {
+	struct sl_prefix within;
+	enum order order;
+	unsigned int top; /* how many to print; 0: all */
+};
+
+static int print_ranked(const struct gate *gate, const struct table *table,
+			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
-	struct ranked *ranked = calloc(list->count ?: 1, sizeof(*ranked));
-	int status = OK;
+	char format[16], address[PREFIX_TEXT];
+	const struct column columns[] = {
+		{"address", "SOURCE", format}, {NULL, "POLICY", " %-18s"}, {NULL, "PASS", " %5s"},
+		{NULL, "DROP", " %5s"},	       {NULL, "WOULD", " %5s"},	   {NULL, "BYTES", " %5s"},
+		{NULL, "LIMIT", " %-15s"},     {NULL, "LEVEL", " %5s"},
+	};
+	int width = 15; /* a row of an IPv4 source has 80 columns */
+	int err = 0;
 
-	if (!ranked)
-		return failure("cannot sort the sources: %s", why(ENOMEM));
-	for (unsigned int i = 0; !status && i < list->count; i++) {
-		ranked[i].source = &list->items[i];
-		status = rank(gate, table, order, &ranked[i]);
-	}
-	if (!status)
-		qsort(ranked, list->count, sizeof(*ranked), ranked_order);
-	*ret = ranked;
-	return status;
-}
-
-/* --- Report --------------------------------------------------------------------------------- */
-
-static int source_report(const struct context *context, const struct gate *gate,
-				 const struct table *table, const struct sl_prefix *address,
-				 bool is_first, int width)
-{
-	struct view view;
-	int status = view_read(gate, table, address, &view);
-
-	if (status)
-		return status;
-	if (context->json)
-		status = json_print_item(view_json(&view), is_first);
-	else
-		view_print(&view, width);
-	source_free(&view.source);
-	return status;
-}
-
-/* JSON, too, is written as it is made: that of a million sources takes gigabytes of memory. */
-static int ranked_report(const struct context *context, const struct gate *gate,
-				 const struct table *table, const struct request *request,
-				 const struct ranked *ranked, unsigned int count)
-{
-	unsigned int told = request->top && request->top < count ? request->top : count;
-	int width = SOURCE_WIDTH;
-	int status = OK;
-
-	for (unsigned int i = 0; i < told; i++) {
-		char address[PREFIX_TEXT];
+	for (unsigned int i = 0; i < count; i++) {
 		int length = strlen(prefix_format(&ranked[i].source->prefix, address));
 
 		width = length > width ? length : width;
 	}
+	snprintf(format, sizeof(format), "%%-%ds", width);
+	print_object(NULL);
+	print_string("gate", NULL, gate->name);
+	print_number("total", NULL, total);
+	print_titles(columns, ARRAY_SIZE(columns));
+	print_array("sources");
+	for (unsigned int i = 0; !err && i < count; i++) {
+		struct view view;
 
-	if (context->json) /* a gate's name needs no escapes */
-		printf("{\n  \"gate\": \"%s\",\n  \"total\": %u,\n  \"sources\": [", gate->name,
-		       count);
-	else
-		printf(ROW, width, "SOURCE", "POLICY", "PASS", "DROP", "WOULD", "BYTES",
-		       LIMIT_WIDTH, "LIMIT", "LEVEL");
-	for (unsigned int i = 0; !status && i < told; i++)
-		status = source_report(context, gate, table, &ranked[i].source->prefix, !i, width);
-	if (!status && context->json)
-		puts(told ? "\n  ]\n}" : "]\n}");
-	else if (!status && told < count)
-		printf("(%u of %u sources)\n", told, count);
-	return status;
+		err = view_read(gate, table, &ranked[i].source->prefix, &view);
+		if (err)
+			break;
+		print_row(NULL, columns);
+		print_cell(prefix_format(&view.source.prefix, address));
+		if (print_is_json())
+			print_source_json(&view);
+		else
+			print_source(&view);
+		print_row_end();
+		source_free(&view.source);
+	}
+	if (err)
+		return err;
+	print_end();
+	print_end();
+	if (count < total)
+		print_text("(%u of %u sources)\n", count, total);
+	return 0;
 }
 
-static int sources_report(const struct context *context, const struct gate *gate,
-				  const struct request *request)
+static int sources_report(const struct gate *gate, const struct request *request)
 {
 	struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
-	int status = table_open(gate, &table);
+	unsigned int count = 0;
+	int err = table_open(gate, &table) ?: sources_list(gate, &table, &request->within, &list);
 
-	if (!status)
-		status = sources_list(gate, &table, &request->within, &list);
-	if (!status)
-		status = sources_rank(gate, &table, request->order, &list, &ranked);
-	if (!status)
-		status = ranked_report(context, gate, &table, request, ranked, list.count);
+	if (!err) {
+		count = request->top && request->top < list.count ? request->top : list.count;
+		ranked = calloc(list.count ?: 1, sizeof(*ranked));
+		if (!ranked)
+			err = error_add(ENOMEM, "no-memory", NULL, "cannot sort the sources: %s",
+					why(ENOMEM));
+	}
+	for (unsigned int i = 0; !err && i < list.count; i++) {
+		ranked[i].source = &list.items[i];
+		err = rank(gate, &table, request->order, &ranked[i]);
+	}
+	if (!err) {
+		qsort(ranked, list.count, sizeof(*ranked), ranked_order);
+		err = print_ranked(gate, &table, ranked, count, list.count);
+	}
 	free(ranked);
 	free(list.items);
 	table_close(&table);
-	return status;
-}
-
-/* --- Words ---------------------------------------------------------------------------------- */
-
-static int order_parse(const char *text, enum order *ret)
-{
-	static const char *const names[ORDERS] = {
-		[ORDER_BUSIEST] = "busiest", [ORDER_PASSED] = "passed", [ORDER_DROPPED] = "dropped",
-		[ORDER_BYTES] = "bytes",     [ORDER_LEVEL] = "level",
-	};
-
-	for (unsigned int i = 0; i < ORDERS; i++)
-		if (!strcmp(names[i], text)) {
-			*ret = i;
-			return OK;
-		}
-	return misuse("sources: sort '%s': write busiest, passed, dropped, bytes or level", text);
+	return err;
 }
 
 struct sources_args {
@@ -451,41 +364,46 @@ struct sources_args {
 	const char *sort;
 };
 
-/* More than there can be. */
-#define TOP_MOST 1000000000
+#define TOP_MAX 1000000000 /* more sources than there can be */
 
 static int request_parse(const struct sources_args *args, struct request *request)
 {
-	int status = OK;
+	static const char *const orders[ORDERS] = {
+		[ORDER_BUSIEST] = "busiest", [ORDER_PASSED] = "passed", [ORDER_DROPPED] = "dropped",
+		[ORDER_BYTES] = "bytes",     [ORDER_LEVEL] = "level",
+	};
+	int order = args->sort ? word_find(orders, ORDERS, args->sort) : ORDER_BUSIEST;
+	int err = args->within ? prefix_parse(args->within, &request->within) : 0;
 	const char *end;
 
-	if (args->within)
-		status = prefix_parse(args->within, &request->within);
-	if (!status && args->top) {
-		end = number_read(args->top, TOP_MOST, &request->top);
+	if (err)
+		return err;
+	if (args->top) {
+		end = number_read(args->top, TOP_MAX, &request->top);
 		if (!end || *end || !request->top)
-			status = misuse("sources: top '%s': write a number, 1 to %d", args->top,
-					TOP_MOST);
+			return error_misuse("bad-number", "sources",
+					    "top '%s': write a number, 1 to %d", args->top,
+					    TOP_MAX);
 	}
-	if (!status && args->sort)
-		status = order_parse(args->sort, &request->order);
+	if (order < 0)
+		return error_misuse("bad-choice", "sources",
+				    "sort '%s': write busiest, passed, dropped, bytes or level",
+				    args->sort);
+	request->order = order;
 	/* most IPv6 addresses are found by their /64 */
 	request->within = prefix_source(&request->within);
-	return status;
+	return 0;
 }
 
 static int sources_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	int status = request_parse(args, &request);
+	int err = request_parse(args, &request) ?: gate_open_to_look(&gate, context)
+		  ?: sources_report(&gate, &request);
 
-	if (!status)
-		status = gate_open_to_look(&gate, context);
-	if (!status)
-		status = sources_report(context, &gate, &request);
 	gate_close(&gate);
-	return status;
+	return err;
 }
 
 static const struct word sources_words[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -8,145 +8,123 @@
 #include "gate/gate.h"
 #include "state/stats.h"
 
-/* Whether lines whose counts are 0 are printed, and whether one was not. */
-struct listing {
-	bool all, hidden;
-};
-
 struct stats_args {
 	bool all;
 };
 
-/* --- JSON ----------------------------------------------------------------------------------- */
+/* Text omits lines of 0, unless all are asked for. */
+struct listing {
+	bool all, has_hidden;
+};
 
-static json_t *limits_json(const struct stats_line *line)
+static bool is_shown(struct listing *listing, unsigned long long count)
 {
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < line->limits; i++) {
-		const struct stats_limit *limit = &line->limit[i];
-
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:s, s:o}", "name", limit->name,
-						"action", action_names[limit->action], "verdict",
-						stats_limit_verdict(limit), "refused",
-						json_cell(&line->counters.refused[limit->slot])));
-	}
-	return list;
+	listing->has_hidden |= !count;
+	return count || listing->all;
 }
 
-static json_t *policies_json(const struct stats *stats)
+static void print_cells(const char *key, const char *title, const struct sl_cell *cell,
+			const struct column *columns)
 {
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < stats->count; i++) {
-		const struct stats_line *line = &stats->lines[i];
-		struct sl_cell passed = counters_passed(&line->counters);
-		struct sl_cell dropped = counters_dropped(&line->counters);
-
-		if (line->kind == STATS_RULE)
-			json_array_append_new(
-				list, json_pack("{s:s, s:o, s:o, s:o}", "prefix", line->policy,
-						"passed", json_cell(&passed), "dropped",
-						json_cell(&dropped), "limits", limits_json(line)));
-	}
-	return list;
+	print_row(key, columns);
+	print_cell(title);
+	print_cell_number(cell->packets);
+	print_cell_number(cell->bytes);
+	print_row_end();
 }
 
-static json_t *stats_json(const struct gate *gate, const struct stats *stats)
+static void print_totals(const struct stats *stats, struct listing *listing)
 {
-	struct sl_cell passed = counters_passed(&stats->total);
-	struct sl_cell dropped = counters_dropped(&stats->total);
-	json_t *reasons = json_object();
-
-	for (int reason = 0; reason < SL_REASONS; reason++)
-		json_object_set_new(reasons, reason_names[reason],
-				    json_integer(stats->total.reason[reason].packets));
-	return json_pack("{s:s, s:I, s:{s:o, s:o}, s:o, s:{s:o, s:o}, s:o}", "gate", gate->name,
-			 "generation", (json_int_t)gate->state->generation, "totals", "passed",
-			 json_cell(&passed), "dropped", json_cell(&dropped), "reasons", reasons,
-			 "lists", "allow", json_cell(&stats->total.reason[SL_PASS_ALLOWED]), "deny",
-			 json_cell(&stats->total.reason[SL_DROP_DENIED]), "policies",
-			 policies_json(stats));
-}
-
-/* --- Text ----------------------------------------------------------------------------------- */
-
-/* Whether to print a line. counts: their sum. */
-static bool line_is_shown(struct listing *listing, unsigned long long counts)
-{
-	if (counts || listing->all)
-		return true;
-	listing->hidden = true;
-	return false;
-}
-
-static void totals_print(const struct stats *stats, struct listing *listing)
-{
+	static const struct column columns[] = {
+		{NULL, "TOTAL", "%-24s"},
+		{"packets", "PACKETS", " %16s"},
+		{"bytes", "BYTES", " %20s"},
+	};
+	const struct sl_cell *reasons = stats->total.reason;
 	struct sl_cell passed = counters_passed(&stats->total);
 	struct sl_cell dropped = counters_dropped(&stats->total);
 
-	printf("%-24s %16s %20s\n", "TOTAL", "PACKETS", "BYTES");
-	printf("%-24s %16llu %20llu\n", "passed", passed.packets, passed.bytes);
-	printf("%-24s %16llu %20llu\n", "dropped", dropped.packets, dropped.bytes);
-	printf("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
-	for (int reason = 0; reason < SL_REASONS; reason++)
-		if (line_is_shown(listing, stats->total.reason[reason].packets))
-			printf("%s %-19s %16llu %20llu\n", reason < SL_FIRST_DROP ? "pass" : "drop",
-			       reason_names[reason], stats->total.reason[reason].packets,
-			       stats->total.reason[reason].bytes);
+	print_titles(columns, ARRAY_SIZE(columns));
+	print_object("totals");
+	print_cells("passed", "passed", &passed, columns);
+	print_cells("dropped", "dropped", &dropped, columns);
+	print_end();
+	print_text("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
+	print_object("reasons");
+	for (int reason = 0; reason < SL_REASONS; reason++) {
+		print_number(reason_names[reason], NULL, reasons[reason].packets);
+		if (is_shown(listing, reasons[reason].packets))
+			print_text("%s %-19s %16llu %20llu\n",
+				   reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
+				   reasons[reason].packets, reasons[reason].bytes);
+	}
+	print_end();
+	print_object("lists");
+	print_packets("allow", &reasons[SL_PASS_ALLOWED]);
+	print_packets("deny", &reasons[SL_DROP_DENIED]);
+	print_end();
 }
 
-/* Prints what a policy passed and dropped, and below it what its limits refused. */
-static void line_print(const struct stats_line *line, struct listing *listing)
+/* Prints what a policy passed and dropped, and what its limits refused. */
+static void print_policy(const struct stats_line *line, struct listing *listing)
 {
-	printf("%-24s %16llu %16llu\n", line->policy, counters_passed(&line->counters).packets,
-	       counters_dropped(&line->counters).packets);
+	struct sl_cell passed = counters_passed(&line->counters);
+	struct sl_cell dropped = counters_dropped(&line->counters);
+
+	print_object(NULL);
+	print_string("prefix", "%-24s", line->policy);
+	print_text(" %16llu %16llu\n", passed.packets, dropped.packets);
+	print_packets("passed", &passed);
+	print_packets("dropped", &dropped);
+	print_array("limits");
 	for (unsigned int i = 0; i < line->limits; i++) {
 		const struct stats_limit *limit = &line->limit[i];
+		const struct sl_cell *refused = &line->counters.refused[limit->slot];
 
-		if (!line_is_shown(listing, line->counters.refused[limit->slot].packets))
+		if (!print_is_json() && !is_shown(listing, refused->packets))
 			continue;
-		printf("  limit %-16s %16s %16llu  %s\n", limit->name, "",
-		       line->counters.refused[limit->slot].packets, stats_limit_verdict(limit));
+		print_row(NULL, NULL);
+		print_string("name", "  limit %-16s", limit->name);
+		print_string("action", NULL, action_names[limit->action]);
+		print_text(" %16s %16llu", "", refused->packets);
+		print_packets("refused", refused);
+		print_string("verdict", "  %s", stats_limit_verdict(limit));
+		print_row_end();
 	}
-}
-
-static void policies_print(const struct stats *stats, struct listing *listing)
-{
-	printf("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
-	for (unsigned int i = 0; i < stats->count; i++) {
-		const struct stats_line *line = &stats->lines[i];
-
-		if (line_is_shown(listing, stats_line_counted(line)))
-			line_print(line, listing);
-	}
+	print_end();
+	print_end();
 }
 
 static int stats_run(const struct context *context, const void *args)
 {
-	const struct stats_args *words = args;
-	struct listing listing = {.all = words->all};
+	struct listing listing = {.all = ((const struct stats_args *)args)->all};
 	struct gate gate = GATE_CLOSED;
 	struct stats stats = {0};
-	int status;
+	int err = gate_open_to_look(&gate, context) ?: stats_read(&gate, &stats);
 
-	status = gate_open_to_look(&gate, context);
-	if (!status)
-		status = stats_read(&gate, &stats);
-	if (!status && context->json) {
-		status = json_print(stats_json(&gate, &stats));
-	} else if (!status) {
-		printf("gate %s, generation %u\n\n", gate.name, gate.state->generation);
-		totals_print(&stats, &listing);
-		policies_print(&stats, &listing);
-		if (listing.hidden)
-			printf("(lines of 0 are hidden: 'sluice %sstats all')\n",
-			       gate_option(gate.name));
+	if (!err) {
+		print_object(NULL);
+		print_string("gate", "gate %s", gate.name);
+		print_number("generation", ", generation %" PRIu64 "\n\n", gate.state->generation);
+		print_totals(&stats, &listing);
+		print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
+		print_array("policies");
+		for (unsigned int i = 0; i < stats.count; i++) {
+			const struct stats_line *line = &stats.lines[i];
+
+			if (print_is_json() ? line->kind == STATS_RULE
+					    : is_shown(&listing, stats_line_counted(line)))
+				print_policy(line, &listing);
+		}
+		print_end();
+		print_end();
+		if (listing.has_hidden && !listing.all)
+			print_text("(lines of 0 are hidden: 'sluice %sstats all')\n",
+				   gate_option(gate.name));
 	}
 	stats_free(&stats);
 	gate_close(&gate);
-	return status;
+	return err;
 }
 
 static const struct word stats_words[] = {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "attach/published.h"
 #include "attach/shaping.h"
@@ -13,469 +11,381 @@
 #include "cli/kept.h"
 #include "cli/report.h"
 #include "cli/shared.h"
-#include "gate/pins.h"
-#include "migrate/open.h"
 #include "gate/object.h"
+#include "gate/pins.h"
 #include "gate/trial.h"
+#include "migrate/open.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "state/stats.h"
 #include "state/budgets.h"
 #include "state/pressure.h"
+#include "state/stats.h"
 #include "state/table_fill.h"
 
-/* The maps of sources and rules, whose fill matters. The others are for newcomers. */
+/* Text lists the maps of sources and rules. The others are for new sources. */
 #define MAPS_LISTED MAP_ADMISSION
 
-struct view {
-	json_t *gates; /* NULL: print */
-	unsigned int count;
-	int status; /* a gate that cannot be read does not hide the others */
+/* What is read of a gate before anything of it is printed. */
+struct facts {
+	unsigned int rules;
+	struct seen seen;
+	struct shaping shaping;
+	struct holding holding[ATTACHMENTS_MAX]; /* of attachments where limits shape */
+	struct pressure pressure;
+	struct passing passing;
+	struct budget_use *budgets;
+	unsigned int budget_count;
+	struct table_fill fill;
+	struct occupancy maps[GATE_MAPS];
+	uint64_t memory[GATE_MAPS]; /* of the entries; of a full map if they are not counted */
 };
+
+static void facts_free(struct facts *facts)
+{
+	for (unsigned int i = 0; i < facts->seen.count; i++)
+		free(facts->holding[i].command);
+	free(facts->budgets);
+}
+
+static bool shapes_on(const struct facts *facts, const struct attachment *a)
+{
+	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;
+}
+
+static int facts_read(const struct gate *gate, struct facts *facts)
+{
+	int err = rules_count(gate, &facts->rules) ?: attachments_see(gate, &facts->seen)
+		  ?: shaping_read(gate, &facts->shaping) ?: pressure_read(gate, &facts->pressure)
+		  ?: passing_read(gate, &facts->pressure, &facts->passing)
+		  ?: budgets_read(gate, &facts->budgets, &facts->budget_count)
+		  ?: table_fill_read(gate, &facts->pressure, &facts->fill);
+
+	for (unsigned int i = 0; !err && i < facts->seen.count; i++)
+		if (shapes_on(facts, &facts->seen.all[i]))
+			err = shaping_look(&facts->shaping, &facts->seen.all[i],
+					   &facts->holding[i]);
+	for (int map = 0; !err && map < GATE_MAPS; map++) {
+		struct occupancy *o = &facts->maps[map];
+
+		err = map < MAPS_LISTED ? occupancy_read(gate, map, o)
+					: map_max_entries(gate, map, &o->max_entries);
+		if (map == MAP_STATES)
+			*o = (struct occupancy){o->max_entries, facts->fill.in_use, true};
+		if (!err)
+			err = gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries,
+					      &facts->memory[map]);
+	}
+	return err;
+}
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* An attachment, and whether it can do what the gate's limits shape. */
-struct attached {
-	struct attachment at;
-	bool shapes; /* a limit that shapes holds packets back here, or should */
-	struct holding holding;
-};
-
-struct attached_all {
-	struct seen seen;
-	struct attached one[ATTACHMENTS_MAX];
-	bool idle; /* limits shape, and devices are attached, but none on hook egress */
-};
-
-static int attached_read(const struct gate *gate, struct attached_all *all)
+/* Prints why an attachment filters nothing, or does not shape, and what to do. */
+static void print_remedy(const struct gate *gate, const struct facts *facts, unsigned int index)
 {
-	struct shaping shaping;
-	int status = attachments_see(gate, &all->seen);
-
-	if (!status)
-		status = shaping_read(gate, &shaping);
-	all->idle = !status && shaping.any && all->seen.count;
-	for (unsigned int i = 0; !status && i < all->seen.count; i++) {
-		struct attached *one = &all->one[i];
-
-		one->at = all->seen.all[i];
-		all->idle &= one->at.hook != HOOK_EGRESS;
-		if (!shaping.any || one->at.hook != HOOK_EGRESS || !one->at.program_id)
-			continue;
-		one->shapes = true;
-		status = shaping_look(&shaping, &one->at, &one->holding);
-	}
-	return status;
-}
-
-/* null: what is attached cannot be seen. */
-static json_t *attachments_json(const struct attached_all *all)
-{
-	json_t *list = all->seen.sight == SIGHT_NONE ? json_null() : json_array();
-
-	for (unsigned int i = 0; i < all->seen.count; i++) {
-		const struct attached *one = &all->one[i];
-		json_t *object = attachment_json(&one->at);
-
-		json_object_set_new(object, "fq",
-				    one->shapes ? json_boolean(one->holding.holds) : json_null());
-		json_array_append_new(list, object);
-	}
-	return list;
-}
-
-/* Why an attachment filters nothing, and what to do. */
-static void attachment_note(const char *gate, const struct attached *attached)
-{
-	const struct attachment *a = &attached->at;
+	const struct attachment *a = &facts->seen.all[index];
+	const struct holding *holding = &facts->holding[index];
 	char remedy[REMEDY_TEXT];
 
 	if (a->device_gone)
-		printf("  the device is gone: '%s' clears it away",
-		       attachment_remedy(a, gate, remedy));
+		print_text("  the device is gone: '%s' clears it away",
+			   attachment_remedy(a, gate->name, remedy));
 	else if (!a->program_id)
-		printf("  the filter is gone: '%s' makes it anew",
-		       attachment_remedy(a, gate, remedy));
-	else if (attached->shapes && !attached->holding.holds)
-		printf("  no qdisc fq, so limits that shape hold no packet back: '%s'",
-		       attached->holding.command ?: "tc qdisc replace");
+		print_text("  the filter is gone: '%s' makes it anew",
+			   attachment_remedy(a, gate->name, remedy));
+	else if (shapes_on(facts, a) && !holding->holds)
+		print_text("  no qdisc fq, so limits that shape hold no packet back: '%s'",
+			   holding->command ?: "tc qdisc replace");
 }
 
-static void attachment_print(const char *gate, const struct attached *attached)
+/* JSON has null if what is attached cannot be seen. */
+static void print_attachments(const struct gate *gate, const struct facts *facts)
 {
-	const struct attachment *a = &attached->at;
-	char netns[NETNS_NAME];
-	bool named = netns_name(a->netns, netns);
+	static const struct column columns[] = {
+		{NULL, "DEVICE", "  %-15s"}, {NULL, "IFINDEX", " %7s"},	 {NULL, "HOOK", "  %-7s"},
+		{NULL, "MODE", "  %-7s"},    {NULL, "PROGRAM", "  %7s"}, {NULL, "NETNS", "  %s"},
+	};
+	const struct seen *seen = &facts->seen;
+	bool is_published = seen->sight == SIGHT_PUBLISHED;
+	bool idle = facts->shaping.any && seen->count;
+	char path[PUBLISHED_PATH], netns[NETNS_NAME];
 
-	printf("  %-15s %7u  %-7s  %-7s  %7u  %s", name_shown(a->device), a->ifindex,
-	       hook_names[a->hook], mode_names[a->mode], a->program_id,
-	       !named	? "(unnamed)"
-	       : *netns ? name_shown(netns)
-			: "-");
-	attachment_note(gate, attached);
-	putchar('\n');
+	print_known("attachments_published_ms", NULL, is_published, seen->age_ns / NS_PER_MS);
+	if (seen->sight == SIGHT_NONE) {
+		print_null("attachments");
+		return;
+	}
+	if (seen->count)
+		print_titles(columns, ARRAY_SIZE(columns));
+	else
+		print_text("  no device is attached\n");
+	print_array("attachments");
+	for (unsigned int i = 0; i < seen->count; i++) {
+		const struct attachment *a = &seen->all[i];
+
+		idle &= a->hook != HOOK_EGRESS;
+		print_row(NULL, columns);
+		print_attachment(a);
+		print_cell(a->device);
+		print_cell_number(a->ifindex);
+		print_cell(hook_names[a->hook]);
+		print_cell(mode_names[a->mode]);
+		print_cell_number(a->program_id);
+		if (netns_name(a->netns, netns))
+			print_cell(*netns ? netns : NULL);
+		else
+			print_cell("(unnamed)");
+		if (shapes_on(facts, a))
+			print_bool("fq", facts->holding[i].holds);
+		else
+			print_null("fq");
+		print_remedy(gate, facts, i);
+		print_row_end();
+	}
+	print_end();
+	if (is_published)
+		print_text("  the devices are those published %" PRIu64 " s ago in %s\n",
+			   seen->age_ns / NS_PER_SEC, published_path(gate, path));
+	if (idle)
+		print_text("  no device is attached on hook egress, so limits that shape have no "
+			   "effect\n");
 }
 
-static void attachments_print(const struct gate *gate, const struct attached_all *all)
-{
-	char path[PUBLISHED_PATH];
+/* --- New sources ---------------------------------------------------------------------------- */
 
-	if (all->seen.count)
-		printf("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK", "MODE",
-		       "PROGRAM", "NETNS");
-	else if (all->seen.sight != SIGHT_NONE)
-		puts("  no device is attached");
-	for (unsigned int i = 0; i < all->seen.count; i++)
-		attachment_print(gate->name, &all->one[i]);
-	if (all->seen.sight == SIGHT_PUBLISHED)
-		printf("  the devices are those published %" PRIu64 " s ago in %s\n",
-		       all->seen.age_ns / NS_PER_SEC, published_path(gate, path));
-	if (all->idle)
-		puts("  no device is attached on hook egress, so limits that shape have no effect");
-}
-
-/* --- Maps ----------------------------------------------------------------------------------- */
-
-/* A map, and the memory of its entries; of a full map if they are not counted. */
-struct map_view {
-	struct occupancy o;
-	uint64_t bytes;
+static const struct column pace_columns[] = {
+	{NULL, "EVENT", "  %-26s"},
+	{"per_second", "PER SECOND", " %12s"},
+	{"total", "TOTAL", " %20s"},
 };
 
-static int maps_read(const struct gate *gate, const struct table_fill *fill,
-		     struct map_view maps[GATE_MAPS])
+static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
-	int status = OK;
+	print_row(key, pace_columns);
+	print_cell_text("%s%s", lead, what);
+	print_cell_number(pace->per_second);
+	print_cell_number(pace->total);
+	print_row_end();
+}
 
-	for (int map = 0; !status && map < GATE_MAPS; map++) {
-		struct occupancy *o = &maps[map].o;
+/* Prints the events of each cause, from `first` on. */
+static void print_causes(const char *key, const char *lead, const struct pace *first)
+{
+	print_object(key);
+	for (int cause = 0; cause < CAUSES; cause++)
+		print_pace(cause_names[cause], lead, cause_names[cause], &first[cause]);
+	print_end();
+}
 
-		status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
-					   : map_max_entries(gate, map, &o->max_entries);
-		if (map == MAP_STATES)
-			*o = (struct occupancy){o->max_entries, fill->in_use, true};
-		if (!status)
-			status =
-				gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries,
-						&maps[map].bytes);
+static void print_pressure(const struct gate *gate, const struct facts *facts)
+{
+	const struct pressure *pressure = &facts->pressure;
+	const struct pace *event = pressure->event;
+	unsigned int others = facts->passing.policies - 1;
+	char buffer[PREFIX_TEXT];
+	const char *prefix = prefix_format(&facts->passing.first, buffer);
+
+	print_object("pressure");
+	print_string("state", "  pressure: %s", pressure->flooded ? "flood" : "quiet");
+	if (pressure->flooded)
+		print_text(" on %u of %u %s: a new source gets a level after more than 2 "
+			   "packets\n",
+			   pressure->flooded, gate->machine.cpus,
+			   plural(gate->machine.cpus, "CPU", "CPUs"));
+	else
+		print_text(": a new source gets a level with its first packet\n");
+	print_number("cpus_flooded", NULL, pressure->flooded);
+	print_number("policies_passed_by", NULL, facts->passing.policies);
+	if (facts->passing.policies)
+		print_text("  the flood passes: new sources of %s share no limit; set one: "
+			   "'sluice %snewcomers %s rate RATE'",
+			   prefix, gate_option(gate->name), prefix);
+	if (facts->passing.policies > 1)
+		print_text("; %u other %s the same", others,
+			   plural(others, "policy is", "policies are"));
+	if (facts->passing.policies)
+		print_text("\n");
+	print_titles(pace_columns, ARRAY_SIZE(pace_columns));
+	print_pace("new_keys", "", "newcomers met", &event[SL_EVENT_NEW_KEY]);
+	print_pace("insertions", "", "insertions", &event[SL_EVENT_INSERTED]);
+	print_pace("evicted", "", "evicted", &event[SL_EVENT_EVICTED]);
+	print_real("bursts_lost", pressure_bursts_lost(pressure));
+	print_causes("refused", "refused: ", &event[SL_EVENT_BUSY]);
+	print_pace("bucket_insertions", "", "bucket insertions", &event[SL_EVENT_BUCKET_INSERTED]);
+	print_causes("buckets_refused", "no bucket: ", &event[SL_EVENT_BUCKET_BUSY]);
+	print_end();
+}
+
+static void print_budgets(const struct facts *facts)
+{
+	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
+
+	print_array("budgets");
+	for (unsigned int i = 0; i < facts->budget_count; i++) {
+		const struct budget_use *use = &facts->budgets[i];
+		const struct sl_limit_spec *spec = &use->policy->newcomers_spec;
+
+		print_object(NULL);
+		print_string("prefix",
+			     "  budget of %s:", prefix_format(&use->policy->prefix, prefix));
+		print_string("rate", " rate %s", rate_format(spec, rate));
+		print_string("burst", " burst %s,", burst_format(spec, burst));
+		print_number("left", " %" PRIu64, use->left);
+		print_string("unit", " %s left;", unit_name(&use->policy->newcomers));
+		print_number("passed", " %" PRIu64 " packets passed,", use->passed);
+		print_number("dropped", " %" PRIu64 " dropped\n", use->dropped);
+		print_end();
 	}
-	return status;
+	print_end();
 }
 
-static uint64_t maps_memory(const struct map_view maps[GATE_MAPS])
+/* --- Sources and maps ----------------------------------------------------------------------- */
+
+static void print_sources(const struct gate *gate, const struct facts *facts)
 {
-	uint64_t bytes = 0;
-
-	for (int map = 0; map < GATE_MAPS; map++)
-		bytes += maps[map].bytes;
-	return bytes;
-}
-
-static json_t *maps_json(const struct map_view maps[GATE_MAPS])
-{
-	json_t *list = json_array();
-
-	for (int map = 0; map < GATE_MAPS; map++)
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
-				  maps[map].o.counted ? json_integer(maps[map].o.entries)
-						      : json_null(),
-				  "max_entries", (json_int_t)maps[map].o.max_entries,
-				  "memory_bytes", (json_int_t)maps[map].bytes));
-	return list;
-}
-
-/* The rows add up to the memory of all maps. */
-static void maps_print(const struct map_view maps[GATE_MAPS])
-{
-	char memory[MEMORY_TEXT], entries[16];
-	uint64_t rest = 0;
-
-	printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
-	for (int map = 0; map < GATE_MAPS; map++) {
-		const struct occupancy *o = &maps[map].o;
-
-		rest += maps[map].bytes;
-		/* the memory of an index is printed with the map that it belongs to */
-		if (map >= MAPS_LISTED || map == MAP_SETS || map == MAP_IN_USE)
-			continue;
-		snprintf(entries, sizeof(entries), o->counted ? "%" PRIu32 : "many", o->entries);
-		printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries,
-		       o->max_entries, memory_format(rest, memory));
-		rest = 0;
-	}
-	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(rest, memory));
-	printf("  memory of all its maps: %s\n", memory_format(maps_memory(maps), memory));
-}
-
-/* --- Sources -------------------------------------------------------------------------------- */
-
-/* Sources that have a bucket on some CPU. */
-static uint32_t bucket_sources(const struct map_view maps[GATE_MAPS])
-{
-	return maps[MAP_BUCKETS4].o.entries + maps[MAP_BUCKETS6].o.entries;
-}
-
-static json_t *sources_json(const struct table_fill *fill, const struct map_view maps[GATE_MAPS])
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "tracked", (json_int_t)fill->in_use,
-			 "not_full", (json_int_t)fill->partial, "protected",
-			 (json_int_t)fill->protected, "with_bucket",
-			 (json_int_t)bucket_sources(maps), "max", (json_int_t)fill->sources,
-			 "bytes_each", (json_int_t)fill->bytes, "max_wanted",
-			 fill->sources_short ? json_integer(fill->sources_short) : json_null());
-}
-
-static void sources_print(const struct gate *gate, const struct table_fill *fill,
-			  const struct map_view maps[GATE_MAPS])
-{
+	const struct table_fill *fill = &facts->fill;
 	char text[TABLE_SHORT_TEXT];
 	const char *lack = table_fill_short(fill, text);
 
-	printf("  sources: %" PRIu32 " tracked (%" PRIu32 " not full, %" PRIu32
-	       " protected from eviction); room for %" PRIu32 ", %" PRIu32 " bytes each; %" PRIu32
-	       " have a bucket\n",
-	       fill->in_use, fill->partial, fill->protected, fill->sources, fill->bytes,
-	       bucket_sources(maps));
+	print_object("sources");
+	print_number("tracked", "  sources: %" PRIu64 " tracked", fill->in_use);
+	print_number("not_full", " (%" PRIu64 " not full,", fill->partial);
+	print_number("protected", " %" PRIu64 " protected from eviction);", fill->protected);
+	print_number("max", " room for %" PRIu64 ",", fill->sources);
+	print_number("bytes_each", " %" PRIu64 " bytes each;", fill->bytes);
+	print_number("with_bucket", " %" PRIu64 " have a bucket\n",
+		     facts->maps[MAP_BUCKETS4].entries + facts->maps[MAP_BUCKETS6].entries);
+	print_known("max_wanted", NULL, fill->sources_short, fill->sources_short);
+	print_end();
 	if (!lack)
 		return;
-	printf("  %s", lack);
+	print_text("  %s", lack);
 	if (fill->sources_short < SIZE_MAX_ENTRIES)
-		printf(": 'sluice %sapply FILE --resize' changes that", gate_option(gate->name));
-	putchar('\n');
+		print_text(": 'sluice %sapply FILE --resize' changes that",
+			   gate_option(gate->name));
+	print_text("\n");
 }
 
-/* --- Pressure ------------------------------------------------------------------------------- */
-
-static json_t *pace_json(const struct pace *pace)
+/* The rows of text add up to the memory of all maps: that of an index is in the row of its map. */
+static void print_maps(const struct facts *facts)
 {
-	return json_pack("{s:I, s:I}", "per_second", (json_int_t)pace->per_second, "total",
-			 (json_int_t)pace->total);
-}
+	static const struct column columns[] = {
+		{"name", "MAP", "  %-10s"},
+		{NULL, "ENTRIES", "  %10s"},
+		{"max_entries", "MAX", " %12s"},
+		{NULL, "MEMORY", " %12s"},
+	};
+	char text[MEMORY_TEXT];
+	uint64_t all = 0, row = 0;
 
-static json_t *pressure_json(const struct pressure *pressure, const struct passing *passing)
-{
-	json_t *refused = json_object(), *buckets_refused = json_object();
+	print_titles(columns, ARRAY_SIZE(columns));
+	print_array("maps");
+	for (int map = 0; map < GATE_MAPS; map++) {
+		const struct occupancy *o = &facts->maps[map];
 
-	for (int cause = 0; cause < CAUSES; cause++) {
-		json_object_set_new(refused, cause_names[cause],
-				    pace_json(&pressure->event[SL_EVENT_BUSY + cause]));
-		json_object_set_new(buckets_refused, cause_names[cause],
-				    pace_json(&pressure->event[SL_EVENT_BUCKET_BUSY + cause]));
+		all += facts->memory[map];
+		row += facts->memory[map];
+		if (!print_is_json() &&
+		    (map >= MAPS_LISTED || map == MAP_SETS || map == MAP_IN_USE))
+			continue;
+		print_row(NULL, columns);
+		print_cell(gate_map_names[map]);
+		print_cell_text(o->counted ? "%" PRIu32 : "many", o->entries);
+		print_known("entries", NULL, o->counted, o->entries);
+		print_cell_number(o->max_entries);
+		print_cell_text("%s", memory_format(row, text));
+		print_number("memory_bytes", NULL, facts->memory[map]);
+		print_row_end();
+		row = 0;
 	}
-	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "state",
-			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
-			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
-			 "new_keys", pace_json(&pressure->event[SL_EVENT_NEW_KEY]), "insertions",
-			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "evicted",
-			 pace_json(&pressure->event[SL_EVENT_EVICTED]), "bursts_lost",
-			 pressure_bursts_lost(pressure), "refused", refused, "bucket_insertions",
-			 pace_json(&pressure->event[SL_EVENT_BUCKET_INSERTED]), "buckets_refused",
-			 buckets_refused);
-}
-
-static void pace_print(const char *what, const struct pace *pace)
-{
-	printf("  %-26s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
-}
-
-static void passing_print(const struct gate *gate, const struct passing *passing)
-{
-	char buffer[PREFIX_TEXT];
-	const char *text = prefix_format(&passing->first, buffer);
-
-	if (!passing->policies)
-		return;
-	printf("  the flood passes: new sources of %s share no limit; set one: 'sluice "
-	       "%snewcomers %s rate RATE'",
-	       text, gate_option(gate->name), text);
-	if (passing->policies > 1)
-		printf("; %u other %s the same", passing->policies - 1,
-		       plural(passing->policies - 1, "policy is", "policies are"));
-	putchar('\n');
-}
-
-static void pressure_print(const struct gate *gate, const struct pressure *pressure,
-			   const struct passing *passing)
-{
-	char what[32];
-
-	if (pressure->flooded)
-		printf("  pressure: flood on %u of %u %s: a new source gets a level after more "
-		       "than 2 packets\n",
-		       pressure->flooded, gate->machine.cpus,
-		       plural(gate->machine.cpus, "CPU", "CPUs"));
-	else
-		puts("  pressure: quiet: a new source gets a level with its first packet");
-	passing_print(gate, passing);
-	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
-	pace_print("newcomers met", &pressure->event[SL_EVENT_NEW_KEY]);
-	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
-	pace_print("evicted", &pressure->event[SL_EVENT_EVICTED]);
-	for (int cause = 0; cause < CAUSES; cause++) {
-		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
-		pace_print(what, &pressure->event[SL_EVENT_BUSY + cause]);
-	}
-	pace_print("bucket insertions", &pressure->event[SL_EVENT_BUCKET_INSERTED]);
-	for (int cause = 0; cause < CAUSES; cause++) {
-		snprintf(what, sizeof(what), "no bucket: %s", cause_names[cause]);
-		pace_print(what, &pressure->event[SL_EVENT_BUCKET_BUSY + cause]);
-	}
-}
-
-/* --- Budgets -------------------------------------------------------------------------------- */
-
-static json_t *budgets_json(const struct budget_use *uses, unsigned int count)
-{
-	json_t *array = json_array();
-	char prefix[PREFIX_TEXT];
-
-	for (unsigned int i = 0; i < count; i++) {
-		const struct sl_policy *policy = uses[i].policy;
-		json_t *object = budget_json(&(struct limit){.spec = policy->newcomers_spec});
-
-		json_object_set_new(object, "prefix",
-				    json_string(prefix_format(&policy->prefix, prefix)));
-		json_object_set_new(object, "left", json_integer(uses[i].left));
-		json_object_set_new(object, "unit", json_string(unit_name(&policy->newcomers)));
-		json_object_set_new(object, "passed", json_integer(uses[i].passed));
-		json_object_set_new(object, "dropped", json_integer(uses[i].dropped));
-		json_array_append_new(array, object);
-	}
-	return array;
-}
-
-static void budgets_print(const struct budget_use *uses, unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++) {
-		const struct sl_policy *policy = uses[i].policy;
-		char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
-
-		printf("  budget of %s: rate %s burst %s, %" PRIu64 " %s left; %" PRIu64
-		       " packets passed, %" PRIu64 " dropped\n",
-		       prefix_format(&policy->prefix, prefix),
-		       rate_format(&policy->newcomers_spec, rate),
-		       burst_format(&policy->newcomers_spec, burst), uses[i].left,
-		       unit_name(&policy->newcomers), uses[i].passed, uses[i].dropped);
-	}
+	print_end();
+	print_text("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(row, text));
+	print_text("  memory of all its maps: %s\n", memory_format(all, text));
+	print_number("memory_bytes", NULL, all);
 }
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-static int gate_report(struct view *view, const struct gate *gate)
+struct view {
+	unsigned int count;
+	int err; /* of a gate that cannot be read; the others are printed */
+};
+
+static void print_gate(const struct gate *gate, const struct facts *facts)
 {
 	uint64_t trial_left = trial_left_ns(gate->state);
-	bool resize_interrupted = gate_resize_is_interrupted(gate);
-	struct attached_all *all = calloc(1, sizeof(*all));
-	struct map_view maps[GATE_MAPS] = {0};
-	unsigned int rules;
-	struct pressure pressure;
-	struct passing passing;
-	struct table_fill fill;
-	struct budget_use *budgets = NULL;
-	unsigned int budget_count = 0;
-	struct sharing sharing = sharing_read(gate);
-	int status = all ? attached_read(gate, all)
-			 : failure("cannot read the attachments: out of memory");
+	bool is_interrupted = gate_resize_is_interrupted(gate);
 
-	if (!status)
-		status = rules_count(gate, &rules);
-	if (!status)
-		status = pressure_read(gate, &pressure);
-	if (!status)
-		status = passing_read(gate, &pressure, &passing);
-	if (!status)
-		status = budgets_read(gate, &budgets, &budget_count);
-	if (!status)
-		status = table_fill_read(gate, &pressure, &fill);
-	if (!status)
-		status = maps_read(gate, &fill, maps);
-	if (!status && !view->gates) {
-		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
-		       gate->state->generation, rules, plural(rules, "rule", "rules"));
-		kept_print(gate->name);
-		if (resize_interrupted)
-			printf("  a resize was interrupted: until it is finished, devices can "
-			       "filter by two sets of maps: 'sluice %supgrade' finishes it\n",
-			       gate_option(gate->name));
-		shared_print(gate, &sharing);
-		if (trial_left)
-			printf("  on trial for another %" PRIu64
-			       " s: to keep the change: 'sluice %sconfirm'\n",
-			       trial_left / NS_PER_SEC + 1, gate_option(gate->name));
-		attachments_print(gate, all);
-		pressure_print(gate, &pressure, &passing);
-		budgets_print(budgets, budget_count);
-		sources_print(gate, &fill, maps);
-		maps_print(maps);
-	}
-	view->count++;
-	if (!status && view->gates)
-		json_array_append_new(
-			view->gates,
-			json_pack(
-				"{s:s, s:I, s:i, s:o, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
-				"s:o, s:o, "
-				"s:I, s:o}",
-				"gate", gate->name, "generation",
-				(json_int_t)gate->state->generation, "rules", (int)rules, "kept",
-				kept_json(gate->name), "resize_interrupted", resize_interrupted,
-				"has_shared_limits", sharing.is_wanted, "shared_by",
-				sharer_json(&sharing), "shared", sharing_json(&sharing),
-				"shared_divided_by", (json_int_t)sharing.divided_by,
-				"trial_left_ms",
-				trial_left ? json_integer(trial_left / NS_PER_MS + 1) : json_null(),
-				"attachments", attachments_json(all), "attachments_published_ms",
-				all->seen.sight == SIGHT_PUBLISHED
-					? json_integer(all->seen.age_ns / NS_PER_MS)
-					: json_null(),
-				"pressure", pressure_json(&pressure, &passing), "budgets",
-				budgets_json(budgets, budget_count), "sources",
-				sources_json(&fill, maps), "memory_bytes",
-				(json_int_t)maps_memory(maps), "maps", maps_json(maps)));
-	for (unsigned int i = 0; all && i < all->seen.count; i++)
-		free(all->one[i].holding.command);
-	free(all);
-	free(budgets);
-	return status;
+	print_object(NULL);
+	print_string("gate", "gate %s:", gate->name);
+	print_number("generation", " generation %" PRIu64 ",", gate->state->generation);
+	print_number("rules", " %" PRIu64, facts->rules);
+	print_text(" %s\n", plural(facts->rules, "rule", "rules"));
+	print_kept(gate->name);
+	print_bool("resize_interrupted", is_interrupted);
+	if (is_interrupted)
+		print_text("  a resize was interrupted: until it is finished, devices can filter "
+			   "by two sets of maps: 'sluice %supgrade' finishes it\n",
+			   gate_option(gate->name));
+	print_sharing(gate);
+	print_known("trial_left_ms", NULL, trial_left, trial_left / NS_PER_MS + 1);
+	if (trial_left)
+		print_text("  on trial for another %" PRIu64
+			   " s: to keep the change: 'sluice %sconfirm'\n",
+			   trial_left / NS_PER_SEC + 1, gate_option(gate->name));
+	print_attachments(gate, facts);
+	print_pressure(gate, facts);
+	print_budgets(facts);
+	print_sources(gate, facts);
+	print_maps(facts);
+	print_end();
+}
+
+static void print_gates_begin(void)
+{
+	print_object(NULL);
+	print_array("gates");
 }
 
 static int gate_view(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
+	struct facts facts = {0};
 	struct view *view = data;
-	int status = gate_open(&gate, name, GATE_READ, NULL);
+	int err = gate_open(&gate, name, GATE_READ, NULL) ?: facts_read(&gate, &facts);
 
-	if (!status)
-		status = gate_report(view, &gate);
-	if (status)
-		view->status = status;
+	if (err) {
+		view->err = err;
+	} else {
+		if (view->count++)
+			print_text("\n");
+		else
+			print_gates_begin();
+		print_gate(&gate, &facts);
+	}
+	facts_free(&facts);
 	gate_close(&gate);
-	return OK;
+	return 0;
 }
 
 static int status_run(const struct context *context, const void *args)
 {
-	struct view view = {.gates = context->json ? json_array() : NULL};
-	int status;
+	struct view view = {0};
+	int err;
 
 	(void)args;
-	if (context->gate_given)
-		status = gate_view(context->gate, &view);
-	else
-		status = gates_for_each(gate_view, &view);
-	if (!status && !view.count && !view.status)
-		status = bpffs_refuse_private();
-	view.status = status ?: view.status;
-	status = OK;
-	if (view.gates && (view.count || !view.status))
-		status = json_print(json_pack("{s:O}", "gates", view.gates));
-	else if (!view.count && !view.status)
-		printf("no gate: make one with 'sluice %sattach DEV'\n", netns_typed());
-	json_decref(view.gates);
-	return status ?: view.status;
+	err = context->gate_given ? gate_view(context->gate, &view)
+				  : gates_for_each(gate_view, &view);
+	if (!err && !view.count && !view.err)
+		err = bpffs_refuse_private();
+	err = err ?: view.err;
+	if (!view.count && !err) {
+		print_text("no gate: make one with 'sluice %sattach DEV'\n", netns_typed());
+		print_gates_begin();
+	}
+	print_end();
+	print_end();
+	return err;
 }
 
 static const char status_details[] =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
+#include <inttypes.h>
 
 #include "attach/published.h"
 #include "attach/replace.h"
@@ -9,53 +9,40 @@
 #include "gate/gate.h"
 #include "migrate/open.h"
 
-static json_t *replacements_json(const struct gate *gate, const struct replacements *replacements)
+static void print_replaced(const struct gate *gate, const struct replaced *replaced)
 {
-	json_t *list = json_array();
+	const struct attachment *a = &replaced->attachment;
 
-	for (unsigned int i = 0; i < replacements->count; i++) {
-		json_t *object = attachment_json(&replacements->one[i].attachment);
-
-		json_object_set_new(object, "gate", json_string(gate->name));
-		json_object_set_new(object, "program_id_before",
-				    json_integer(replacements->one[i].before));
-		json_array_append_new(list, object);
-	}
-	return list;
-}
-
-static void replacements_print(const struct gate *gate, const struct replacements *replacements)
-{
-	for (unsigned int i = 0; i < replacements->count; i++) {
-		const struct replaced *replaced = &replacements->one[i];
-		const struct attachment *a = &replaced->attachment;
-
-		printf("%s: hook %s: program %u -> %u\n", name_shown(a->device),
-		       hook_names[a->hook], replaced->before, a->program_id);
-	}
-	if (!replacements->count)
-		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);
+	print_row(NULL, NULL);
+	print_attachment(a);
+	print_string("gate", NULL, gate->name);
+	print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
+	print_number("program_id_before", " program %" PRIu64, replaced->before);
+	print_text(" -> %u", a->program_id);
+	print_row_end();
 }
 
 static int upgrade_run(const struct context *context, const void *args)
 {
 	struct replacements replacements = {.count = 0};
 	struct gate gate = GATE_CLOSED;
-	int status;
+	int err = gate_open(&gate, context->gate, GATE_CHANGE, NULL)
+			  ?: programs_replace(&gate, &gate, &replacements);
 
 	(void)args;
-	status = gate_open(&gate, context->gate, GATE_CHANGE, NULL);
-	if (!status)
-		status = programs_replace(&gate, &gate, &replacements);
-	if (!status)
+	if (!err) {
 		attachments_publish(&gate);
-	if (!status && context->json)
-		status = json_print(replacements_json(&gate, &replacements));
-	else if (!status)
-		replacements_print(&gate, &replacements);
+		print_array(NULL);
+		for (unsigned int i = 0; i < replacements.count; i++)
+			print_replaced(&gate, &replacements.one[i]);
+		print_end();
+		if (!replacements.count)
+			print_text("gate '%s': no device is attached: nothing to upgrade\n",
+				   gate.name);
+	}
 	replacements_close(&replacements);
 	gate_close(&gate);
-	return status;
+	return err;
 }
 
 static const char upgrade_details[] =

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/report.h"
 #include "keep/lock_file.h"
+#include "program/writer.h"
 #include "share/share_state.h"
 
 /* Who keeps a gate, in words. */
@@ -30,23 +30,20 @@ static bool keeper_find(const char *gate, struct lock_holder *ret)
 	return lock_file_find(LOCK_KEEP, gate, ret) == LOCK_HELD;
 }
 
-void kept_print(const char *gate)
+void print_kept(const char *gate)
 {
 	struct lock_holder keeper;
 	char text[KEPT_TEXT];
 
-	if (keeper_find(gate, &keeper))
-		printf("  %s\n", kept_format(&keeper, text));
-}
-
-json_t *kept_json(const char *gate)
-{
-	struct lock_holder keeper;
-
-	if (!keeper_find(gate, &keeper))
-		return json_null();
-	return json_pack("{s:o, s:o}", "pid", keeper.pid ? json_integer(keeper.pid) : json_null(),
-			 "file", *keeper.path ? json_name(keeper.path) : json_null());
+	if (!keeper_find(gate, &keeper)) {
+		print_null("kept");
+		return;
+	}
+	print_text("  %s\n", kept_format(&keeper, text));
+	print_object("kept");
+	print_known("pid", NULL, keeper.pid, keeper.pid);
+	print_string("file", NULL, *keeper.path ? keeper.path : NULL);
+	print_end();
 }
 
 static void kept_note(const char *gate, const struct lock_holder *keeper, const char *what)

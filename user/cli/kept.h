@@ -3,13 +3,11 @@
 #ifndef SLUICE_KEPT_H
 #define SLUICE_KEPT_H
 
-#include <jansson.h>
-
-/* "  kept by process 4711 as /etc/sluice/main.yaml", a line; nothing where the gate is not kept. */
-void kept_print(const char *gate);
-
-/* {"pid", "file"}, either null where it is not known; null: the gate is not kept. */
-json_t *kept_json(const char *gate);
+/*
+ * Prints the process that keeps a gate. JSON: "kept": {"pid", "file"}, each null if it is not
+ * known; null: the gate is not kept.
+ */
+void print_kept(const char *gate);
 
 /* Notes what becomes of a change by command to attachments, and of one to limits. */
 void kept_note_attachments(const char *gate);

@@ -2,71 +2,88 @@
 #include "cli/shared.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
+#include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
+#include "program/writer.h"
 #include "rules/prefix.h"
 
-static void untold_print(const struct gate *gate, const struct sharing *sharing)
+static void print_untold(const struct gate *gate, const struct sharing *sharing)
 {
 	char trouble[SHARING_TEXT], effect[SHARING_TEXT];
 
-	printf("  not shared, though limits say so: %s: %s", sharing_trouble(sharing, trouble),
-	       sharing_effect(sharing, effect));
+	print_text("  not shared, though limits say so: %s: %s", sharing_trouble(sharing, trouble),
+		   sharing_effect(sharing, effect));
 	if (sharing->sharer == SHARER_NONE)
-		printf(": 'sluice %s%sshare STORE' shares them", netns_typed(),
-		       gate_option(gate->name));
-	putchar('\n');
+		print_text(": 'sluice %s%sshare STORE' shares them", netns_typed(),
+			   gate_option(gate->name));
+	print_text("\n");
 }
 
-static void store_print(const struct sharing *sharing)
-{
-	const struct share_state *state = &sharing->state;
-
-	printf("%s ", sharing->store);
-	if (state->store_is_away)
-		printf("does not answer%s%s", *state->why ? ": " : "", sharing_why(sharing));
-	else if (!state->rounds)
-		printf("has not answered yet");
-	else
-		printf("answers, in %" PRIu64 " ms", state->round_ms);
-}
-
-static void told_print(const struct sharing *sharing)
+static void print_told(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
 	uint64_t others = state->nodes ? state->nodes - 1 : 0;
 	char process[SHARER_TEXT], effect[SHARING_TEXT], room[SHARING_ROOM];
 
-	printf("  shared as '%s' by %s with %" PRIu64 " other %s: ", sharing->name,
-	       sharer_format(sharing, process), others, plural(others, "node", "nodes"));
-	store_print(sharing);
-	printf("; told of %" PRIu64 " %s", state->reported,
-	       plural(state->reported, "source", "sources"));
+	print_string("store", NULL, state->store_is_away ? "away" : "ok");
+	print_string("why", NULL, *state->why ? state->why : NULL);
+	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
+		print_number(share_numbers[i].name, NULL, share_number(state, i));
+	print_string("name", "  shared as '%s'", sharing->name);
+	print_string("node", NULL, sharing->node);
+	print_text(" by %s with %" PRIu64 " other %s: ", sharer_format(sharing, process), others,
+		   plural(others, "node", "nodes"));
+	print_string("address", "%s ", sharing->store);
+	if (state->store_is_away)
+		print_text("does not answer%s%s", *state->why ? ": " : "", sharing_why(sharing));
+	else if (!state->rounds)
+		print_text("has not answered yet");
+	else
+		print_text("answers, in %" PRIu64 " ms", state->round_ms);
+	print_text("; told of %" PRIu64 " %s", state->reported,
+		   plural(state->reported, "source", "sources"));
 	if (state->left_out)
-		printf("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
-		       state->left_out_now, state->left_out);
+		print_text("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
+			   state->left_out_now, state->left_out);
 	if (state->left_out_now)
-		printf(": %s", sharing_room(sharing, room));
+		print_text(": %s", sharing_room(sharing, room));
 	if (state->unlike)
-		printf("; %" PRIu64 " %s other limits", state->unlike,
-		       plural(state->unlike, "node shares", "nodes share"));
+		print_text("; %" PRIu64 " %s other limits", state->unlike,
+			   plural(state->unlike, "node shares", "nodes share"));
 	if (state->same_node)
-		printf("; %" PRIu64 " other %s as node '%s'", state->same_node,
-		       plural(state->same_node, "process shares", "processes share"),
-		       sharing->node);
+		print_text("; %" PRIu64 " other %s as node '%s'", state->same_node,
+			   plural(state->same_node, "process shares", "processes share"),
+			   sharing->node);
 	if (state->store_is_away || sharing->divided_by > 1)
-		printf("; %s", sharing_effect(sharing, effect));
-	putchar('\n');
+		print_text("; %s", sharing_effect(sharing, effect));
+	print_text("\n");
 }
 
-void shared_print(const struct gate *gate, const struct sharing *sharing)
+void print_sharing(const struct gate *gate)
 {
-	if (sharing->sharer == SHARER_LIVES)
-		told_print(sharing);
-	else if (sharing->is_wanted)
-		untold_print(gate, sharing);
+	const struct sharing sharing = sharing_read(gate);
+
+	print_bool("has_shared_limits", sharing.is_wanted);
+	print_number("shared_divided_by", NULL, sharing.divided_by);
+	if (sharing.sharer == SHARER_NONE) {
+		print_null("shared_by");
+	} else {
+		print_object("shared_by");
+		print_known("pid", NULL, sharing.pid, sharing.pid);
+		print_known("silent_ms", NULL, sharing.silent_ns, sharing.silent_ns / NS_PER_MS);
+		print_end();
+	}
+	if (sharing.sharer == SHARER_LIVES) {
+		print_object("shared");
+		print_told(&sharing);
+		print_end();
+		return;
+	}
+	print_null("shared");
+	if (sharing.is_wanted)
+		print_untold(gate, &sharing);
 }
 
 void shared_note(const struct gate *gate, const struct rule *rule)

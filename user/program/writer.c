@@ -172,6 +172,14 @@ void print_number(const char *key, const char *format, uint64_t value)
 		fprintf(output(), format, value);
 }
 
+void print_known(const char *key, const char *format, bool is_known, uint64_t value)
+{
+	if (is_known)
+		print_number(key, format, value);
+	else
+		print_null(key);
+}
+
 void print_bool(const char *key, bool value)
 {
 	if (value_begin(key))
@@ -181,14 +189,6 @@ void print_bool(const char *key, bool value)
 void print_null(const char *key)
 {
 	print_string(key, NULL, NULL);
-}
-
-void print_number_or_null(const char *key, bool is_known, uint64_t value)
-{
-	if (is_known)
-		print_number(key, NULL, value);
-	else
-		print_null(key);
 }
 
 /* 1.0 and not 1: a reader can rely on the type. */

@@ -39,11 +39,13 @@ void print_end(void);
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */
 
+/* Prints a number that is not always known: otherwise null, and nothing in text. */
+void print_known(const char *key, const char *format, bool is_known, uint64_t value);
+
 /* Print a value of JSON. */
 void print_bool(const char *key, bool value);
 void print_real(const char *key, double value);
 void print_null(const char *key);
-void print_number_or_null(const char *key, bool is_known, uint64_t value);
 
 /* Prints a tree of JSON, and frees it. Returns 0, or -ENOMEM if the tree is not whole. */
 int print_tree(const char *key, json_t *tree);

@@ -2,6 +2,7 @@
 #include "share/share_state.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,25 +283,4 @@ const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT
 	snprintf(text, SHARING_TEXT, "each limit is divided by the %u nodes seen last",
 		 sharing->divided_by);
 	return text;
-}
-
-json_t *sharing_json(const struct sharing *sharing)
-{
-	json_t *object;
-
-	if (sharing->sharer != SHARER_LIVES)
-		return json_null();
-	object = state_json(&sharing->state);
-	words_set(object, sharing->store, sharing->name, sharing->node);
-	return object;
-}
-
-json_t *sharer_json(const struct sharing *sharing)
-{
-	if (sharing->sharer == SHARER_NONE)
-		return json_null();
-	return json_pack("{s:o, s:o}", "pid",
-			 sharing->pid ? json_integer(sharing->pid) : json_null(), "silent_ms",
-			 sharing->silent_ns ? json_integer(sharing->silent_ns / NS_PER_MS)
-					    : json_null());
 }

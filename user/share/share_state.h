@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <jansson.h>
 #include <sys/types.h>
 
 #include "gate/gate.h"
@@ -119,9 +118,5 @@ const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEX
 
 /* What shared limits are then: "each limit is this node's alone", or divided. */
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
-
-/* For programs. sharing: null where no process lives; shared_by: null where there is none. */
-json_t *sharing_json(const struct sharing *sharing);
-json_t *sharer_json(const struct sharing *sharing);
 
 #endif
