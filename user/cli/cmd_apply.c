@@ -27,7 +27,7 @@ struct apply_args {
 /* --- Report --------------------------------------------------------------------------------- */
 
 /* Prints "2 policies added, 1 changed": only the first count has the noun. */
-static void policies_print(const struct change *change, const char **separator)
+static void policies_print(const struct apply *change, const char **separator)
 {
 	static const char *const words[] = {
 		[POLICIES_ADDED] = "added",
@@ -51,7 +51,7 @@ static void policies_print(const struct change *change, const char **separator)
 	}
 }
 
-static void entries_print(const struct change *change, const char **separator)
+static void entries_print(const struct apply *change, const char **separator)
 {
 	static const char *const words[] = {
 		[NOW_DENIED] = "denied",
@@ -68,7 +68,7 @@ static void entries_print(const struct change *change, const char **separator)
 	}
 }
 
-static json_t *placings_json(const struct change *change, bool detached)
+static json_t *placings_json(const struct apply *change, bool detached)
 {
 	json_t *list = json_array();
 
@@ -79,7 +79,7 @@ static json_t *placings_json(const struct change *change, bool detached)
 	return list;
 }
 
-static void placings_print(const struct gate *gate, const struct change *change)
+static void placings_print(const struct gate *gate, const struct apply *change)
 {
 	for (unsigned int i = 0; i < change->placings.count; i++) {
 		const struct placing *placing = &change->placings.list[i];
@@ -91,7 +91,7 @@ static void placings_print(const struct gate *gate, const struct change *change)
 	}
 }
 
-static int report_json(const struct gate *gate, const struct change *change, uint64_t trial_ns)
+static int report_json(const struct gate *gate, const struct apply *change, uint64_t trial_ns)
 {
 	static const char *const keys[EFFECTS] = {
 		[POLICIES_ADDED] = "policies_added",
@@ -105,7 +105,7 @@ static int report_json(const struct gate *gate, const struct change *change, uin
 	json_t *object =
 		json_pack("{s:s, s:I, s:b, s:b, s:o, s:o}", "gate", gate->name, "generation",
 			  (json_int_t)gate->state->generation, "changed",
-			  change_has_rules(change) || change->resized || change->placings.count,
+			  apply_has_rules(change) || change->resized || change->placings.count,
 			  "resized", change->resized, "attached", placings_json(change, false),
 			  "detached", placings_json(change, true));
 
@@ -117,17 +117,17 @@ static int report_json(const struct gate *gate, const struct change *change, uin
 }
 
 static int report(const struct context *context, const struct gate *gate,
-		  const struct change *change)
+		  const struct apply *change)
 {
 	const char *separator = "";
 
 	if (context->json)
 		return report_json(gate, change, context->trial_ns);
-	if (!change_has_rules(change) && !change->resized && !change->placings.count)
+	if (!apply_has_rules(change) && !change->resized && !change->placings.count)
 		printf("gate '%s': nothing to change\n", gate->name);
-	if (change->resized || change_has_rules(change))
+	if (change->resized || apply_has_rules(change))
 		printf("gate '%s': %s", gate->name, change->resized ? "resized" : "");
-	if (change_has_rules(change)) {
+	if (apply_has_rules(change)) {
 		separator = change->resized ? "; " : "";
 		policies_print(change, &separator);
 		entries_print(change, &separator);
@@ -135,7 +135,7 @@ static int report(const struct context *context, const struct gate *gate,
 			printf("%sonly lists without entries", separator);
 		printf("; in force as generation %u", gate->state->generation);
 	}
-	if (change->resized || change_has_rules(change))
+	if (change->resized || apply_has_rules(change))
 		putchar('\n');
 	placings_print(gate, change);
 	return OK;
@@ -183,7 +183,7 @@ static void say_unattached(const struct gate *gate, const struct places *places)
 /* --- The command ---------------------------------------------------------------------------- */
 
 /* What a user may not expect of a change that is in force. */
-static int change_say(const struct gate *gate, struct change *change)
+static int change_say(const struct gate *gate, struct apply *change)
 {
 	struct attachment made[ATTACHMENTS_MAX];
 	struct oversize oversize = {0};
@@ -208,17 +208,17 @@ static int config_apply(const struct context *context, struct config *config,
 {
 	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
 	struct gate gate = GATE_CLOSED;
-	struct change change = {0};
+	struct apply change = {0};
 	unsigned int alive = 0;
 	int status = gate_open(&gate, context->gate, GATE_MAKE, &config->sizes);
 
 	if (!status)
-		status = change_prepare(&gate, config, &may, &change);
+		status = apply_prepare(&gate, config, &may, &change);
 	if (!status)
 		status = alive_count(&gate, &change.placings, &alive);
 	if (!status)
 		status = context->trial_ns ? change_try(&gate, &change, context->trial_ns)
-					   : change_make(&gate, &change);
+					   : apply_make(&gate, &change);
 	if (status)
 		gate_undo(&gate);
 	if (!status)
@@ -229,7 +229,7 @@ static int config_apply(const struct context *context, struct config *config,
 		say_unattached(&gate, &config->places);
 	if (!status)
 		kept_note_file(context->gate, args->file);
-	change_free(&change);
+	apply_free(&change);
 	gate_close(&gate);
 	return status;
 }

@@ -47,16 +47,16 @@ struct trial {
 	const struct sl_gate *state; /* of the gate that is on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct change *change; /* of a file; NULL: another command changes rules alone */
-	struct config before;  /* the rules before such a command */
-	bool was_there;	       /* the gate existed; otherwise it is removed */
+	struct apply *change; /* of a file; NULL: another command changes rules alone */
+	struct config before; /* the rules before such a command */
+	bool was_there;	      /* the gate existed; otherwise it is removed */
 };
 
 /* Applies the previous rules, within the current sizes of the gate. */
 static int rules_go_back(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
-	struct change change = {0};
+	struct apply change = {0};
 	struct gate_sizes has;
 	int status = gate_sizes_read(gate, &has);
 
@@ -64,16 +64,16 @@ static int rules_go_back(struct gate *gate, struct config *before)
 		if (gate->state->sizes_stated & SIZE_BIT(i))
 			*size_of(&before->sizes, i) = *size_of(&has, i);
 	if (!status)
-		status = change_prepare(gate, before, &may, &change);
+		status = apply_prepare(gate, before, &may, &change);
 	if (!status)
-		status = change_make(gate, &change);
-	change_free(&change);
+		status = apply_make(gate, &change);
+	apply_free(&change);
 	return status;
 }
 
 static int go_back(struct gate *gate, struct trial *trial)
 {
-	struct change *change = trial->change;
+	struct apply *change = trial->change;
 	int status, places = OK;
 
 	if (!trial->was_there)
@@ -81,7 +81,7 @@ static int go_back(struct gate *gate, struct trial *trial)
 	if (!change) {
 		status = rules_go_back(gate, &trial->before);
 	} else {
-		status = change_undo_rules(gate, change);
+		status = apply_undo_rules(gate, change);
 		places = placings_undo(gate, &change->placings);
 		attachments_publish(gate);
 	}
@@ -271,11 +271,11 @@ void trial_abort(void)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-int change_try(struct gate *gate, struct change *change, uint64_t ns)
+int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 {
 	sigset_t before = signals_hold();
 	struct trial trial = {.change = change};
-	int status = change_make(gate, change);
+	int status = apply_make(gate, change);
 
 	if (!status) /* before any word, which a rule may keep from getting out */
 		status = trial_leave(gate, &trial, ns);

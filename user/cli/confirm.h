@@ -25,6 +25,6 @@ void trial_abort(void);
  *     with all its processes.
  *   - A signal to the command is held until the process is there.
  */
-int change_try(struct gate *gate, struct change *change, uint64_t ns);
+int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
 #endif

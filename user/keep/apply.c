@@ -1,155 +1,161 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "keep/apply.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attach/published.h"
 #include "attach/shaping.h"
-#include "base/text.h"
+#include "base/cleanup.h"
+#include "base/error.h"
 #include "gate/change.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
 #include "migrate/remake.h"
 #include "rules/lists.h"
 
-/* --- Counting what changes ------------------------------------------------------------------ */
-
-static void policy_count(struct change *change, const struct rule *from, const struct rule *to)
+bool apply_has_rules(const struct apply *apply)
 {
-	struct rule a = *from, b = *to;
-
-	/* without its entries */
-	a.access = b.access = SL_LIST_NONE;
-	a.lists = b.lists = 0;
-	if (!from->limits && to->limits)
-		change->effects[POLICIES_ADDED]++;
-	else if (from->limits && !to->limits)
-		change->effects[POLICIES_DELETED]++;
-	else if (!rule_equal(&a, &b))
-		change->effects[POLICIES_CHANGED]++;
+	return apply->wanted.count || apply->lists_changed;
 }
 
-/* The word that decides for a prefix: by hand, else of its lists. */
-static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info *lists)
+void apply_free(struct apply *apply)
 {
-	return rule->access ?: lists_access(lists, rule->lists);
-}
-
-static void entry_count(struct change *change, const struct rule *from, const struct rule *to)
-{
-	struct rule a = *from, b = *to;
-	enum sl_list before = rule_word(from, change->from);
-	enum sl_list after = rule_word(to, change->wanted.lists);
-
-	a.limits = b.limits = 0; /* and so no budget counts */
-	if (rule_equal(&a, &b))
-		return;
-	if (after)
-		change->effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
-	else
-		change->effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
-}
-
-/* Callback of ruleset_diff(): adds the rule that is wanted. An empty rule deletes. */
-static int rule_take(void *data, const struct rule *from, const struct rule *to)
-{
-	const struct rule none = {.prefix = (from ?: to)->prefix};
-	struct change *change = data;
-	struct rule before, wanted;
-	int status;
-
-	if (to)
-		room_add(&change->room, from, to);
-	from = from ?: &none;
-	to = to ?: &none;
-	policy_count(change, from, to);
-	entry_count(change, from, to);
-	status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
-	return status ?: rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
-}
-
-/* --- Sizes ---------------------------------------------------------------------------------- */
-
-/*
- * Computes the sizes after the change, and those while old and new rules stand beside each other.
- * A file states the sizes it says, and with --resize no others.
- */
-static void sizes_plan(struct change *change, const struct gate *gate, bool may_resize)
-{
-	struct gate_sizes said = change->said;
-	struct gate_sizes needed = room_sizes(&change->room);
-
-	change->was_stated = gate->state->sizes_stated;
-	change->stated = sizes_bits(&said) | (may_resize ? 0 : change->was_stated);
-	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t after = *size_of(&said, i) ?: *size_of(&change->has, i);
-		uint32_t least = change->stated & SIZE_BIT(i) ? *size_of(&needed, i) : 0;
-
-		*size_of(&change->after, i) = after;
-		*size_of(&change->during, i) = after > least ? after : least;
-	}
-	change->resized = memcmp(&change->after, &change->has, sizeof(change->has));
-}
-
-/* Refuses a change of sizes: without --resize a gate keeps its maps. */
-static int sizes_check(const struct gate *gate, struct change *change)
-{
-	int status = OK;
-
-	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t has = size_told(&change->has, i), after = size_told(&change->after, i);
-		uint32_t during = size_told(&change->during, i);
-		char held[SIZE_TEXT], taken[SIZE_TEXT];
-
-		size_format(has, held);
-		if (after != has)
-			status = misuse("gate '%s' has %s %s, and the file says %s: only 'apply "
-					"FILE --resize' changes that",
-					gate->name, size_names[i], held,
-					size_format(size_told(&change->said, i), taken));
-		else if (during != has)
-			status = failure(
-				"gate '%s' has %s %s, and this change takes %s, as old rules "
-				"and new ones stand beside each other: 'apply FILE --resize' "
-				"makes room",
-				gate->name, size_names[i], held, size_format(during, taken));
-	}
-	return status;
+	ruleset_free(&apply->before);
+	ruleset_free(&apply->wanted);
+	placings_free(&apply->placings);
 }
 
 /* --- Preparing ------------------------------------------------------------------------------ */
 
-bool change_has_rules(const struct change *change)
+/* Counts what a change of one rule does to the policy and to the entries of its prefix. */
+static void effects_count(struct apply *apply, const struct rule *from, const struct rule *to)
 {
-	return change->wanted.count || change->lists_changed;
+	unsigned int *effects = apply->effects;
+	struct rule a = *from, b = *to;
+	enum sl_list before, after;
+
+	a.access = b.access = SL_LIST_NONE;
+	a.lists = b.lists = 0;
+	if (!from->limits && to->limits)
+		effects[POLICIES_ADDED]++;
+	else if (from->limits && !to->limits)
+		effects[POLICIES_DELETED]++;
+	else if (!rule_equal(&a, &b))
+		effects[POLICIES_CHANGED]++;
+
+	a = *from;
+	b = *to;
+	a.limits = b.limits = 0;
+	if (rule_equal(&a, &b))
+		return;
+	/* an entry by hand has precedence over lists */
+	before = from->access ?: lists_access(apply->from, from->lists);
+	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
+	if (after)
+		effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
+	else
+		effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
-/* Gives each list of the file its place: a list that stays keeps the place that it has. */
-static int lists_prepare_all(struct change *change, const struct ruleset *in_force,
-				     struct ruleset *wanted)
+/* Callback of ruleset_diff(): adds the rule before and after. An empty rule deletes. */
+static int rule_take(void *data, const struct rule *from, const struct rule *to)
 {
-	int status = ruleset_match_lists(wanted, in_force->lists);
+	const struct rule none = {.prefix = (from ?: to)->prefix};
+	struct apply *apply = data;
+	struct rule before, wanted;
 
-	if (!status)
-		status = ruleset_make_lists(&change->wanted);
-	if (!status)
-		status = ruleset_make_lists(&change->before);
-	if (status)
-		return status;
-	memcpy(change->wanted.lists, wanted->lists, SL_LIST_PLACES * sizeof(*wanted->lists));
-	memcpy(change->before.lists, in_force->lists, SL_LIST_PLACES * sizeof(*wanted->lists));
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		change->lists_changed |=
-			strcmp(wanted->lists[place].name, in_force->lists[place].name) != 0;
-	return OK;
+	if (to)
+		room_add(&apply->room, from, to);
+	from = from ?: &none;
+	to = to ?: &none;
+	effects_count(apply, from, to);
+	return rule_copy(from, &before) ?: ruleset_add(&apply->before, &before)
+					?: rule_copy(to, &wanted)
+					?: ruleset_add(&apply->wanted, &wanted);
 }
 
-/* Checks that the devices can do what the file's limits shape. */
+/* Finds the rules that change. A list of the file gets the place that it has in the gate. */
+static int rules_prepare(struct gate *gate, struct config *config, struct apply *apply)
+{
+	_cleanup_(ruleset_free) struct ruleset in_force = {0};
+	struct ruleset *wanted = &config->rules;
+	int err;
+
+	change_sweep_lists(gate);
+	err = rules_read(gate, &in_force) ?: ruleset_match_lists(wanted, in_force.lists);
+	if (!err)
+		err = ruleset_make_lists(&apply->wanted) ?: ruleset_make_lists(&apply->before);
+	if (err)
+		return err;
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		apply->wanted.lists[place] = wanted->lists[place];
+		apply->before.lists[place] = in_force.lists[place];
+		apply->lists_changed |=
+			strcmp(wanted->lists[place].name, in_force.lists[place].name) != 0;
+	}
+	apply->room = room_needed(&in_force);
+	apply->from = in_force.lists;
+	err = ruleset_diff(&in_force, wanted, rule_take, apply);
+	apply->from = NULL;
+	return err;
+}
+
+/*
+ * Computes the sizes after the change, and those during the change, while old and new rules exist
+ * together. With may_resize, only the sizes of the file stay stated.
+ */
+static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_resize)
+{
+	struct gate_sizes needed = room_sizes(&apply->room);
+
+	apply->was_stated = gate->state->sizes_stated;
+	apply->stated = sizes_bits(&apply->said) | (may_resize ? 0 : apply->was_stated);
+	for (unsigned int i = 0; i < SIZES; i++) {
+		uint32_t after = *size_of(&apply->said, i) ?: *size_of(&apply->has, i);
+		uint32_t least = apply->stated & SIZE_BIT(i) ? *size_of(&needed, i) : 0;
+
+		*size_of(&apply->after, i) = after;
+		*size_of(&apply->during, i) = after > least ? after : least;
+	}
+	apply->resized = memcmp(&apply->after, &apply->has, sizeof(apply->has));
+}
+
+/* Refuses other sizes. Adds an error for each size that differs. */
+static int sizes_check(const struct gate *gate, struct apply *apply)
+{
+	char object[GATE_NAME + 8];
+	int err = 0;
+
+	snprintf(object, sizeof(object), "gate '%s'", gate->name);
+	for (unsigned int i = 0; i < SIZES; i++) {
+		uint32_t has = size_told(&apply->has, i), after = size_told(&apply->after, i);
+		uint32_t during = size_told(&apply->during, i);
+		char has_text[SIZE_TEXT], text[SIZE_TEXT];
+
+		size_format(has, has_text);
+		if (after != has)
+			err = error_misuse("needs-resize", object,
+					   "it has %s %s, and the file says %s; only 'apply FILE "
+					   "--resize' changes that",
+					   size_names[i], has_text,
+					   size_format(size_told(&apply->said, i), text));
+		else if (during != has)
+			err = error_add(ENOSPC, "needs-resize", object,
+					"it has %s %s, and this change takes %s, because old and "
+					"new rules exist together; 'apply FILE --resize' makes "
+					"room",
+					size_names[i], has_text, size_format(during, text));
+	}
+	return err;
+}
+
+/* Checks that the devices can do what the limits of the file shape. */
 static int shaping_prepare(const struct gate *gate, const struct config *config,
-				   const struct change *change, bool may_lack)
+			   const struct apply *apply, bool may_lack)
 {
-	const struct placings *placings = &change->placings;
+	const struct placings *placings = &apply->placings;
 	struct shaping shaping = {0};
 
 	for (unsigned int i = 0; i < config->rules.count; i++)
@@ -160,99 +166,68 @@ static int shaping_prepare(const struct gate *gate, const struct config *config,
 				     may_lack);
 }
 
-static int rules_prepare(struct gate *gate, struct config *config, struct change *change)
+int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
+		  struct apply *ret)
 {
-	struct ruleset in_force = {0};
-	int status;
+	int err;
 
-	change_sweep_lists(gate);
-	status = rules_read(gate, &in_force);
-	if (!status)
-		status = lists_prepare_all(change, &in_force, &config->rules);
-	if (!status) {
-		change->room = room_needed(&in_force);
-		change->from = in_force.lists;
-		status = ruleset_diff(&in_force, &config->rules, rule_take, change);
-	}
-	ruleset_free(&in_force);
-	change->from = NULL;
-	return status;
-}
-
-int change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
-			   struct change *ret)
-{
-	int status;
-
-	*ret = (struct change){.said = config->sizes};
-	status = gate_sizes_read(gate, &ret->has);
-	if (!status)
-		status = rules_prepare(gate, config, ret);
-	if (status)
-		return status;
+	*ret = (struct apply){.said = config->sizes};
+	err = gate_sizes_read(gate, &ret->has) ?: rules_prepare(gate, config, ret);
+	if (err)
+		return err;
 	sizes_plan(ret, gate, may->resize);
 	if (!may->resize)
-		status = sizes_check(gate, ret);
-	if (!status)
-		status = placings_plan(gate, &config->places, false, &ret->placings);
-	return status ?: shaping_prepare(gate, config, ret, may->lack_fq);
+		err = sizes_check(gate, ret);
+	if (!err)
+		err = placings_plan(gate, &config->places, false, &ret->placings);
+	return err ?: shaping_prepare(gate, config, ret, may->lack_fq);
 }
 
-void change_free(struct change *change)
-{
-	ruleset_free(&change->before);
-	ruleset_free(&change->wanted);
-	placings_free(&change->placings);
-}
+/* --- Making --------------------------------------------------------------------------------- */
 
-/* --- Making it so --------------------------------------------------------------------------- */
-
-/* Changes the rules. The sizes that grow for it stay so: now and when the change is undone. */
-static int rules_make(struct gate *gate, struct change *change)
+/* Changes the rules. Maps that grow for them stay larger, also if the change is undone. */
+static int rules_make(struct gate *gate, struct apply *apply)
 {
 	struct gate_sizes now;
-	int status = policies_change(gate, &change->wanted, &change->losses);
+	int err = policies_change(gate, &apply->wanted, &apply->losses)
+			  ?: gate_sizes_read(gate, &now);
 
-	if (!status)
-		status = gate_sizes_read(gate, &now);
-	for (unsigned int i = 0; !status && i < SIZES; i++)
-		if (!(change->stated & SIZE_BIT(i)))
-			*size_of(&change->has, i) = *size_of(&change->during, i) =
-				*size_of(&change->after, i) = *size_of(&now, i);
-	return status;
+	for (unsigned int i = 0; !err && i < SIZES; i++)
+		if (!(apply->stated & SIZE_BIT(i)))
+			*size_of(&apply->has, i) = *size_of(&apply->during, i) =
+				*size_of(&apply->after, i) = *size_of(&now, i);
+	return err;
 }
 
-int change_undo_rules(struct gate *gate, struct change *change)
+int apply_undo_rules(struct gate *gate, struct apply *apply)
 {
 	struct losses losses = {0};
-	int status = remake(gate, &change->during);
+	int err = remake(gate, &apply->during);
 
-	if (!status && change_has_rules(change))
-		status = policies_change(gate, &change->before, &losses);
-	gate->state->sizes_stated = change->was_stated;
-	return remake(gate, &change->has) ?: status;
+	if (!err && apply_has_rules(apply))
+		err = policies_change(gate, &apply->before, &losses);
+	gate->state->sizes_stated = apply->was_stated;
+	return remake(gate, &apply->has) ?: err;
 }
 
-int change_make(struct gate *gate, struct change *change)
+int apply_make(struct gate *gate, struct apply *apply)
 {
-	int status = remake(gate, &change->during);
+	int err = remake(gate, &apply->during);
 
-	gate->state->sizes_stated = change->stated;
-	if (!status && change_has_rules(change))
-		status = rules_make(gate, change);
-	else if (!status)
-		lists_clear(gate, change->wanted.lists); /* only dates change */
-	if (status) {
-		gate->state->sizes_stated = change->was_stated;
-		remake(gate, &change->has);
-		return status;
+	gate->state->sizes_stated = apply->stated;
+	if (!err && apply_has_rules(apply))
+		err = rules_make(gate, apply);
+	else if (!err)
+		lists_clear(gate, apply->wanted.lists); /* only times of lists change */
+	if (err) {
+		gate->state->sizes_stated = apply->was_stated;
+		remake(gate, &apply->has);
+		return err;
 	}
-	status = remake(gate, &change->after);
-	if (!status)
-		status = placings_make(gate, &change->placings);
-	if (status && !gate->made && change_undo_rules(gate, change))
-		note("gate '%s': the rules of the file stay in force", gate->name);
-	if (!status || !gate->made)
+	err = remake(gate, &apply->after) ?: placings_make(gate, &apply->placings);
+	if (err && !gate->made && apply_undo_rules(gate, apply))
+		error_notice("not-undone", gate->name, "the rules of the file stay in force");
+	if (!err || !gate->made)
 		attachments_publish(gate);
-	return status;
+	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The change from what a gate has to what a rules file says: rules, sizes and devices. A keeper
- * leaves the devices to task_devices.c.
+ * Keep: the change from what a gate has to what a rules file specifies: rules, sizes and devices. A
+ * process that keeps a gate attaches its devices later: step_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H
@@ -13,7 +13,7 @@
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 
-/* What a change does: the counters of the report. */
+/* The counters of the report. */
 enum effect {
 	POLICIES_ADDED,
 	POLICIES_CHANGED,
@@ -25,58 +25,53 @@ enum effect {
 	EFFECTS,
 };
 
-struct change {
-	struct ruleset wanted; /* the rules that change; an empty one deletes */
-	struct ruleset before; /* the same as they were; an empty one was not there */
-	const struct sl_list_info
-		*from; /* the lists of before, at the places that they have in `wanted` */
+struct apply {
+	struct ruleset wanted;		 /* the rules that change; an empty rule is deleted */
+	struct ruleset before;		 /* the same rules before; an empty rule did not exist */
+	const struct sl_list_info *from; /* the lists of `before`, at their places in `wanted` */
 	bool lists_changed;
 	struct losses losses; /* of policies that now inherit less */
 	unsigned int effects[EFFECTS];
-	/* Old and new rules stand beside each other until the change is in force. */
-	struct room room;
+	struct room room;	  /* old and new rules, which exist together during the change */
 	struct gate_sizes said;	  /* by the file */
-	struct gate_sizes has;	  /* what the gate has */
+	struct gate_sizes has;	  /* of the gate */
 	struct gate_sizes during; /* what the change needs until it is in force */
 	struct gate_sizes after;
 	bool resized;
 	/*
-	 * The sizes that somebody stated, as in struct sl_gate: those of the gate before, and those
-	 * after the change. Others are what the gate has, and grow while the rules change.
+	 * Bits of the sizes that a user stated, before and after the change, as in struct sl_gate.
+	 * Other sizes are those of the gate, and grow with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;
 };
 
-/* What the user allows beyond the usual. */
+/* What the user permits. */
 struct apply_may {
 	bool resize;
 	bool lack_fq;
 };
 
-/* True also where only a list without entries comes or goes. */
-bool change_has_rules(const struct change *change);
+/* Returns whether rules or lists change; true also if only a list without entries does. */
+bool apply_has_rules(const struct apply *apply);
 
 /*
- * Computes the change, and refuses one that needs other sizes unless it may resize, and devices
- * that are missing or cannot do what the limits shape. ret: change_free() ends it, also on failure.
+ * Computes the change. Refuses a change that needs other sizes unless it may resize, and devices
+ * that are missing or cannot do what the limits shape. apply_free() ends it, also after a failure.
  */
-int change_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
-			   struct change *ret);
+int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
+		  struct apply *ret);
 
 /*
- * Resizes to what the change needs, changes the rules, resizes to what the file says, and then
- * attaches and detaches, so that no packet passes a new device unjudged. A failure puts back what
- * was done. A kill leaves the step that it hit.
+ * Resizes to what the change needs, changes the rules, resizes to what the file specifies, and then
+ * attaches and detaches, so that no packet passes a new device unjudged. A failure undoes the steps
+ * that were made. A kill leaves the step that it hit.
  */
-int change_make(struct gate *gate, struct change *change);
+int apply_make(struct gate *gate, struct apply *apply);
 
-/*
- * Puts back the rules and the sizes that were there before the change, but not the devices. What
- * grew stays so.
- */
-int change_undo_rules(struct gate *gate, struct change *change);
+/* Restores the rules and sizes, but not the devices. Maps that grew stay larger. */
+int apply_undo_rules(struct gate *gate, struct apply *apply);
 
-void change_free(struct change *change);
+void apply_free(struct apply *apply);
 
 #endif

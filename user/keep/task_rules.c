@@ -45,19 +45,19 @@ static int change_to(struct keep *keep, struct gate *gate, const struct config *
 {
 	const struct apply_may may = {.resize = keep->args->resize, .lack_fq = true};
 	struct config rules = {.sizes = config->sizes, .rules = *wanted};
-	struct change change = {0};
-	int status = change_prepare(gate, &rules, &may, &change);
+	struct apply change = {0};
+	int status = apply_prepare(gate, &rules, &may, &change);
 
 	*wanted = rules.rules; /* lists may have moved */
 	if (!status)
-		status = change_make(gate, &change);
-	keep->rules_changed = !status && (change_has_rules(&change) || change.resized);
+		status = apply_make(gate, &change);
+	keep->rules_changed = !status && (apply_has_rules(&change) || change.resized);
 	if (keep->rules_changed)
 		inform("gate '%s': generation %u: %u %s changed%s", gate->name,
 		       gate->state->generation, change.wanted.count,
 		       plural(change.wanted.count, "rule", "rules"),
 		       change.resized ? ", and resized" : "");
-	change_free(&change);
+	apply_free(&change);
 	return status;
 }
 
