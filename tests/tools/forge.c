@@ -48,7 +48,7 @@ struct job {
 	unsigned int run; /* 0: a random source for each frame */
 };
 
-static int number_parse(const char *text, unsigned int max, unsigned int *ret)
+static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
 {
 	unsigned long value;
 	char *end;
@@ -64,10 +64,10 @@ static int number_parse(const char *text, unsigned int max, unsigned int *ret)
 static int job_parse(char **argv, struct job *job)
 {
 	if (sources_parse(argv[3], &job->sources) ||
-	    number_parse(argv[4], SECONDS_MAX, &job->seconds) ||
-	    number_parse(argv[5], CPU_SETSIZE - 1, &job->cpu) ||
-	    (argv[6] && number_parse(argv[6], PPS_MAX, &job->pps)) ||
-	    (argv[6] && argv[7] && number_parse(argv[7], FRAMES_MAX, &job->run)))
+	    argument_parse(argv[4], SECONDS_MAX, &job->seconds) ||
+	    argument_parse(argv[5], CPU_SETSIZE - 1, &job->cpu) ||
+	    (argv[6] && argument_parse(argv[6], PPS_MAX, &job->pps)) ||
+	    (argv[6] && argv[7] && argument_parse(argv[7], FRAMES_MAX, &job->run)))
 		return MISUSED;
 	job->device = argv[2];
 	return netns_enter(argv[1]);

@@ -13,9 +13,12 @@
 static _Thread_local struct {
 	struct sl_error *items;
 	unsigned int count, room;
+	bool has_lost; /* there was no memory for an item */
 } list;
 
 static char out_of_memory[] = "out of memory";
+
+static const struct sl_error lost = {.id = "no-memory", .text = out_of_memory};
 
 /* Returns the length of the text that the first `length` bytes of a format make. */
 static int part_length(const char *format, size_t length, va_list args)
@@ -62,14 +65,16 @@ static void error_free(struct sl_error *error)
 	free(error->hint);
 }
 
-/* Appends an item. Without memory for it, the last item reports that. */
+/* Appends an item. If there is no memory for it, an item reports that. */
 static void append(struct sl_error error, const char *object, const char *format, va_list args)
 {
-	if (!array_grow(list.items, list.count, list.room))
+	if (!array_grow(list.items, list.count, list.room)) {
+		list.has_lost = true;
 		return;
+	}
 	if (!texts_make(&error, object, format, args)) {
 		error_free(&error);
-		error = (struct sl_error){.id = "no-memory", .text = out_of_memory};
+		error = lost;
 	}
 	list.items[list.count++] = error;
 }
@@ -124,13 +129,14 @@ const struct sl_error *error_last(unsigned int mark)
 	for (unsigned int i = list.count; i > mark; i--)
 		if (list.items[i - 1].severity == SL_ERROR)
 			return &list.items[i - 1];
-	return NULL;
+	return list.has_lost ? &lost : NULL;
 }
 
 void error_drop(unsigned int mark)
 {
 	while (list.count > mark)
 		error_free(&list.items[--list.count]);
+	list.has_lost = false;
 	if (!list.count) {
 		free(list.items);
 		list.items = NULL;
@@ -177,5 +183,7 @@ void error_flush(void)
 {
 	for (unsigned int i = 0; printer && i < list.count; i++)
 		printer(&list.items[i]);
+	if (printer && list.has_lost)
+		printer(&lost);
 	error_drop(0);
 }

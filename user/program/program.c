@@ -198,7 +198,7 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	_cleanup_free_ char **words = calloc(argc + 2, sizeof(*words));
+	char *words[argc + 2]; /* the kernel limits argv to a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;
@@ -206,8 +206,7 @@ int program_main(const struct program *program, int argc, char **argv)
 	streams_open();
 	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
 	messages_begin();
-	if (!words)
-		return 1;
+	memset(words, 0, sizeof(words));
 	result = run(&context, &line, argc, argv);
 	return output_end(&context, result);
 }
