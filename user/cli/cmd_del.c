@@ -179,7 +179,7 @@ static int del_run(const struct context *context, const void *data)
 	if (args->file && (args->prefix || args->name))
 		return unexpected(context->command, args->prefix ?: "name");
 	if (args->file)
-		return list_take_back(context, args->file);
+		return list_of_file_remove(context, args->file);
 	if (!args->prefix)
 		return misuse("del: default, or which prefix? See 'sluice help del'");
 	request.name = args->name;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attach/shaping.h"
-#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
@@ -11,207 +12,164 @@
 #include "cli/shared.h"
 #include "cli/ssh_session.h"
 #include "cli/warnings.h"
-#include "program/print_rules.h"
-#include "gate/gate.h"
 #include "gate/rules.h"
 #include "identity.h"
-#include "rules/prefix.h"
-#include "cli/report.h"
+#include "program/print_rules.h"
 #include "rules/limit_words.h"
 #include "rules/matches.h"
-#include "rules/value.h"
-
-struct request {
-	struct sl_prefix prefix;
-	struct limits limits; /* none: sets only whether the policy inherits */
-	enum inherit inherit;
-	bool is_named; /* the name of the limits was typed */
-	bool no_fq;    /* limits may shape without the qdisc fq */
-};
-
-/* --- Words ---------------------------------------------------------------------------------- */
+#include "rules/prefix.h"
 
 struct set_args {
-	const char *prefix;
-	struct spec spec; /* each field as it was typed */
-	const char *inherit;
-	bool no_fq;
+	struct sl_prefix prefix;
+	struct spec spec;     /* each field as it was typed */
+	unsigned int inherit; /* enum inherit */
+	bool no_fq;	      /* limits may shape without the qdisc fq */
 };
 
-static int inherit_parse(const char *value, struct request *request)
+struct setting {
+	const struct set_args *args;
+	struct limits limits; /* none: changes only whether the policy inherits */
+	struct rule rule;     /* as it will be */
+	struct rule replaced; /* the limits that are replaced by others */
+};
+
+static void setting_free(struct setting *setting)
 {
-	bool yes = !strcmp(value, "yes");
-
-	if (!yes && strcmp(value, "no"))
-		return misuse("inherit '%s': write yes or no", value);
-	if (yes && !request->prefix.bits)
-		return misuse("default inherits from no policy: no prefix is shorter");
-	request->inherit = yes ? INHERIT_YES : INHERIT_NO;
-	return OK;
-}
-
-/* `inherit` alone leaves the limits as they are. */
-static int request_parse(const struct set_args *args, struct request *request)
-{
-	int status = prefix_parse(args->prefix, &request->prefix);
-	bool limits = false;
-
-	request->is_named = args->spec.text[SPEC_NAME];
-	request->no_fq = args->no_fq;
-	for (int field = 0; field < SPEC_FIELDS; field++)
-		limits |= args->spec.text[field] != NULL;
-	if (!status && args->inherit)
-		status = inherit_parse(args->inherit, request);
-	if (status || (request->inherit && !limits))
-		return status;
-	return spec_parse(&args->spec, &request->prefix, NULL, NULL, &request->limits);
+	rule_free(&setting->rule);
+	rule_free(&setting->replaced);
 }
 
 /* --- Changing the rule ---------------------------------------------------------------------- */
 
-/* The rule has at most SL_LIMITS_MAX limits more than it may. */
+/* The rule has at most SL_LIMITS_MAX limits more than it may have. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text), *separator = "";
 	size_t length = 0;
 
-	for (unsigned int i = 0; i < rule->limits; i++)
-		length += snprintf(names + length, sizeof(names) - length, "%s%s%s",
-				   !i			   ? ""
-				   : i + 1 == rule->limits ? " and "
-							   : ", ",
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		length += snprintf(names + length, sizeof(names) - length, "%s%s%s", separator,
 				   rule->limit[i].spec.name,
 				   rule->limit[i].second.rate ? " (two rates)" : "");
-	return failure("%s would have %u limits, of which %d is the most: %s; delete one with "
-		       "'sluice %sdel %s name LIMIT'",
-		       prefix_format(&rule->prefix, text), rule_slots(rule), SL_LIMITS_MAX, names,
-		       gate_option(gate->name), prefix_format(&rule->prefix, text));
-}
-
-static int limits_put(const struct gate *gate, struct rule *rule, const struct limits *limits)
-{
-	int status = OK;
-
-	for (unsigned int i = 0; !status && i < limits->count; i++) {
-		struct limit *old = rule_find_limit(rule, limits->list[i].spec.name);
-
-		if (old)
-			*old = limits->list[i];
-		else
-			status = rule_add_limit(rule, &limits->list[i]);
+		separator = i + 2 == rule->limits ? " and " : ", ";
 	}
-	if (!status && rule_slots(rule) > SL_LIMITS_MAX)
-		status = refuse_fifth(gate, rule);
-	return status;
+	return error_add(ENOSPC, "too-many-limits", prefix,
+			 "it would have %u limits, of which %d is the most: %s; delete one with "
+			 "'sluice %sdel %s name LIMIT'",
+			 rule_slots(rule), SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 }
 
 /*
- * Puts the request into the rule. A new policy inherits unless told otherwise: a rule for a few
- * addresses must not lift what protects all. An existing policy keeps its word.
+ * Puts the limits into the rule. Refuses a default name that a limit for other packets has: udp-24
+ * is the limit of port 24, or the limit of each /24.
  */
-static int request_put(const struct gate *gate, const struct request *request, struct rule *rule)
+static int limits_put(const struct gate *gate, struct setting *setting)
 {
-	bool is_new = !rule->limits;
-	char text[PREFIX_TEXT];
-	const char *prefix;
+	bool is_named = setting->args->spec.text[SPEC_NAME];
+	struct rule *rule = &setting->rule;
+	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
+	int err;
 
-	if (is_new && !request->limits.count) {
-		prefix = prefix_format(&rule->prefix, text);
-		return failure(
-			"gate '%s' has no limits for %s: set one first, with 'sluice %sset %s "
-			"rate RATE'",
-			gate->name, prefix, gate_option(gate->name), prefix);
+	for (unsigned int i = 0; i < setting->limits.count; i++) {
+		const struct limit *new = &setting->limits.list[i];
+		struct limit *old = rule_find_limit(rule, new->spec.name);
+
+		if (!old) {
+			err = rule_add_limit(rule, new);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!is_named && !match_equal(&old->match, &new->match))
+			return error_add(EEXIST, "other-match",
+					 prefix_format(&rule->prefix, prefix),
+					 "limit '%s' is for other packets, match %s; give this "
+					 "limit another name: 'name LIMIT'",
+					 new->spec.name, match_format(&old->match, match));
+		err = limit_equal(old, new) ? 0 : rule_add_limit(&setting->replaced, old);
+		if (err)
+			return err;
+		*old = *new;
 	}
-	if (request->inherit)
-		rule->inherit = request->inherit;
+	return rule_slots(rule) > SL_LIMITS_MAX ? refuse_fifth(gate, rule) : 0;
+}
+
+/*
+ * Puts the arguments into the rule. A new policy inherits by default, because a rule for a few
+ * addresses must not lift what protects all. An existing policy stays as it is.
+ */
+static int rule_set(const struct gate *gate, struct setting *setting)
+{
+	const struct set_args *args = setting->args;
+	struct rule *rule = &setting->rule;
+	bool is_new = !rule->limits;
+	char prefix[PREFIX_TEXT];
+
+	if (is_new && !setting->limits.count)
+		return error_add(ENOENT, "no-limits", prefix_format(&rule->prefix, prefix),
+				 "gate '%s' has no limits for it; set one first, with 'sluice "
+				 "%sset %s rate RATE'",
+				 gate->name, gate_option(gate->name), prefix);
+	if (args->inherit)
+		rule->inherit = args->inherit;
 	else if (is_new)
 		rule->inherit = rule->prefix.bits ? INHERIT_YES : INHERIT_NO;
-	return limits_put(gate, rule, &request->limits);
+	return limits_put(gate, setting);
 }
 
-/*
- * Refuses a default name that a limit for other packets has, such as udp-24: the limit of port 24,
- * or that of each /24.
- */
-static int names_check(const struct rule *before, const struct request *request)
+/* Reports the effects of a change in force that may surprise. */
+static void set_warn(struct gate *gate, const struct setting *setting, const struct rule *before,
+		     const struct losses *losses)
 {
-	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
-
-	for (unsigned int i = 0; !request->is_named && i < request->limits.count; i++) {
-		const struct limit *new = &request->limits.list[i];
-		const struct limit *old = rule_find_limit(before, new->spec.name);
-
-		if (old && !match_equal(&old->match, &new->match))
-			return failure("%s: limit '%s' is for other packets, match %s; give this "
-				       "limit another name: 'name LIMIT'",
-				       prefix_format(&before->prefix, prefix), new->spec.name,
-				       match_format(&old->match, match));
-	}
-	return OK;
-}
-
-/* Collects the limits of the rule that the request changes. */
-static int replaced_find(const struct rule *before, const struct request *request, struct rule *ret)
-{
-	int status = OK;
-
-	ret->prefix = before->prefix;
-	for (unsigned int i = 0; !status && i < request->limits.count; i++) {
-		const struct limit *new = &request->limits.list[i];
-		const struct limit *old = rule_find_limit(before, new->spec.name);
-
-		if (old && !limit_equal(old, new))
-			status = rule_add_limit(ret, old);
-	}
-	return status;
-}
-
-static int request_apply(struct gate *gate, struct request *request, struct rule *ret,
-			 struct rule *ret_replaced)
-{
-	struct rule before = {.prefix = request->prefix}, rule = before;
-	struct shaping shaping = {0};
+	const struct rule *rule = &setting->rule;
 	struct oversize oversize = {0};
-	struct losses losses;
-	int status = rules_get(gate, &request->prefix, &before);
 
-	if (!status)
-		status = rule_copy(&before, &rule);
-	if (!status)
-		status = names_check(&before, request);
-	if (!status)
-		status = replaced_find(&before, request, ret_replaced);
-	if (!status)
-		status = request_put(gate, request, &rule);
-	shaping_add(&shaping,
-		    &(struct rule){.limits = request->limits.count, .limit = request->limits.list});
-	if (!status)
-		status = shaping_check(gate, &shaping, request->no_fq);
-	if (!status)
-		status = rule_replace(gate, &rule, &losses);
-	if (status)
-		goto out;
-	warn_afresh(&before, &rule);
-	oversize_add(&oversize, &before, &rule);
+	warn_afresh(before, rule);
+	oversize_add(&oversize, before, rule);
 	warn_oversize(gate, &oversize);
-	warn_newcomers(&rule, 1);
-	warn_losses(gate, &losses, false);
-	if (!before.limits && !request->inherit)
-		warn_inherit(gate, &rule);
-	if (!rule.prefix.bits)
-		warn_budget(gate, &rule);
-	shared_note(gate, &rule);
-out:
-	rule_free(&before);
-	*ret = rule;
-	return status;
+	warn_newcomers(rule, 1);
+	warn_losses(gate, losses, false);
+	if (!before->limits && !setting->args->inherit)
+		warn_inherit(gate, rule);
+	if (!rule->prefix.bits)
+		warn_budget(gate, rule);
+	shared_note(gate, rule);
+}
+
+static int set_apply(struct gate *gate, struct setting *setting)
+{
+	const struct sl_prefix *prefix = &setting->args->prefix;
+	_cleanup_(rule_free) struct rule before = {.prefix = *prefix};
+	struct shaping shaping = {0};
+	struct losses losses;
+	int err = rules_get(gate, prefix, &before);
+
+	if (err)
+		return err;
+	err = rule_copy(&before, &setting->rule);
+	if (err)
+		return err;
+	setting->replaced.prefix = *prefix;
+	err = rule_set(gate, setting);
+	if (err)
+		return err;
+	shaping_add(&shaping,
+		    &(struct rule){.limits = setting->limits.count, .limit = setting->limits.list});
+	err = shaping_check(gate, &shaping, setting->args->no_fq);
+	if (err)
+		return err;
+	err = rule_replace(gate, &setting->rule, &losses);
+	if (!err)
+		set_warn(gate, setting, &before, &losses);
+	return err;
 }
 
 /* --- Report --------------------------------------------------------------------------------- */
 
 /*
- * Whether all sources of the prefix have one bucket, as the key is wider. An address that is a
- * source by itself keeps its own, but under `per 0`: identity_key().
+ * Returns whether all sources of the prefix have one bucket, because the key is wider. An address
+ * that is a source by itself keeps its own, except with `per 0`: identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -225,102 +183,98 @@ static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spe
 	return is_ipv4 || !bits || !identity_is_whole(addr);
 }
 
-/* Prints what has a bucket: "each source", "each /24 of destinations". */
-static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
-{
-	const char *what = limit->spec.key_dst ? "destination" : "source";
-	const uint8_t *per = limit->spec.per;
-	char text[SPEC_TEXT];
-
-	if (!spec_format(limit, prefix, SPEC_PER, text))
-		printf("each %s", what);
-	else if (key_is_one(prefix, &limit->spec))
-		printf("all sources together");
-	else if (!prefix->bits)
-		printf("each IPv4 /%u and IPv6 /%u of %ss", per[SL_IPV4], per[SL_IPV6], what);
-	else
-		printf("each /%s of %ss", text, what);
-}
-
+/* Prints what a limit is for: "default dns: each source 200pps, burst 50, match udp port 53". */
 static void limit_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
-	char text[SPEC_TEXT];
-	const char *words = spec_format(limit, prefix, SPEC_NAME, text), *separator = " ";
-	char name[PREFIX_TEXT];
+	const char *what = limit->spec.key_dst ? "destination" : "source", *separator = " ", *words;
+	const uint8_t *per = limit->spec.per;
+	char text[SPEC_TEXT], name[PREFIX_TEXT];
 
-	printf("%s%s%s: ", prefix_format(prefix, name), words ? " " : "", words ?: "");
-	key_print(prefix, limit);
+	words = spec_format(limit, prefix, SPEC_NAME, text);
+	print_text("%s%s%s: ", prefix_format(prefix, name), words ? " " : "", words ?: "");
+	if (!spec_format(limit, prefix, SPEC_PER, text))
+		print_text("each %s", what);
+	else if (key_is_one(prefix, &limit->spec))
+		print_text("all sources together");
+	else if (!prefix->bits)
+		print_text("each IPv4 /%u and IPv6 /%u of %ss", per[SL_IPV4], per[SL_IPV6], what);
+	else
+		print_text("each /%s of %ss", text, what);
 	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
 		words = spec_format(limit, prefix, field, text);
 		if (!words || field == SPEC_PER || field == SPEC_KEY)
 			continue;
-		printf("%s%s%s%s", separator, field == SPEC_RATE ? "" : spec_names[field],
-		       field == SPEC_RATE ? "" : " ", words);
+		print_text("%s%s%s%s", separator, field == SPEC_RATE ? "" : spec_names[field],
+			   field == SPEC_RATE ? "" : " ", words);
 		separator = ", ";
 	}
-	putchar('\n');
+	print_text("\n");
 }
 
-static int report_json(const struct context *context, const struct request *request,
-		       const struct rule *rule, const struct rule *replaced)
+static void set_print(const char *gate, const struct setting *setting)
 {
+	const struct limits *limits = &setting->limits;
+	const struct rule *rule = &setting->rule, *replaced = &setting->replaced;
 	char text[PREFIX_TEXT];
-	json_t *object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",
-				   prefix_format(&request->prefix, text));
 
-	if (request->limits.count == 1) {
-		json_object_update_new(object,
-				       limit_json(&request->limits.list[0], &request->prefix));
-	} else if (request->limits.count) {
-		json_object_set_new(object, "limits",
-				    limit_list_json(request->limits.list, request->limits.count,
-						    &request->prefix));
-	}
-	json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
+	print_object(NULL);
+	print_string("gate", NULL, gate);
+	print_string("prefix", limits->count ? NULL : "%s: ", prefix_format(&rule->prefix, text));
+	if (!limits->count)
+		print_text("%s\n", rule_inherits(rule)
+					   ? "inherits the limits of the next shorter policy"
+					   : "has its own limits alone");
+	if (limits->count == 1)
+		print_limit_fields(limits->list, &rule->prefix);
+	else if (limits->count)
+		print_limits("limits", limits->list, limits->count, &rule->prefix);
+	for (unsigned int i = 0; i < limits->count; i++)
+		limit_print(&rule->prefix, &limits->list[i]);
+	print_bool("inherit", rule_inherits(rule));
 	if (replaced->limits)
-		json_object_set_new(
-			object, "replaced",
-			limit_list_json(replaced->limit, replaced->limits, &request->prefix));
-	return json_print(object);
+		print_limits("replaced", replaced->limit, replaced->limits, &rule->prefix);
+	print_commands(replaced, NULL, NULL, gate, "replaced: ");
+	print_end();
 }
 
-static int set_run(const struct context *context, const void *args)
+static int set_run(const struct context *context, const void *data)
 {
-	struct gate gate = GATE_CLOSED;
-	struct request request = {0};
-	struct rule rule = {0}, replaced = {0};
-	char text[PREFIX_TEXT];
-	int status = request_parse(args, &request);
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(setting_free) struct setting setting = {.args = data};
+	const struct set_args *args = data;
+	bool has_limits = !args->inherit;
+	int err;
 
-	if (!status)
-		status = gate_open_to_try(&gate, context);
-	if (!status)
-		status = request_apply(&gate, &request, &rule, &replaced);
-	if (!status && !context->trial_ns)
-		ssh_warn_limits(&gate, &rule);
-	if (!status)
-		kept_note_limits(context->gate);
-	if (!status && context->json)
-		status = report_json(context, &request, &rule, &replaced);
-	else if (!status && !request.limits.count)
-		printf("%s: %s\n", prefix_format(&rule.prefix, text),
-		       rule_inherits(&rule) ? "inherits the limits of the next shorter policy"
-					    : "has its own limits alone");
-	for (unsigned int i = 0; !status && !context->json && i < request.limits.count; i++)
-		limit_print(&request.prefix, &request.limits.list[i]);
-	if (!status && !context->json)
-		print_commands(&replaced, NULL, NULL, context->gate, "replaced: ");
-	rule_free(&rule);
-	rule_free(&replaced);
-	gate_close(&gate);
-	return status;
+	if (args->inherit == INHERIT_YES && !args->prefix.bits)
+		return error_misuse("no-parent", "default",
+				    "it inherits from no policy: no prefix is shorter");
+	for (int field = 0; field < SPEC_FIELDS; field++)
+		has_limits |= args->spec.text[field] != NULL;
+	if (has_limits) {
+		err = spec_parse(&args->spec, &args->prefix, NULL, NULL, &setting.limits);
+		if (err)
+			return err;
+	}
+	err = gate_open_to_try(&gate, context);
+	if (err)
+		return err;
+	err = set_apply(&gate, &setting);
+	if (err)
+		return err;
+	if (!context->trial_ns)
+		ssh_warn_limits(&gate, &setting.rule);
+	kept_note_limits(context->gate);
+	set_print(context->gate, &setting);
+	return 0;
 }
+
+static const char *const inherit_words[] = {"no", "yes"};
+static const struct value_type inherit_choice = VALUE_CHOICE("yes|no", inherit_words, INHERIT_NO);
 
 #define SPEC_FIELD(field) offsetof(struct set_args, spec.text[field])
 
 static const struct word set_words[] = {
-	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"), offsetof(struct set_args, prefix),
-	 NULL},
+	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct set_args, prefix), NULL},
 	{"name", KEYWORD, VALUE_TEXT("LIMIT"), SPEC_FIELD(SPEC_NAME),
 	 "which of the limits to set. Default: a name made of the match: all, tcp-syn, udp-53,\n"
 	 "tcp-80_443"},
@@ -374,7 +328,7 @@ static const struct word set_words[] = {
 	 "block: and what one of them blocks, all block"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
-	{"inherit", KEYWORD, VALUE_TEXT("yes|no"), offsetof(struct set_args, inherit),
+	{"inherit", KEYWORD, &inherit_choice, offsetof(struct set_args, inherit),
 	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
 	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gate/gate.h"
 #include "program/program.h"
+#include "rules/ruleset.h"
 #include "sluice.h"
 
 extern const struct command command_attach, command_detach, command_status, command_doctor,
@@ -14,8 +15,15 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_share, command_diff, command_dump, command_check,
 	command_stats, command_sources, command_export, command_upgrade, command_complete;
 
+/*
+ * Parses the prefixes of a command to entries without access. Requires prefixes or a file, and not
+ * both. name: of a list, which is checked; NULL: none.
+ */
+int entries_parse(const struct command *command, const struct operands *prefixes, const char *file,
+		  const char *name, struct ruleset *entries);
+
 /* Removes the list of that file or name: `del -f`. */
-int list_take_back(const struct context *context, const char *file);
+int list_of_file_remove(const struct context *context, const char *file);
 
 /*
  * Opens the gate that a command only reads. Without -g that is `main`, or, if `main` does not
