@@ -11,7 +11,7 @@
 
 #include "attach/attachment.h"
 #include "attach/filter.h"
-#include "attach/stack.h"
+#include "attach/netdevs.h"
 #include "attach/xdp_owner.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -37,16 +37,16 @@ static const char *xdp_other_hook(const struct gate *gate, const struct device *
 static int xdp_relative_refuse(const struct gate *gate, const struct device *device)
 {
 	char other[OTHER_HOOK], holder[XDP_OWNER_TEXT];
-	const struct stack_link *link;
-	struct stack stack;
-	int status = stack_read(&stack);
+	const struct netdev *link;
+	struct netdevs links;
+	int status = netdevs_read(&links);
 
 	if (status)
 		return status;
-	link = stack_find_xdp(&stack, device->ifindex);
+	link = netdevs_find_xdp(&links, device->ifindex);
 	if (link) {
 		struct xdp_owner owner = xdp_owner_find(link->ifindex);
-		bool above = stack_is_above(&stack, link->ifindex, device->ifindex);
+		bool above = netdevs_are_stacked(&links, link->ifindex, device->ifindex);
 		/* hook ingress of this device would charge packets of its own gate twice */
 		bool is_ours = !strcmp(owner.gate, gate->name);
 
@@ -57,7 +57,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct device *dev
 			xdp_owner_format(&owner, holder), is_ours ? "" : ", or filter beside it: '",
 			is_ours ? "" : xdp_other_hook(gate, device, other), is_ours ? "" : "'");
 	}
-	stack_free(&stack);
+	netdevs_free(&links);
 	return status;
 }
 
@@ -92,12 +92,12 @@ static int xdp_owner_refuse(const struct gate *gate, const struct device *device
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-int attach_choose_hook(const struct stack *stack, const struct device *device,
-			       enum mode mode, bool reports, enum hook *hook)
+int attach_choose_hook(const struct netdevs *links, const struct device *device, enum mode mode,
+		       bool reports, enum hook *hook)
 {
-	const struct stack_link *link = stack_find(stack, device->ifindex);
+	const struct netdev *link = netdevs_find(links, device->ifindex);
 
-	if (*hook == HOOK_EGRESS || !link || !link->is_ifb)
+	if (*hook == HOOK_EGRESS || !link || strcmp(link->kind, "ifb"))
 		return OK;
 	if (*hook != HOOK_XDP || mode != MODE_AUTO)
 		return failure("%s: an ifb sees redirected packets only on hook egress; use 'hook "
@@ -110,16 +110,15 @@ int attach_choose_hook(const struct stack *stack, const struct device *device,
 	return OK;
 }
 
-int attach_find_hook(const struct device *device, enum mode mode, bool reports,
-			     enum hook *hook)
+int attach_find_hook(const struct device *device, enum mode mode, bool reports, enum hook *hook)
 {
-	struct stack stack;
-	int status = stack_read(&stack);
+	struct netdevs links;
+	int status = netdevs_read(&links);
 
 	if (status)
 		return status;
-	status = attach_choose_hook(&stack, device, mode, reports, hook);
-	stack_free(&stack);
+	status = attach_choose_hook(&links, device, mode, reports, hook);
+	netdevs_free(&links);
 	return status;
 }
 
@@ -218,7 +217,7 @@ static bool attachment_is_of(const struct attachment *a, const struct device *de
 }
 
 int attach_find(const struct gate *gate, const struct device *device, enum hook hook,
-			enum mode mode, struct attachment *ret, bool *ret_found)
+		enum mode mode, struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, gone = 0;
@@ -270,7 +269,7 @@ static int peer_refuse(const struct device *device)
 }
 
 static int attach_failed(const struct gate *gate, const struct device *device,
-				 const struct attachment *a, int err)
+			 const struct attachment *a, int err)
 {
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
@@ -303,8 +302,8 @@ static int attached_look(const struct gate *gate, struct attachment *a)
 }
 
 static int attach_here(const struct gate *gate, struct programs *programs,
-			       const struct device *device, enum hook hook, enum mode mode,
-			       struct attachment *ret)
+		       const struct device *device, enum hook hook, enum mode mode,
+		       struct attachment *ret)
 {
 	struct attachment a = attachment_of(device, hook);
 	int status = programs_load(gate, HOOK_BIT(hook), programs);
@@ -326,8 +325,8 @@ static int attach_here(const struct gate *gate, struct programs *programs,
  * has their number. cause: why XDP is not used.
  */
 static int attach_ingress(const struct gate *gate, struct programs *programs,
-				  const struct device *device, const char *cause,
-				  struct attachment *ret, bool *ret_was_there)
+			  const struct device *device, const char *cause, struct attachment *ret,
+			  bool *ret_was_there)
 {
 	int status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
 
@@ -343,8 +342,7 @@ static int attach_ingress(const struct gate *gate, struct programs *programs,
 
 /* Attaches to hook xdp in mode auto. */
 static int attach_best(const struct gate *gate, struct programs *programs,
-			       const struct device *device, struct attachment *ret,
-			       bool *ret_was_there)
+		       const struct device *device, struct attachment *ret, bool *ret_was_there)
 {
 	struct attachment a = attachment_of(device, HOOK_XDP);
 	char cause[128] = "a tap, which hands over merged packets";
@@ -370,9 +368,8 @@ static int attach_best(const struct gate *gate, struct programs *programs,
 	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
 }
 
-int attach_device(const struct gate *gate, struct programs *programs,
-			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret, bool *ret_was_there)
+int attach_device(const struct gate *gate, struct programs *programs, const struct device *device,
+		  enum hook hook, enum mode mode, struct attachment *ret, bool *ret_was_there)
 {
 	if (hook == HOOK_XDP && mode == MODE_AUTO)
 		return attach_best(gate, programs, device, ret, ret_was_there);

@@ -13,20 +13,19 @@
  * it that had its name.
  */
 int attach_find(const struct gate *gate, const struct device *device, enum hook hook,
-			enum mode mode, struct attachment *ret, bool *ret_found);
+		enum mode mode, struct attachment *ret, bool *ret_found);
 
-struct stack;
+struct netdevs;
 
 /*
  * If the device is an ifb, replaces hook xdp in mode auto by hook egress, because redirected
  * packets pass no other hook, and refuses other hooks and modes. reports: note the replacement.
  */
-int attach_choose_hook(const struct stack *stack, const struct device *device,
-			       enum mode mode, bool reports, enum hook *hook);
+int attach_choose_hook(const struct netdevs *links, const struct device *device, enum mode mode,
+		       bool reports, enum hook *hook);
 
 /* attach_choose_hook(), which reads the devices of the current network namespace itself. */
-int attach_find_hook(const struct device *device, enum mode mode, bool reports,
-			     enum hook *hook);
+int attach_find_hook(const struct device *device, enum mode mode, bool reports, enum hook *hook);
 
 /*
  * Attaches the gate's program to a device of the current network namespace on which attach_find()
@@ -34,9 +33,8 @@ int attach_find_hook(const struct device *device, enum mode mode, bool reports,
  * reported; ret_was_there: hook ingress already had an attachment. The programs that this takes are
  * loaded.
  */
-int attach_device(const struct gate *gate, struct programs *programs,
-			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret, bool *ret_was_there);
+int attach_device(const struct gate *gate, struct programs *programs, const struct device *device,
+		  enum hook hook, enum mode mode, struct attachment *ret, bool *ret_was_there);
 
 /*
  * Detaches the program, in whatever namespace the device is, and removes the pin. An attachment

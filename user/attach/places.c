@@ -9,7 +9,7 @@
 
 #include "attach/attach.h"
 #include "attach/published.h"
-#include "attach/stack.h"
+#include "attach/netdevs.h"
 #include "base/array.h"
 #include "base/netns.h"
 
@@ -67,7 +67,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 struct search {
 	const struct place *place;
 	struct placings *placings;
-	struct stack stack; /* of the devices in the namespace */
+	struct netdevs links; /* of the devices in the namespace */
 	int status;
 	bool found;
 	bool tells; /* of what has no effect; not each time that a process tries again */
@@ -94,7 +94,7 @@ static void search_add(struct search *search, const struct device *device)
 	const struct attachment *first;
 
 	a.mode = search->place->mode;
-	search->status = attach_choose_hook(&search->stack, device, a.mode, search->tells, &a.hook);
+	search->status = attach_choose_hook(&search->links, device, a.mode, search->tells, &a.hook);
 	if (search->status)
 		return;
 	first = find_wanted(placings, &a);
@@ -128,10 +128,10 @@ static void search_name(struct search *search, const char *name)
 /* Whether a pattern means the device: on hooks other than egress an ifb sees no packet. */
 static bool pattern_takes(const struct search *search, const struct if_nameindex *device)
 {
-	const struct stack_link *link = stack_find(&search->stack, device->if_index);
+	const struct netdev *link = netdevs_find(&search->links, device->if_index);
 
 	return strcmp(device->if_name, "lo") &&
-	       (search->place->hook == HOOK_EGRESS || !link || !link->is_ifb) &&
+	       (search->place->hook == HOOK_EGRESS || !link || strcmp(link->kind, "ifb")) &&
 	       !fnmatch(search->place->device, device->if_name, 0);
 }
 
@@ -174,15 +174,15 @@ static void call_devices(void *data)
 {
 	struct search *search = data;
 
-	search->status = stack_read(&search->stack);
+	search->status = netdevs_read(&search->links);
 	if (search->status)
 		return;
 	search_place(search);
-	stack_free(&search->stack);
+	netdevs_free(&search->links);
 }
 
 static int place_search(const struct place *place, bool tells, struct placings *placings,
-				bool *ret_found)
+			bool *ret_found)
 {
 	struct search search = {.place = place, .placings = placings, .tells = tells};
 	uint64_t netns = *place->netns ? netns_named(place->netns) : netns_current();
@@ -247,8 +247,8 @@ static int placing_add(struct placings *placings, const struct placing *placing)
 }
 
 /* Marks the attachments that stay, or are replaced, and plans what is missing. */
-static int plan_wanted(struct placings *placings, const struct attachment *all,
-			       unsigned int count, bool *stays)
+static int plan_wanted(struct placings *placings, const struct attachment *all, unsigned int count,
+		       bool *stays)
 {
 	int status = OK;
 
@@ -284,8 +284,8 @@ static int plan_unwanted(struct placings *placings, const struct attachment *a)
  * Plans the way from the attachments that are there to the wanted ones. What filters nothing any
  * more goes first: it may have the pin that its device is to have anew.
  */
-static int plan_make(struct placings *placings, const struct attachment *all,
-			     unsigned int count, bool detaches)
+static int plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
+		     bool detaches)
 {
 	bool stays[ATTACHMENTS_MAX] = {false};
 	int status = OK;
@@ -319,7 +319,7 @@ static int place_search_or_note(const struct place *place, struct placings *plac
 }
 
 int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
-			  struct placings *ret)
+		  struct placings *ret)
 {
 	struct seen seen = {.sight = SIGHT_LINKS};
 	struct placings placings = {0};
@@ -340,8 +340,8 @@ int placings_plan(const struct gate *gate, const struct places *places, bool may
 	return status;
 }
 
-int placings_plan_present(const struct gate *gate, const struct places *places,
-				  bool *ret_missing, struct placings *ret)
+int placings_plan_present(const struct gate *gate, const struct places *places, bool *ret_missing,
+			  struct placings *ret)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	struct placings placings = {0};
@@ -409,8 +409,7 @@ static int attach_there(struct attach_call *call)
  * Changes the mode on a hook of TC: it holds both programs at once, so no packet passes unjudged,
  * and one that meets both is charged twice.
  */
-static int replace_tc(const struct gate *gate, struct programs *programs,
-			      struct placing *placing)
+static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attach_call call = {.gate = gate,
 				   .programs = programs,
@@ -430,8 +429,7 @@ static int replace_tc(const struct gate *gate, struct programs *programs,
  * Changes the mode on hook xdp, which holds one program. Meanwhile hook ingress judges, where the
  * gate is not attached to it anyway.
  */
-static int replace_xdp(const struct gate *gate, struct programs *programs,
-			       struct placing *placing)
+static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attachment ingress = placing->before;
 	struct attach_call guard = {.gate = gate, .programs = programs, .attachment = &ingress};
@@ -454,10 +452,10 @@ static int replace_xdp(const struct gate *gate, struct programs *programs,
 }
 
 static int placing_replace(const struct gate *gate, struct programs *programs,
-				   struct placing *placing)
+			   struct placing *placing)
 {
 	int status = placing->before.hook == HOOK_XDP ? replace_xdp(gate, programs, placing)
-							      : replace_tc(gate, programs, placing);
+						      : replace_tc(gate, programs, placing);
 
 	if (!status)
 		note("%s: attached in mode %s instead of %s", placing->attachment.device,
@@ -465,8 +463,7 @@ static int placing_replace(const struct gate *gate, struct programs *programs,
 	return status;
 }
 
-static int placing_make(const struct gate *gate, struct programs *programs,
-				struct placing *placing)
+static int placing_make(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attach_call call = {
 		.gate = gate, .programs = programs, .attachment = &placing->attachment};
@@ -482,8 +479,7 @@ static int placing_make(const struct gate *gate, struct programs *programs,
 	return status;
 }
 
-static int placing_undo(const struct gate *gate, struct programs *programs,
-				struct placing *placing)
+static int placing_undo(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct placing back = {.attachment = placing->attachment, .detaches = !placing->detaches};
 
@@ -497,8 +493,7 @@ static int placing_undo(const struct gate *gate, struct programs *programs,
 }
 
 /* The last first: what was detached filters again before what was attached goes. */
-static int undo(const struct gate *gate, struct programs *programs,
-			struct placings *placings)
+static int undo(const struct gate *gate, struct programs *programs, struct placings *placings)
 {
 	int status = OK;
 

@@ -5,41 +5,37 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/found.h"
 #include "cli/report.h"
-#include "doctor/examine.h"
+#include "doctor/findings.h"
+#include "rules/value.h"
 
 struct doctor_args {
 	struct operands devices;
 	uint64_t watch_ns;
 };
 
-/* The gate is printed if several were examined, unless the object is the gate. */
-static void print_finding(const struct finding *finding, bool of_several)
-{
-	const struct finding_kind *kind = &finding_kinds[finding->id];
-
-	print_object(NULL);
-	print_string("severity", "%s: ", severity_names[kind->severity]);
-	if (of_several && finding->gate && strcmp(finding->gate, finding->object))
-		print_text("gate '%s': ", finding->gate);
-	print_string("gate", NULL, finding->gate);
-	print_string("object", "%s: ", finding->object);
-	print_string("text", "%s", finding->text);
-	print_string("id", " [%s]\n", kind->name);
-	print_string("advice", "    %s\n", finding->advice);
-	print_end();
-}
-
-static void print_findings(const struct findings *findings, const struct examined *examined,
-			   uint64_t watch_ns)
+static void print_findings(const struct findings *findings, const struct doctor_facts *facts)
 {
 	unsigned int wrong = findings_count(findings, WRONG);
 	unsigned int advice = findings_count(findings, ADVICE);
+	unsigned int gates = 0, attachments = 0;
+	uint64_t judged = 0;
 	char span[UNITS_TEXT];
 
+	for (unsigned int i = 0; i < facts->count; i++) {
+		const struct gate_facts *gate = &facts->gates[i];
+
+		if (!gate->is_examined || gate->unread)
+			continue;
+		gates++;
+		for (unsigned int j = 0; j < gate->count; j++)
+			attachments += gate->devices[j].is_asked;
+		judged += gate->after.all - gate->before.all;
+	}
 	print_array(NULL);
 	for (unsigned int i = 0; i < findings->count; i++)
-		print_finding(&findings->list[i], examined->gates > 1);
+		print_finding(&findings->list[i], gates > 1, "");
 	print_end();
 	if (wrong)
 		print_text("%u %s wrong", wrong, plural(wrong, "thing is", "things are"));
@@ -48,13 +44,12 @@ static void print_findings(const struct findings *findings, const struct examine
 	if (advice)
 		print_text(", and %u %s could be better", advice,
 			   plural(advice, "thing", "things"));
-	print_text(": looked at %u %s, %u %s", examined->gates,
-		   plural(examined->gates, "gate", "gates"), examined->attachments,
-		   plural(examined->attachments, "attachment", "attachments"));
-	if (examined->attachments)
-		print_text(", and %" PRIu64 " %s in %s", examined->judged,
-			   plural(examined->judged, "packet", "packets"),
-			   time_format(watch_ns, span));
+	print_text(": looked at %u %s, %u %s", gates, plural(gates, "gate", "gates"), attachments,
+		   plural(attachments, "attachment", "attachments"));
+	if (attachments)
+		print_text(", and %" PRIu64 " %s in %s", judged,
+			   plural(judged, "packet", "packets"),
+			   time_format(facts->asked->watch_ns, span));
 	print_text("\n");
 }
 
@@ -73,14 +68,18 @@ static int doctor_run(const struct context *context, const void *data)
 		.watch_ns = args->watch_ns ?: WATCH_NS,
 	};
 	struct findings findings = {0};
-	struct examined examined;
-	int err = examine(&asked, &examined, &findings);
+	struct doctor_facts facts;
+	int err = doctor_read(&asked, true, &facts);
 
+	if (err)
+		return err;
+	err = doctor_find(&facts, &findings);
 	if (!err) {
-		print_findings(&findings, &examined, asked.watch_ns);
+		print_findings(&findings, &facts);
 		err = findings_count(&findings, WRONG) > 0;
 	}
 	findings_free(&findings);
+	doctor_free(&facts);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/found.h"
 #include "cli/kept.h"
 #include "cli/report.h"
 #include "cli/shared.h"
@@ -338,6 +339,7 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_budgets(facts);
 	print_sources(gate, facts);
 	print_maps(facts);
+	print_top_findings(gate);
 	print_end();
 }
 
@@ -403,7 +405,8 @@ static const char status_details[] =
 	"evicted first, then those that lack little; those that lack more than half, or are\n"
 	"blocked, are protected. MEMORY is what the kernel allocates for a map, or, if it\n"
 	"allocates by entry, what its entries take. states: those levels; buckets4, buckets6:\n"
-	"what CPUs hold for single sources; newcomers: all maps for new sources.";
+	"what CPUs hold for single sources; newcomers: all maps for new sources. wrong, advice:\n"
+	"the three most important findings; 'sluice doctor' has all of them.";
 
 const struct command command_status = {
 	.name = "status",

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "attach/attachment.h"
-#include "attach/stack.h"
+#include "attach/netdevs.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/rules.h"
@@ -68,17 +68,17 @@ static bool filters(const struct gate *gate, const struct owner *owner)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	struct stack stack;
+	struct netdevs links;
 	bool found = false;
 
-	if (!owner->ifindex || attachments_read(gate, all, &count) || stack_read(&stack))
+	if (!owner->ifindex || attachments_read(gate, all, &count) || netdevs_read(&links))
 		return false;
 	for (unsigned int i = 0; i < count && !found; i++)
 		found = all[i].netns == netns_current() && all[i].program_id &&
 			all[i].hook != HOOK_EGRESS &&
 			(owner->is_loopback || all[i].ifindex == owner->ifindex ||
-			 stack_is_above(&stack, owner->ifindex, all[i].ifindex));
-	stack_free(&stack);
+			 netdevs_are_stacked(&links, owner->ifindex, all[i].ifindex));
+	netdevs_free(&links);
 	return found;
 }
 

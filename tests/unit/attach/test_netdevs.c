@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/attach/stack.h: which device gets packets of which. */
+/* user/attach/netdevs.h: which device gets packets of which. */
 #include "test.h"
-#include "attach/stack.h"
+#include "attach/netdevs.h"
 
 /* A bond (3) of eth0 (1) and eth1 (2), VLAN 4 on the bond, VLAN 5 on VLAN 4; eth2 (6) alone. */
-static struct stack_link links[] = {
+static struct netdev list[] = {
 	{.ifindex = 1, .master = 3, .name = "eth0"},
 	{.ifindex = 2, .master = 3, .name = "eth1"},
 	{.ifindex = 3, .name = "bond0"},
-	{.ifindex = 4, .lower = 3, .name = "v4"},
-	{.ifindex = 5, .lower = 4, .name = "v5"},
+	{.ifindex = 4, .parent = 3, .name = "v4"},
+	{.ifindex = 5, .parent = 4, .name = "v5"},
 	{.ifindex = 6, .name = "eth2"},
-	{.ifindex = 7, .lower = 9, .name = "gone"},
-	{.ifindex = 8, .lower = 6, .name = "v8"},
+	{.ifindex = 7, .parent = 9, .name = "gone"},
+	{.ifindex = 8, .parent = 6, .name = "v8"},
 };
 
-static const struct stack stack = {.list = links, .count = sizeof(links) / sizeof(*links)};
+static const struct netdevs links = {.list = list, .count = sizeof(list) / sizeof(*list)};
 
 static const struct {
 	const char *name;
@@ -39,38 +39,38 @@ static void test_which_device_is_above(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		if (stack_is_above(&stack, cases[i].upper, cases[i].lower) != cases[i].above)
+		if (netdevs_are_stacked(&links, cases[i].upper, cases[i].lower) != cases[i].above)
 			fail_msg("%s", cases[i].name);
 }
 
 /* The kernel makes no circle; a dump that changes meanwhile may show one. */
 static void test_a_circle_ends(void **state)
 {
-	struct stack_link circle[] = {
-		{.ifindex = 1, .master = 2, .lower = 2},
-		{.ifindex = 2, .master = 1, .lower = 1},
+	struct netdev circle[] = {
+		{.ifindex = 1, .master = 2, .parent = 2},
+		{.ifindex = 2, .master = 1, .parent = 1},
 		{.ifindex = 3},
 	};
-	struct stack round = {.list = circle, .count = 3};
+	struct netdevs round = {.list = circle, .count = 3};
 
 	(void)state;
-	assert_false(stack_is_above(&round, 3, 1));
-	assert_false(stack_is_above(&round, 1, 3));
+	assert_false(netdevs_are_stacked(&round, 3, 1));
+	assert_false(netdevs_are_stacked(&round, 1, 3));
 }
 
 static void test_the_program_that_is_in_the_way(void **state)
 {
 	(void)state;
-	assert_null(stack_find_xdp(&stack, 1));
-	links[2].has_xdp = true; /* the bond */
-	assert_string_equal(stack_find_xdp(&stack, 1)->name, "bond0");
-	assert_null(stack_find_xdp(&stack, 3)); /* its own program is none of another device */
-	assert_null(stack_find_xdp(&stack, 6));
-	links[2].has_xdp = false;
-	links[1].has_xdp = true; /* a port */
-	assert_string_equal(stack_find_xdp(&stack, 3)->name, "eth1");
-	assert_null(stack_find_xdp(&stack, 1));
-	links[1].has_xdp = false;
+	assert_null(netdevs_find_xdp(&links, 1));
+	list[2].has_xdp = true; /* the bond */
+	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
+	assert_null(netdevs_find_xdp(&links, 3)); /* its own program is none of another device */
+	assert_null(netdevs_find_xdp(&links, 6));
+	list[2].has_xdp = false;
+	list[1].has_xdp = true; /* a port */
+	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
+	assert_null(netdevs_find_xdp(&links, 1));
+	list[1].has_xdp = false;
 }
 
 int main(void)

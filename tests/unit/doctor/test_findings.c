@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/doctor/findings.h: each finding is reported if its facts are there, and not otherwise. */
+#include "test.h"
+#include "config/config.h"
+#include "doctor/findings.h"
+
+#define HERE 4026531840ULL
+
+/* A gate on native XDP of a card, which judges what arrives. Nothing is to be said of it. */
+struct world {
+	struct asked asked;
+	struct doctor_facts facts;
+	struct named_facts named;
+	struct gate_facts gate;
+	struct device_facts device[2];
+	struct traffic traffic[3];
+	struct rule rule;
+};
+
+static void world_make(struct world *w)
+{
+	*w = (struct world){
+		.asked = {.watch_ns = 2 * SEC_NS},
+		.facts = {.asked = &w->asked,
+			  .netns = HERE,
+			  .host = {.jit = 1},
+			  .host_is_read = true,
+			  .has_gates = true,
+			  .gates = &w->gate,
+			  .count = 1,
+			  .named = &w->named,
+			  .traffic = w->traffic,
+			  .traffic_count = 1},
+		.gate = {.name = "edge",
+			 .is_examined = true,
+			 .devices = w->device,
+			 .count = 1,
+			 .rules = {.rules = &w->rule, .count = 1},
+			 .after = {.all = 50}},
+		.traffic = {{.netns = HERE,
+			     .received = 50,
+			     .judged_in = true,
+			     .link = {.ifindex = 2,
+				      .name = "eth0",
+				      .is_ethernet = true,
+				      .is_hardware = true,
+				      .is_up = true,
+				      .has_carrier = true,
+				      .mtu = 1500}}},
+	};
+	for (int i = 0; i < 2; i++)
+		w->device[i] = (struct device_facts){
+			.at = {.hook = HOOK_XDP,
+			       .mode = MODE_NATIVE,
+			       .netns = HERE,
+			       .ifindex = 2,
+			       .device = "eth0",
+			       .program_id = 1},
+			.is_asked = true,
+			.traffic = &w->traffic[0],
+			.nic = {.driver = "ice",
+				.queues = 8,
+				.queues_max = 16,
+				.combined = true,
+				.ring = 512,
+				.ring_max = 4096,
+				.knows_xdp = true,
+				.xdp = XDP_NATIVE},
+		};
+}
+
+/* Whether a command has a word such as DEV, which has to be replaced before it can be typed. */
+static bool has_placeholder(const char *command)
+{
+	size_t upper = 0;
+
+	for (; *command; command++) {
+		upper = *command >= 'A' && *command <= 'Z' ? upper + 1 : 0;
+		if (upper > 2)
+			return true;
+	}
+	return strchr(command, '{');
+}
+
+/* Expects "id: object; id: object", and of the first the advice; NULL: any. */
+static void expect(struct world *w, const char *name, const char *found, const char *advice)
+{
+	struct findings findings;
+	char text[1024] = "";
+	size_t length = 0;
+
+	assert_int_equal(doctor_find(&w->facts, &findings), 0);
+	for (unsigned int i = 0; i < findings.count; i++) {
+		const struct finding *finding = &findings.list[i];
+
+		if (!*finding->text || strchr(finding->text, '{') || !*finding->advice ||
+		    has_placeholder(finding->advice))
+			fail_msg("%s: %s: '%s': '%s'", name, finding->id, finding->text,
+				 finding->advice);
+		length += snprintf(text + length, sizeof(text) - length, "%s%s: %s", i ? "; " : "",
+				   finding->id, finding->object);
+	}
+	if (strcmp(text, found))
+		fail_msg("%s: found '%s', not '%s'", name, text, found);
+	if (advice && strcmp(findings.list[0].advice, advice))
+		fail_msg("%s: advised '%s'", name, findings.list[0].advice);
+	findings_free(&findings);
+}
+
+/* A case: what differs from the world where nothing is to be said, `w`, and what is found. */
+#define CASE(name, found, advice, ...)                                                             \
+	do {                                                                                       \
+		struct world world, *w = &world;                                                   \
+		world_make(w);                                                                     \
+		__VA_ARGS__;                                                                       \
+		expect(w, name, found, advice);                                                    \
+	} while (0)
+
+static void test_host(void **state)
+{
+	(void)state;
+	CASE("nothing is wrong", "", NULL, (void)0);
+	CASE("an old kernel", "kernel-old: kernel", "uname -r", w->facts.host.is_old = "5.10");
+	CASE("bpf(2) is refused", "bpf-refused: kernel", "grep Seccomp: /proc/self/status",
+	     w->facts.host.bpf_err = -1);
+	CASE("by lockdown", "bpf-refused: kernel", "cat /sys/kernel/security/lockdown",
+	     w->facts.host.bpf_err = -1;
+	     strcpy(w->facts.host.lockdown, "integrity"));
+	CASE("lockdown that refuses nothing", "", NULL, strcpy(w->facts.host.lockdown, "none"));
+	CASE("pins are hidden", "bpffs: /sys/fs/bpf", NULL, w->facts.host.bpffs = "hidden");
+	CASE("no JIT", "no-jit: kernel", NULL, w->facts.host.jit = 0);
+	CASE("an unknown JIT", "", NULL, w->facts.host.jit = -1);
+	CASE("no capability", "rights: process", NULL, w->facts.host.missing = "CAP_BPF");
+	CASE("the host was not read", "", NULL, w->facts.host.missing = "CAP_BPF";
+	     w->facts.host_is_read = false);
+}
+
+static void test_gates(void **state)
+{
+	(void)state;
+	CASE("no gate", "no-gate: main", "sluice attach eth0", w->facts.count = 0;
+	     w->facts.has_gates = false);
+	CASE("no gate of that name", "no-gate: lab", "sluice -g lab attach eth0 hook ingress",
+	     w->facts.count = 0;
+	     w->facts.has_gates = false; w->asked.gate = "lab"; w->traffic[0].link.has_xdp = true);
+	CASE("no gate, and no device is up", "no-gate: main", "ip link show", w->facts.count = 0;
+	     w->facts.has_gates = false; w->traffic[0].link.is_up = false);
+	CASE("its file is not applied", "no-gate: main", "sluice apply /etc/sluice/main.yaml",
+	     w->facts.count = 0;
+	     w->facts.has_gates = false; w->facts.has_file = true);
+	CASE("its service is not enabled", "no-gate: main", "systemctl enable --now sluice@main",
+	     w->facts.count = 0;
+	     w->facts.has_gates = false; w->facts.has_file = w->facts.host.has_systemd = true);
+	CASE("an unreadable gate", "gate-unread: edge", NULL, w->gate.unread = "schema 99";
+	     w->traffic[0].link.is_up = false);
+	CASE("an interrupted resize", "resize-interrupted: edge", "sluice -g edge upgrade",
+	     w->gate.resize_is_interrupted = true);
+	CASE("no device", "no-device: edge", "sluice -g edge attach eth0", w->gate.count = 0);
+	CASE("no device is known", "unseen: edge", NULL, w->gate.count = 0;
+	     w->gate.hides_devices = true; w->gate.unseen = "unknown");
+	CASE("a closed namespace", "unseen: eth0", NULL, w->device[0].traffic = NULL);
+	CASE("a trial", "trial: edge", "sluice -g edge confirm", w->gate.trial_left_ns = 1);
+	CASE("an older program", "older-program: edge", "sluice -g edge upgrade",
+	     w->device[0].loaded_at = 5 * SEC_NS;
+	     w->facts.host.installed_at = 7 * SEC_NS);
+	CASE("a newer program", "", NULL, w->device[0].loaded_at = 7 * SEC_NS;
+	     w->facts.host.installed_at = 5 * SEC_NS);
+	CASE("no process keeps it", "not-kept: edge", "systemctl enable --now sluice@edge",
+	     w->facts.host.has_systemd = w->gate.has_file = true);
+	CASE("it is kept", "", NULL, w->facts.host.has_systemd = w->gate.has_file = true;
+	     w->gate.kept = LOCK_HELD);
+	CASE("two bad lists", "list-unread: /a; list-unread: /b", "sluice -g edge diff '/my rules'",
+	     w->gate.kept = LOCK_HELD;
+	     strcpy(w->gate.keeper.path, "/my rules");
+	     strcpy(w->gate.keeper.more, "old /a\nmissing /b\n"));
+	CASE("a line that was cut", "", NULL, w->gate.kept = LOCK_HELD;
+	     strcpy(w->gate.keeper.more, "old /a"));
+	CASE("lists of a process that ended", "", NULL,
+	     strcpy(w->gate.keeper.more, "old /a\nmissing /b\n"));
+	CASE("two hooks", "charged-twice: eth0", "sluice -g edge detach eth0 hook ingress",
+	     w->gate.count = 2;
+	     w->device[1].at.hook = HOOK_INGRESS; w->device[1].owner.gate[0] = 'e';
+	     w->device[1].owner.program_id = 1; w->gate.after.all = 100);
+	CASE("stacked devices", "charged-twice: br0", "sluice -g edge detach br0 hook xdp",
+	     w->gate.count = 2;
+	     w->facts.traffic_count = 2; w->traffic[1] = w->traffic[0];
+	     w->traffic[0].link.master = w->traffic[1].link.ifindex = w->device[1].at.ifindex = 5;
+	     strcpy(w->device[1].at.device, "br0"); w->device[1].traffic = &w->traffic[1];
+	     w->gate.after.all = 100);
+	CASE("a device of another gate is asked for", "not-attached: eth1",
+	     "sluice -g edge attach eth1 hook ingress", w->asked.gate = "edge";
+	     w->asked.count = 1; w->named = (struct named_facts){"eth1", true, {.program_id = 7}});
+	CASE("a device that does not exist", "not-attached: eth7", "ip link show",
+	     w->asked.count = 1;
+	     w->named.name = "eth7");
+	CASE("an attached device is asked for", "", NULL, w->asked.count = 1;
+	     w->named.name = "eth0");
+	CASE("two gates", "no-rules: edge; no-rules: edge", NULL,
+	     struct gate_facts gates[2] = {[0 ... 1] = w->gate};
+	     gates[0].rules.count = gates[1].rules.count = 0; w->facts.gates = gates;
+	     w->facts.count = 2);
+}
+
+static void test_numbers_of_gates(void **state)
+{
+	static const struct sl_prefix wide = {0}; /* default */
+
+	(void)state;
+	CASE("a limit that observes", "observes: default dns:bits",
+	     "sluice -g edge set default name dns rate 9pps burst 9",
+	     struct limit limit = {.spec = {.name = "dns",
+					    .rate = 9,
+					    .burst = 9,
+					    .action = SL_ACTION_OBSERVE,
+
+					    .per = {32, 64}},
+				   .match = {.fact = SL_FACT_ANY}};
+	     w->rule.limit = &limit; w->rule.limits = w->gate.observing = 1;
+	     strcpy(w->gate.first_observing.name, "dns:bits"); w->gate.first_observing.refused = 5);
+	CASE("its policy is gone", "", NULL, w->gate.observing = 1; w->rule.prefix.bits = 100;
+	     strcpy(w->gate.first_observing.name, "dns"));
+	CASE("no budget", "no-budget: default", "sluice -g edge newcomers default rate 1kpps",
+	     w->gate.unbudgeted = 1;
+	     w->gate.first_unbudgeted = wide);
+	CASE("a flood passes", "flood-passes: default", NULL, w->gate.unbudgeted = 1;
+	     w->gate.passing.policies = 1);
+	CASE("twice the limit of one source", "no-budget: default",
+	     "sluice -g edge newcomers default rate 40mbit",
+	     struct limit limit = {.spec = {.rate = 20000000, .rate_unit = SL_RATE_BITS}};
+	     w->rule.limit = &limit; w->rule.limits = w->gate.unbudgeted = 1);
+	CASE("a spent budget", "budget-spent: default", NULL, w->gate.spent = 2;
+	     w->gate.spent_dropped = 7);
+	CASE("two maps and the table are nearly full",
+	     "room-short: edge; room-short: edge; room-short: edge",
+	     "sluice -g edge dump | sed -e '1i gate:\\n  prefixes: 40' "
+	     "-e '/^gate:$/d; /^  prefixes: /d' | sluice -g edge apply - --resize",
+	     w->gate.rooms[1] = (struct room_facts){MAP_PREFIXES, SIZE_PREFIXES, 18, 20};
+	     w->gate.rooms[3] = (struct room_facts){MAP_POLICIES, SIZE_POLICIES, 9, 9};
+	     w->gate.fill.sources = 10; w->gate.fill.sources_short = 20);
+	CASE("a tenth is left", "", NULL,
+	     w->gate.rooms[1] = (struct room_facts){MAP_PREFIXES, SIZE_PREFIXES, 17, 20});
+	CASE("the table cannot be larger", "room-short: edge", "sluice -g edge status",
+	     w->gate.fill.sources_short = SIZE_MAX_ENTRIES);
+}
+
+static void share(struct world *w, enum sharer sharer)
+{
+	struct sharing *sharing = &w->gate.sharing;
+
+	*sharing = (struct sharing){.is_wanted = true,
+				    .sharer = sharer,
+				    .pid = 47,
+				    .name = "all",
+				    .store = "[::1]:7000,b:1",
+				    .state = {.nodes = 3, .rounds = 1}};
+}
+
+static void test_sharing(void **state)
+{
+	(void)state;
+	CASE("limits are shared", "", NULL, share(w, SHARER_LIVES));
+	CASE("they need not be", "", NULL, share(w, SHARER_NONE);
+	     w->gate.sharing.is_wanted = false);
+	CASE("no process", "unshared: edge", "sluice -g edge share '[::1]:7000,b:1' --name all",
+	     share(w, SHARER_NONE));
+	CASE("nothing is known of one", "unshared: edge", "sluice -g edge share localhost:6379",
+	     w->gate.sharing.is_wanted = true);
+	CASE("it can be started as it was", "unshared: edge", "sluice share x",
+	     share(w, SHARER_NONE);
+	     strcpy(w->gate.sharing.command, "sluice share x"));
+	CASE("its unit does not run", "unshared: edge",
+	     "systemctl enable sluice-share@edge && systemctl restart sluice-share@edge",
+	     share(w, SHARER_NONE);
+	     w->facts.host.has_systemd = w->gate.has_share_file = true);
+	CASE("it stands still", "unshared: edge", "kill -s cont 47", share(w, SHARER_SILENT));
+	CASE("the store is away, and limits are divided", "divided: edge",
+	     "redis-cli -h ::1 -p 7000 ping", share(w, SHARER_LIVES);
+	     w->gate.sharing.state.store_is_away = true; w->gate.sharing.divided_by = 3);
+}
+
+static void test_devices(void **state)
+{
+	(void)state;
+	CASE("the device is gone", "device-gone: eth0", "sluice -g edge detach eth0",
+	     w->device[0].at.program_id = 0;
+	     w->device[0].at.device_gone = true; w->device[0].traffic = NULL);
+	CASE("the filter is gone", "filter-gone: eth0", "sluice -g edge attach eth0 hook xdp",
+	     w->device[0].at.program_id = 0);
+	CASE("a device that was not asked for", "", NULL, w->device[0].is_asked = false;
+	     w->traffic[0].link.is_up = false);
+	CASE("it is down", "device-down: eth0", "ip link set dev eth0 up",
+	     w->traffic[0].link.is_up = w->traffic[0].link.has_carrier = false);
+	CASE("no carrier", "no-carrier: eth0", NULL, w->traffic[0].link.has_carrier = false);
+	CASE("no fq", "no-fq: eth0", "tc x", w->device[0].has_fq = true;
+	     w->device[0].fq.command = "tc x");
+	CASE("an fq", "", NULL, w->device[0].has_fq = w->device[0].fq.holds = true);
+	CASE("hook ingress", "not-native: eth0",
+	     "sluice -g edge attach eth0 hook xdp mode native && sluice -g edge detach eth0 hook "
+	     "ingress",
+	     w->device[0].at.hook = HOOK_INGRESS;
+	     w->device[0].at.mode = MODE_TCX);
+	CASE("generic mode", "not-native: eth0; merged: eth0",
+	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp && "
+	     "sluice -g edge attach eth0 hook xdp mode native && sluice -g edge detach eth0 hook "
+	     "ingress",
+	     w->device[0].at.mode = MODE_GENERIC);
+	CASE("no native mode", "merged: eth0", NULL, w->device[0].at.mode = MODE_GENERIC;
+	     w->device[0].nic.xdp = 0);
+	CASE("an unknown mode", "merged: eth0", NULL, w->device[0].at.mode = MODE_GENERIC;
+	     w->device[0].nic.knows_xdp = false);
+	CASE("a tap", "merged: eth0", NULL, strcpy(w->traffic[0].link.kind, "tun"));
+	CASE("another XDP program", "other-xdp: eth0", "bpftool prog show id 7",
+	     w->device[0].at.hook = HOOK_INGRESS;
+	     w->device[0].owner.program_id = 7);
+	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0",
+	     w->device[0].at.hook = HOOK_INGRESS;
+	     w->device[0].owner = (struct xdp_owner){7, "xdp_dispatcher", ""});
+	CASE("the ring overruns", "ring-overrun: eth0", "ethtool -G eth0 rx 1024",
+	     w->traffic[0].missed = 1);
+	CASE("a full ring", "ring-overrun: eth0", "ethtool -l eth0", w->traffic[0].missed = 1;
+	     w->device[0].nic.ring = 4096);
+	CASE("an unknown ring", "ring-overrun: eth0", "ethtool -g eth0", w->traffic[0].missed = 1;
+	     w->device[0].nic.ring = 0);
+	CASE("a name that a shell would obey", "merged: a;$(id)",
+	     "sluice -g edge attach 'a;$(id)' hook ingress && sluice -g edge detach 'a;$(id)' hook "
+	     "xdp",
+	     w->device[0].at.mode = MODE_GENERIC;
+	     w->device[0].nic.xdp = 0; strcpy(w->device[0].at.device, "a;$(id)"));
+}
+
+static void test_what_keeps_a_driver_from_native_xdp(void **state)
+{
+	static const char down[] = "not-native: eth0";
+
+	(void)state;
+#define INGRESS w->device[0].at.hook = HOOK_INGRESS, w->device[0].at.mode = MODE_TCX
+	CASE("LRO", down, "ethtool -K eth0 lro off", INGRESS; w->device[0].nic.lro = true);
+	CASE("GRO-HW", down, "ethtool -K eth0 rx-gro-hw off", INGRESS;
+	     w->device[0].nic.gro_hw = true);
+	CASE("MTU", down, "ip link set dev eth0 mtu 1500", INGRESS; w->traffic[0].link.mtu = 9000);
+	CASE("queues", down, "ethtool -L eth0 combined 8", INGRESS; w->device[0].nic.queues = 16);
+	CASE("an unknown driver with LRO", down, NULL, INGRESS; w->device[0].nic.lro = true;
+	     w->device[0].nic.knows_xdp = false);
+	CASE("the peer of a veth has more queues", down, "ethtool -L eth0 rx 16", INGRESS;
+	     w->device[0].nic.xdp = 0; strcpy(w->traffic[0].link.kind, "veth"));
+	CASE("too many", down, "ethtool -l eth0", INGRESS; w->device[0].nic.xdp = 0;
+	     w->device[0].nic.queues = 16; strcpy(w->traffic[0].link.kind, "veth"));
+	CASE("in native mode it does not matter", "", NULL, w->device[0].nic.lro = true);
+#undef INGRESS
+}
+
+static void test_vlans(void **state)
+{
+#define VLAN7 w->gate.rule.vlans[0] = 1 << 7
+	(void)state;
+	CASE("a card removes the tag", "vlan-hidden: eth0", "ethtool -K eth0 rxvlan off", VLAN7;
+	     w->device[0].nic.vlan_strip = true);
+	CASE("no limit matches a VLAN", "", NULL, w->device[0].nic.vlan_strip = true);
+	CASE("the tag stays", "", NULL, VLAN7);
+	CASE("hook ingress sees it, so native XDP is not advised", "", NULL, VLAN7;
+	     w->device[0].nic.vlan_strip = true; w->device[0].at.hook = HOOK_INGRESS);
+	CASE("a veth", "vlan-hidden: eth0",
+	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp",
+	     VLAN7;
+	     w->device[0].nic.vlan_strip = true; strcpy(w->traffic[0].link.kind, "veth"));
+	CASE("the device of the VLAN", "vlan-hidden: eth0", "ip -d link show dev eth0", VLAN7;
+	     w->traffic[0].link.vlan = 7);
+	CASE("the device of another VLAN", "", NULL, VLAN7; w->traffic[0].link.vlan = 8);
+#undef VLAN7
+}
+
+/* --- Traffic -------------------------------------------------------------------------------- */
+
+enum on { XDP, EGRESS, GENERIC, ON };
+#define NONE ((struct traffic){0})
+#define RECEIVED(index, packets)                                                                   \
+	{                                                                                          \
+		.netns = HERE, .received = packets, .link = {                                      \
+			.ifindex = index,                                                          \
+			.name = "eth1",                                                            \
+			.is_ethernet = true                                                        \
+		}                                                                                  \
+	}
+#define PORT(packets)                                                                              \
+	{                                                                                          \
+		.netns = HERE, .received = packets, .link = {                                      \
+			.ifindex = 4,                                                              \
+			.name = "port",                                                            \
+			.is_ethernet = true,                                                       \
+			.master = 2                                                                \
+		}                                                                                  \
+	}
+
+static const struct {
+	const char *name;
+	enum on on;
+	uint64_t judged, not_ip, received, sent;
+	struct traffic other;
+	const char *found;
+} flows[] = {
+	{"nothing moves", XDP, 0, 0, 0, 0, {0}, ""},
+	{"packets are judged", XDP, 50, 0, 50, 0, RECEIVED(3, 90), ""},
+	{"packets are not judged", XDP, 0, 0, 20, 0, {0}, "nothing-judged: eth0"},
+	{"so few that they are the network's own", XDP, 0, 0, 19, 0, RECEIVED(3, 19), ""},
+	{"they are on another device", XDP, 0, 0, 0, 0, RECEIVED(3, 50), "elsewhere: eth1"},
+	{"only the other direction moves", XDP, 0, 0, 0, 50, {0}, "elsewhere: eth0"},
+	{"on egress that is what is received", EGRESS, 0, 0, 50, 0, {0}, "elsewhere: eth0"},
+	{"less than three quarters are judged", XDP, 74, 0, 100, 0, {0}, "nothing-judged: eth0"},
+	{"three quarters are judged", XDP, 75, 0, 100, 0, {0}, ""},
+	{"generic XDP counts merged packets as one", GENERIC, 3, 0, 99, 0, {0}, ""},
+	{"generic XDP counts none", GENERIC, 0, 0, 99, 0, {0}, "nothing-judged: eth0"},
+	{"some are sent past hook egress", EGRESS, 3, 0, 0, 99, {0}, "nothing-judged: eth0"},
+	{"1 in 100 of another device's", XDP, 4, 0, 4, 0, RECEIVED(3, 400), ""},
+	{"less than 1 in 100", XDP, 4, 0, 4, 0, RECEIVED(3, 401), "elsewhere: eth1"},
+	{"a gate on egress is not for what others receive", EGRESS, 4, 0, 0, 4, RECEIVED(3, 401),
+	 ""},
+	{"half of what a port of the bridge received", XDP, 200, 0, 200, 0, PORT(400), ""},
+	{"less than half", XDP, 199, 0, 199, 0, PORT(399), "elsewhere: port"},
+	{"half is not IP", XDP, 2000, 1000, 2000, 0, {0}, "not-ip: edge"},
+	{"less than half is not IP", XDP, 2001, 1000, 2001, 0, {0}, ""},
+	{"too few are not IP", XDP, 999, 999, 999, 0, {0}, ""},
+};
+
+static void test_traffic(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
+		struct world w;
+
+		world_make(&w);
+		w.gate.after = (struct judged){flows[i].judged, flows[i].not_ip};
+		w.traffic[0].received = flows[i].received;
+		w.traffic[0].sent = flows[i].sent;
+		w.traffic[0].judged_in = flows[i].on != EGRESS;
+		w.traffic[0].judged_out = flows[i].on == EGRESS;
+		w.traffic[1] = flows[i].other;
+		w.facts.traffic_count = 2;
+		if (flows[i].on == EGRESS)
+			w.device[0].at.hook = HOOK_EGRESS;
+		if (flows[i].on == GENERIC) {
+			/* what else is found there is a case of test_devices() */
+			w.device[0].at.mode = MODE_GENERIC;
+			w.device[0].nic.xdp = 0;
+			w.device[0].at.hook = HOOK_XDP;
+		}
+		if (flows[i].on != GENERIC) {
+			expect(&w, flows[i].name, flows[i].found, NULL);
+		} else {
+			char found[64];
+
+			snprintf(found, sizeof(found), "%s%smerged: eth0", flows[i].found,
+				 *flows[i].found ? "; " : "");
+			expect(&w, flows[i].name, found, NULL);
+		}
+	}
+}
+
+static void test_more_traffic(void **state)
+{
+	(void)state;
+	CASE("another gate filters that device", "", NULL, w->gate.after.all = 0;
+	     w->facts.traffic_count = 2; w->traffic[0].received = 0;
+	     w->traffic[1] = (struct traffic)RECEIVED(3, 50); w->traffic[1].judged_in = true);
+	CASE("or may do so", "", NULL, w->gate.after.all = w->traffic[0].received = 0;
+	     w->facts.traffic_count = 2; w->traffic[1] = (struct traffic)RECEIVED(3, 50);
+	     w->facts.hides_devices = true);
+	CASE("a long watch, in which so many are the network's own", "", NULL,
+	     w->asked.watch_ns = 3600 * SEC_NS;
+	     w->gate.after.all = 0; w->traffic[0].received = 35999);
+	CASE("nobody watched", "", NULL, w->asked.watch_ns = 0; w->gate.after = w->gate.before;
+	     w->traffic[0].received = 0);
+	CASE("another device with an XDP program", "elsewhere: eth1",
+	     "sluice -g edge attach eth1 hook ingress",
+	     w->gate.after.all = w->traffic[0].received = 0;
+	     w->facts.traffic_count = 2; w->traffic[1] = (struct traffic)RECEIVED(3, 50);
+	     w->traffic[1].link.has_xdp = true);
+	CASE("native XDP misses packets", "nothing-judged: eth0",
+	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp",
+	     w->gate.after.all = 0);
+}
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+#define LIMIT(prefix, words) "  - prefix: " prefix "\n    limits: [{" words "}]\n"
+
+static const struct {
+	const char *name;
+	const char *text;
+	const char *found;
+	const char *advice;
+} rules[] = {
+	{"no rule", "policies: []", "no-rules: edge", NULL},
+	{"a limit", "policies:\n" LIMIT("default", "rate: 10kpps"), "", NULL},
+	{"everything is allowed", "allow: [default]", "allowed-all: default",
+	 "sluice -g edge unallow default"},
+	{"one family is allowed", "allow: [\"::/0\"]", "", NULL},
+	{"both families are allowed", "allow: [\"::/0\", 0.0.0.0/0]", "allowed-all: 0.0.0.0/0",
+	 NULL},
+	{"some of it is denied", "allow: [default]\ndeny: [192.0.2.7]", "", NULL},
+	{"a list denies some of what a list allows",
+	 "allow: [{list: all, prefixes: [default]}]\n"
+	 "deny: [{list: drop, prefixes: [192.0.2.7]}]",
+	 "", NULL},
+	{"a list denies in vain what is allowed by hand",
+	 "allow: [default]\ndeny: [{list: drop, prefixes: [192.0.2.7]}]", "allowed-all: default",
+	 NULL},
+	{"some of it is limited",
+	 "allow: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "", NULL},
+	{"it is allowed for a time", "allow: [{prefix: default, for: 1h}]", "", NULL},
+	{"it is allowed by a list", "allow: [{list: friends, prefixes: [default]}]",
+	 "allowed-all: default", "sluice -g edge unallow -f friends"},
+	{"everything is denied", "deny: [default]", "denied-all: default",
+	 "sluice -g edge undeny default"},
+	{"some is allowed", "deny: [default]\nallow: [192.0.2.0/24]", "", NULL},
+	{"some is limited", "deny: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "",
+	 NULL},
+	{"what is limited is denied, too",
+	 "deny: [default, 10.0.0.0/8]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"),
+	 "denied-all: default", NULL},
+	{"it is denied for a time", "deny: [{prefix: default, for: 1h}]", "denied-all: default",
+	 NULL},
+	{"it is denied by a list", "deny: [{list: all, for: 1h, prefixes: [default]}]",
+	 "denied-all: default", "sluice -g edge undeny -f all"},
+	{"it is denied by a list, and allowed by hand",
+	 "deny: [{list: all, prefixes: [0.0.0.0/0]}]\nallow: [default]", "allowed-all: default",
+	 NULL},
+	{"its parts are denied", "deny: [0.0.0.0/1, 128.0.0.0/2, 192.0.0.0/2, 192.0.0.0/8]",
+	 "denied-all: 0.0.0.0/1", NULL},
+	{"some of its parts", "deny: [0.0.0.0/1, 128.0.0.0/2, 192.0.0.0/3, 192.0.0.0/8]", "", NULL},
+	{"IPv6 is denied", "deny: [\"::/0\"]", "", NULL},
+	{"an entry hides limits",
+	 "policies:\n" LIMIT("192.0.2.0/24", "rate: 10kpps") "deny: [192.0.2.0/24]",
+	 "covered: 192.0.2.0/24", "sluice -g edge undeny 192.0.2.0/24"},
+	{"an entry hides limits for a time",
+	 "policies:\n" LIMIT("192.0.2.0/24", "rate: 10kpps") //
+	 "deny: [{prefix: 192.0.2.0/24, for: 1h}]",
+	 "", NULL},
+	{"two halves cover a prefix",
+	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
+		 LIMIT("10.128.0.0/9", "rate: 5kpps"),
+	 "covered: 10.0.0.0/8", "sluice -g edge del 10.0.0.0/8"},
+	{"a half and what lies within it do not",
+	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
+		 LIMIT("10.0.0.0/10", "rate: 5kpps"),
+	 "", NULL},
+	{"an entry that ends covers nothing",
+	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps") //
+	 "deny: [{prefix: 10.128.0.0/9, for: 1h}]",
+	 "", NULL},
+	{"both families cover default",
+	 "policies:\n" LIMIT("default", "rate: 10kpps") LIMIT("0.0.0.0/0", "rate: 5kpps")
+		 LIMIT("\"::/0\"", "rate: 5kpps"),
+	 "covered: default", NULL},
+	{"two hosts cover a /127",
+	 "policies:\n" LIMIT("\"2001:db8::/127\"", "rate: 10kpps") //
+	 "deny: [\"2001:db8::\", \"2001:db8::1\"]",
+	 "covered: 2001:db8::/127", NULL},
+	{"a limit for what is sent", "policies:\n" LIMIT("default", "rate: 10kpps, key: dst"),
+	 "needs-egress: default all", "sluice -g edge attach eth0 hook egress"},
+};
+
+static void test_rules(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		struct config config;
+		struct world w;
+
+		world_make(&w);
+		assert_int_equal(
+			config_parse("rules.yaml", rules[i].text, strlen(rules[i].text), &config),
+			0);
+		w.gate.rules = config.rules;
+		w.gate.rule = rule_facts_find(&config.rules);
+		expect(&w, rules[i].name, rules[i].found, rules[i].advice);
+		config_free(&config);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_numbers_of_gates),
+		cmocka_unit_test(test_sharing),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_what_keeps_a_driver_from_native_xdp),
+		cmocka_unit_test(test_vlans),
+		cmocka_unit_test(test_traffic),
+		cmocka_unit_test(test_more_traffic),
+		cmocka_unit_test(test_rules),
+	};
+
+	return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Attach: the devices of the current network namespace, as rtnetlink reports them in one dump. */
+#ifndef SLUICE_NETDEVS_H
+#define SLUICE_NETDEVS_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NETDEV_KIND 16
+
+struct netdev {
+	unsigned int ifindex;
+	char name[IF_NAMESIZE];
+	char kind[NETDEV_KIND]; /* "veth", "vlan"; "": none, as of a network card */
+	bool is_ethernet;
+	bool is_hardware; /* a function of a device on a bus, such as PCI or virtio */
+	bool is_up;
+	bool has_carrier;
+	bool has_xdp; /* an XDP program is attached */
+	unsigned int mtu;
+	unsigned int parent; /* of a VLAN, macvlan or ipvlan in the same namespace; or 0 */
+	unsigned int master; /* the bridge, bond or team of a port; or 0 */
+	uint16_t vlan;	     /* the id of a VLAN device; or 0 */
+	uint64_t received, sent;
+	uint64_t missed; /* packets that found the receive ring full */
+};
+
+struct netdevs {
+	struct netdev *list;
+	unsigned int count, room;
+};
+
+/* Reads the devices. netdevs_free() frees them. Returns 0 or a negative errno. */
+int netdevs_read(struct netdevs *ret);
+void netdevs_free(struct netdevs *links);
+
+/* Returns NULL if there is no device of that number. */
+const struct netdev *netdevs_find(const struct netdevs *links, unsigned int ifindex);
+
+/* Whether `upper` gets packets that `lower` has received, over any number of devices between. */
+bool netdevs_are_stacked(const struct netdevs *links, unsigned int upper, unsigned int lower);
+
+/*
+ * Returns a device above or below this device that has an XDP program, which may make the kernel
+ * refuse another XDP program; or NULL.
+ */
+const struct netdev *netdevs_find_xdp(const struct netdevs *links, unsigned int ifindex);
+
+#endif

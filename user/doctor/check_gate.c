@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/stack.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "doctor/checks.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
+#include "rules/value.h"
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+/* Advises how to see more. */
+static void advise_looking(struct subject *s)
+{
+	subject_set(s, 2, caps_missing() ? "sudo sluice doctor" : "sluice -v status");
+}
+
+bool gate_is_unread(struct subject *s)
+{
+	advise_looking(s);
+	subject_set(s, 1, "%s", s->gate->unread ?: "");
+	return s->gate->unread;
+}
+
+bool gate_is_unseen(struct subject *s)
+{
+	const struct gate_facts *gate = s->gate;
+	unsigned int count = 0;
+
+	advise_looking(s);
+	subject_set(s, 1, "%s", gate->unseen ?: "");
+	if (gate->unseen)
+		return true;
+	for (unsigned int i = 0; i < gate->count; i++) {
+		const struct device_facts *device = &gate->devices[i];
+
+		if (device->is_asked && device->at.program_id && !device->traffic && !count++)
+			subject_set(s, 0, "%s", device->at.device);
+	}
+	if (count)
+		subject_set(s, 1,
+			    "it is in a network namespace that cannot be entered, so neither the "
+			    "device nor its driver is examined%s",
+			    count > 1 ? "; other devices, too" : "");
+	return count;
+}
+
+bool resize_is_interrupted(struct subject *s)
+{
+	return s->gate->resize_is_interrupted;
+}
+
+bool trial_is_open(struct subject *s)
+{
+	subject_set(s, 1, "%" PRIu64, s->gate->trial_left_ns / NS_PER_SEC + 1);
+	return s->gate->trial_left_ns;
+}
+
+bool gate_is_not_kept(struct subject *s)
+{
+	return s->facts->host.has_systemd && s->gate->has_file && s->gate->kept == LOCK_FREE;
+}
+
+/* A program is loaded within a second after its command is installed only by an upgrade. */
+bool program_is_older(struct subject *s)
+{
+	for (unsigned int i = 0; i < s->gate->count; i++) {
+		const struct device_facts *device = &s->gate->devices[i];
+
+		if (!device->loaded_at ||
+		    device->loaded_at + NS_PER_SEC >= s->facts->host.installed_at)
+			continue;
+		subject_set(s, 1, "%s", name_shown(device->at.device));
+		return true;
+	}
+	return false;
+}
+
+/* Finds stacked attachments of a gate in one namespace. Returns how many pairs there are. */
+static unsigned int stacked_in(struct subject *s, uint64_t netns, const struct attachment *all,
+			       struct stacked *ret)
+{
+	_cleanup_free_ struct netdev *list = calloc(s->facts->traffic_count + 1, sizeof(*list));
+	struct netdevs links = {.list = list};
+
+	s->failed |= !list;
+	for (unsigned int i = 0; list && i < s->facts->traffic_count; i++)
+		if (s->facts->traffic[i].netns == netns)
+			list[links.count++] = s->facts->traffic[i].link;
+	return list ? stacked_find(&links, netns, all, s->gate->count, NULL, 0, ret) : 0;
+}
+
+bool packets_are_charged_twice(struct subject *s)
+{
+	char remedy[STACKED_REMEDY], option[NETNS_OPTION], text[STACKED_TEXT];
+	const struct gate_facts *gate = s->gate;
+	struct attachment all[ATTACHMENTS_MAX];
+	struct stacked stacked;
+
+	for (unsigned int i = 0; i < gate->count; i++) {
+		const struct attachment *a = &gate->devices[i].at;
+
+		all[i] = *a;
+		for (unsigned int j = 0; gate->devices[i].is_asked && j < i; j++) {
+			if (!attachments_both_receive(a, &all[j]))
+				continue;
+			subject_set(s, 0, "%s", a->device);
+			subject_set(
+				s, 1,
+				"gate '%s' is attached on hooks xdp and ingress: each packet that "
+				"it receives is charged, and counted, twice",
+				gate->name);
+			subject_set(s, 2, "sluice %s%sdetach %s hook ingress",
+				    netns_option(a->netns, netns_home(), option),
+				    gate_option(gate->name), operand_typed(a->device));
+			return true;
+		}
+	}
+	for (unsigned int i = 0; i < gate->count; i++) {
+		if ((i && all[i].netns == all[i - 1].netns) ||
+		    !stacked_in(s, all[i].netns, all, &stacked))
+			continue;
+		subject_set(s, 0, "%s", stacked.upper->device);
+		subject_set(s, 1, "%s", stacked_format(&stacked, gate->name, text));
+		subject_set(s, 2, "%s", stacked_remedy(&stacked, gate->name, remedy));
+		return true;
+	}
+	return false;
+}
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+bool gate_has_no_rules(struct subject *s)
+{
+	return !s->gate->rules.count;
+}
+
+/* Advises the command that removes the entry with this access from the rule. */
+static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
+			    enum sl_list access)
+{
+	const char *list = rule_entry_list(rule, s->gate->rules.lists, access);
+	const char *verb = access == SL_LIST_ALLOW ? "unallow" : "undeny";
+	char prefix[PREFIX_TEXT];
+
+	subject_set(s, part, "sluice %s%s %s%s", gate_option(s->gate->name), verb,
+		    list ? "-f " : "",
+		    list ? word_typed(list) : prefix_format(&rule->prefix, prefix));
+}
+
+/* Sets the object to the first rule of a group. Returns whether there is one. */
+static bool group_name(struct subject *s, const struct rule_group *group)
+{
+	char prefix[PREFIX_TEXT];
+
+	if (group->count)
+		subject_set(s, 0, "%s%s%s", prefix_format(&group->rule->prefix, prefix),
+			    group->limit ? " " : "", group->limit ? group->limit->spec.name : "");
+	return group->count;
+}
+
+/* Sets a part to "; 2 others are the same", or to "". */
+static void others_set(struct subject *s, unsigned int part, unsigned int others)
+{
+	if (others)
+		subject_set(s, part, "; %u %s the same", others,
+			    plural(others, "other is", "others are"));
+	else
+		subject_set(s, part, "%s", "");
+}
+
+bool all_is_denied(struct subject *s)
+{
+	const struct rule_group *group = &s->gate->rule.denied_all;
+
+	if (!group_name(s, group))
+		return false;
+	advise_removing(s, 1, group->rule, SL_LIST_DENY);
+	subject_set(s, 2, "%s", group->rule->prefix.bits ? "IPv4 " : "");
+	return true;
+}
+
+bool all_is_allowed(struct subject *s)
+{
+	const struct rule_group *group = &s->gate->rule.allowed_all;
+
+	if (!group_name(s, group))
+		return false;
+	advise_removing(s, 1, group->rule, SL_LIST_ALLOW);
+	return true;
+}
+
+/* Limits below an entry of the same prefix, or else limits that longer rules cover. */
+bool limits_are_covered(struct subject *s)
+{
+	const struct rule_group *covered = &s->gate->rule.covered,
+				*entries = &s->gate->rule.entries;
+	const struct rule_group *group = entries->count && !s->nth ? entries : covered;
+	char prefix[PREFIX_TEXT];
+
+	if (!group_name(s, group))
+		return false;
+	others_set(s, 2, group->count - 1);
+	if (group == entries) {
+		enum sl_list access = rule_entry(group->rule, s->gate->rules.lists);
+
+		subject_set(s, 1, "it is %s as a whole", access_done[access]);
+		advise_removing(s, 3, group->rule, access);
+		s->has_more = covered->count;
+		return true;
+	}
+	subject_set(s, 1, "longer prefixes with rules of their own cover all of it");
+	subject_set(s, 3, "sluice %sdel %s", gate_option(s->gate->name),
+		    prefix_format(&group->rule->prefix, prefix));
+	return true;
+}
+
+bool egress_is_needed(struct subject *s)
+{
+	const struct rule_group *group = &s->gate->rule.egress;
+	const struct device_facts *attached = gate_first_device(s->gate, false);
+
+	if (!attached || gate_first_device(s->gate, true) || !group_name(s, group))
+		return false;
+	s->device = attached;
+	subject_set(s, 1, "%s",
+		    group->limit->spec.kind == SL_SHAPE ? "a limit that shapes" : "key dst");
+	subject_set(s, 2, "%s", attached->at.device);
+	others_set(s, 3, group->count - 1);
+	return true;
+}
+
+bool limit_observes(struct subject *s)
+{
+	const char *name = s->gate->first_observing.name, *prefix;
+	uint64_t refused = s->gate->first_observing.refused;
+	const struct rule *rule = ruleset_find(&s->gate->rules, &s->gate->first_observing.prefix);
+	char text[PREFIX_TEXT], words[LIMIT_TEXT];
+
+	if (!s->gate->observing || !rule)
+		return false;
+	prefix = prefix_format(&rule->prefix, text);
+	subject_set(s, 0, "%s %s", prefix, name);
+	subject_set(s, 1, "%" PRIu64 " %s", refused, plural(refused, "packet", "packets"));
+	subject_set(s, 2, "%s", s->gate->observing > 1 ? "; others observe, too" : "");
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		struct limit wanted = rule->limit[i];
+
+		/* the label of a second rate is the name and more */
+		if (strlen(wanted.spec.name) != strcspn(name, ":") ||
+		    strncmp(wanted.spec.name, name, strlen(wanted.spec.name)))
+			continue;
+		wanted.spec.action = SL_ACTION_DROP;
+		subject_set(s, 3, "sluice %sset %s%s", gate_option(s->gate->name), prefix,
+			    limit_format(&wanted, &rule->prefix, words));
+		return true;
+	}
+	return false;
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* A budget is for all new sources at once, however little one source may send. */
+#define BUDGET_LEAST_PPS  1000
+#define BUDGET_LEAST_BITS 10000000
+#define BUDGET_MOST_PPS	  200000000
+#define BUDGET_MOST_BITS  400000000000
+
+/*
+ * A budget to begin with: twice what one source may send, by the limit that lets most pass. The
+ * right budget depends on what the machine behind the gate bears, which a gate does not know.
+ */
+static struct sl_limit_spec budget_of(const struct rule *rule)
+{
+	bool bits = rule && rule->limits && rule->limit[0].spec.rate_unit == SL_RATE_BITS;
+	double rate = bits ? BUDGET_LEAST_BITS : BUDGET_LEAST_PPS;
+	double most = bits ? BUDGET_MOST_BITS : BUDGET_MOST_PPS;
+
+	for (unsigned int i = 0; rule && i < rule->limits; i++) {
+		const struct sl_limit_spec *spec = &rule->limit[i].spec;
+		double twice = 2 * rate_per_second(spec);
+
+		if ((spec->rate_unit == SL_RATE_BITS) == bits && twice > rate)
+			rate = twice;
+	}
+	return (struct sl_limit_spec){
+		.rate = rate < most ? rate : most,
+		.rate_unit = bits ? SL_RATE_BITS : SL_RATE_PPS,
+	};
+}
+
+/* count: policies without a budget; prefix: of the first. */
+static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count,
+			    bool is_flooded)
+{
+	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
+	const struct sl_limit_spec budget = budget_of(rule);
+	char text[PREFIX_TEXT], rate[UNITS_TEXT], more[48] = "";
+	const char *policy = prefix_format(prefix, text);
+	bool sends = rule && rule_meets_destinations(rule);
+	const char *what = sends ? "destination" : "source";
+
+	if (!count)
+		return false;
+	subject_set(s, 0, "%s", policy);
+	if (count > 1)
+		snprintf(more, sizeof(more), "; %u other %s the same", count - 1,
+			 plural(count - 1, "policy is", "policies are"));
+	subject_set(s, 1,
+		    "%s %s. The budget is what all new %ss together may %s then: begin with twice "
+		    "the limit of one %s, or %s if that is more, and stay below what the machines "
+		    "behind the gate bear%s",
+		    sends	 ? "a flood to new destinations"
+		    : is_flooded ? "the flood of new sources"
+				 : "a spoofed flood",
+		    is_flooded ? "passes" : "would pass", what, sends ? "get" : "send", what,
+		    budget.rate_unit == SL_RATE_BITS ? "10mbit" : "1kpps", more);
+	subject_set(s, 2, "sluice %snewcomers %s rate %s", gate_option(s->gate->name), policy,
+		    rate_format(&budget, rate));
+	return true;
+}
+
+bool flood_passes(struct subject *s)
+{
+	return budget_describe(s, &s->gate->passing.first, s->gate->passing.policies, true);
+}
+
+bool budget_is_missing(struct subject *s)
+{
+	return !s->gate->passing.policies &&
+	       budget_describe(s, &s->gate->first_unbudgeted, s->gate->unbudgeted, false);
+}
+
+bool budget_is_spent(struct subject *s)
+{
+	uint64_t dropped = s->gate->spent_dropped;
+	char prefix[PREFIX_TEXT];
+
+	if (!s->gate->spent)
+		return false;
+	subject_set(s, 0, "%s", prefix_format(&s->gate->first_spent, prefix));
+	subject_set(s, 1, "%" PRIu64 " %s", dropped, plural(dropped, "packet", "packets"));
+	others_set(s, 2, s->gate->spent - 1);
+	return true;
+}
+
+/* --- Room ----------------------------------------------------------------------------------- */
+
+#define NEARLY_FULL 0.9
+
+/* Advises a size by a file: `gate` comes first in what dump writes, and may be missing there. */
+static void advise_size(struct subject *s, enum size size, uint64_t wanted)
+{
+	const char *gate = s->gate->name, *name = size_names[size];
+
+	subject_set(s, 2,
+		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu64 "' "
+		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
+		    gate, name, wanted, name, gate);
+}
+
+/* The maps of rules, and then the table. */
+bool room_is_short(struct subject *s)
+{
+	char text[TABLE_SHORT_TEXT];
+	const char *lack;
+
+	while (s->nth < GATE_ROOMS) {
+		const struct room_facts *room = &s->gate->rooms[s->nth];
+
+		if (!room->max_entries || room->entries < room->max_entries * NEARLY_FULL) {
+			s->nth++;
+			continue;
+		}
+		subject_set(s, 1,
+			    "map '%s' has %" PRIu32 " entries, and room for %" PRIu32
+			    ": rules that find no room are refused",
+			    gate_map_names[room->map], room->entries, room->max_entries);
+		advise_size(s, room->size, 2 * (uint64_t)room->max_entries);
+		s->has_more = true;
+		return true;
+	}
+	lack = s->nth == GATE_ROOMS ? table_fill_short(&s->gate->fill, text) : NULL;
+	if (!lack)
+		return false;
+	subject_set(s, 1, "%s", lack);
+	if (s->gate->fill.sources_short < SIZE_MAX_ENTRIES)
+		advise_size(s, SIZE_SOURCES, s->gate->fill.sources_short);
+	else
+		subject_set(s, 2, "sluice %sstatus", gate_option(s->gate->name));
+	return true;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+/* A keeper writes a line for each list with a bad file: "old NAME", or "missing NAME". */
+bool list_is_unread(struct subject *s)
+{
+	const char *line = s->gate->kept == LOCK_HELD ? s->gate->keeper.more : "";
+	char name[SL_LIST_NAME], word[8];
+
+	for (unsigned int i = 0; i < s->nth && *line; i++)
+		line += strcspn(line, "\n") + 1;
+	if (!strchr(line, '\n') || sscanf(line, "%7s %255s", word, name) != 2)
+		return false;
+	subject_set(s, 0, "%s", name);
+	subject_set(s, 1, "%s",
+		    strcmp(word, LIST_IS_OLD)
+			    ? "there is no earlier copy, so the list has no entries"
+			    : "the entries of its last good version stay in force");
+	if (*s->gate->keeper.path)
+		subject_set(s, 2, "sluice %sdiff %s", gate_option(s->gate->name),
+			    word_typed(s->gate->keeper.path));
+	else
+		subject_set(s, 2, "systemctl status sluice@%s", s->gate->name);
+	s->has_more = true;
+	return true;
+}

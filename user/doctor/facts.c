@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "doctor/facts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "attach/published.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/netns.h"
+
+#include "migrate/open.h"
+#include "gate/policy.h"
+#include "gate/rules.h"
+#include "gate/trial.h"
+#include "state/budgets.h"
+#include "state/stats.h"
+
+/* Takes the errors and notices from `mark` on from the list, joined by "; ". */
+static char *errors_take(unsigned int mark)
+{
+	char *joined = NULL;
+
+	for (unsigned int i = mark; i < error_count(); i++) {
+		_cleanup_free_ char *before = joined, *text = error_format(error_get(i));
+
+		if (asprintf(&joined, "%s%s%s", before ?: "", before ? "; " : "", text ?: "") < 0)
+			joined = NULL;
+	}
+	error_drop(mark);
+	return joined ?: strdup("it cannot be read");
+}
+
+/* --- Host ----------------------------------------------------------------------------------- */
+
+static bool line_read(const char *path, char *ret, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+
+	return file && fgets(ret, size, file);
+}
+
+/* Returns the boot time when this program was installed, in ns. */
+static uint64_t installed_at(void)
+{
+	struct timespec real, boot;
+	struct stat installed;
+	int64_t age;
+
+	if (stat("/proc/self/exe", &installed) || clock_gettime(CLOCK_REALTIME, &real) ||
+	    clock_gettime(CLOCK_BOOTTIME, &boot))
+		return 0;
+	age = (real.tv_sec - installed.st_ctim.tv_sec) * (int64_t)NS_PER_SEC + real.tv_nsec -
+	      installed.st_ctim.tv_nsec;
+	age = boot.tv_sec * (int64_t)NS_PER_SEC + boot.tv_nsec - age;
+	return age > 0 ? age : 0;
+}
+
+/* is_probed: also asks the kernel what it permits. */
+static struct host_facts host_read(bool is_probed)
+{
+	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
+	const char *missing = caps_missing();
+	unsigned int mark = error_count();
+	struct pins root = PINS_CLOSED;
+	char line[128], *begin, *end;
+	struct utsname name;
+
+	host.has_systemd = !access("/run/systemd/system", F_OK);
+	if (!is_probed)
+		return host;
+	if (!uname(&name) && kernel_check(name.release))
+		host.is_old = errors_take(mark);
+	host.missing = missing ? strdup(missing) : NULL;
+	if (!missing) {
+		/* the smallest map: what refuses that refuses everything */
+		_cleanup_close_ int fd =
+			bpf_map_create(BPF_MAP_TYPE_ARRAY, "sl_doctor", 4, 4, 1, NULL);
+
+		host.bpf_err = fd < 0 ? fd : 0;
+		if (bpffs_refuse_private() || pins_open_root(false, &root))
+			host.bpffs = errors_take(mark);
+		pins_close(&root);
+	}
+	/* "none [integrity] confidentiality": the mode is in brackets */
+	if (line_read("/sys/kernel/security/lockdown", line, sizeof(line)) &&
+	    (begin = strchr(line, '[')) && (end = strchr(begin, ']')))
+		snprintf(host.lockdown, sizeof(host.lockdown), "%.*s", (int)(end - begin - 1),
+			 begin + 1);
+	if (line_read("/proc/sys/net/core/bpf_jit_enable", line, sizeof(line)))
+		host.jit = atoi(line);
+	return host;
+}
+
+/* --- Gates and attachments ------------------------------------------------------------------ */
+
+/* Reads what a gate has judged so far. Returns 0 or a negative errno. */
+static int judged_read(const struct gate *gate, struct judged *ret)
+{
+	struct stats stats;
+	const struct sl_cell *reason = stats.total.reason;
+	int err = stats_read(gate, &stats);
+
+	if (err)
+		return err;
+	ret->all = counters_passed(&stats.total).packets + counters_dropped(&stats.total).packets;
+	ret->not_ip = reason[SL_PASS_NOT_IP].packets + reason[SL_PASS_SHORT].packets +
+		      reason[SL_PASS_BAD_HEADER].packets;
+	stats_free(&stats);
+	return 0;
+}
+
+static bool is_asked(const struct asked *asked, const struct attachment *a)
+{
+	for (unsigned int i = 0; i < asked->count; i++)
+		if (!strcmp(asked->devices[i], a->device) && a->netns == netns_current())
+			return true;
+	return !asked->count;
+}
+
+/* Reads where a gate is attached, as far as this process may. Returns 0 or -ENOMEM. */
+static int attachments_find(const struct asked *asked, struct gate_facts *gate)
+{
+	_cleanup_free_ struct seen *seen = calloc(1, sizeof(*seen));
+	unsigned int mark = error_count();
+
+	if (!seen)
+		return -ENOMEM;
+	if (attachments_see(&gate->gate, seen) || seen->sight == SIGHT_NONE) {
+		gate->unseen = errors_take(mark);
+		gate->hides_devices = true;
+		return 0;
+	}
+	error_drop(mark);
+	if (seen->sight == SIGHT_PUBLISHED &&
+	    asprintf(&gate->unseen,
+		     "this process may not read where the gate is attached: its devices were "
+		     "published %" PRIu64 " s ago",
+		     seen->age_ns / NS_PER_SEC) < 0)
+		return -ENOMEM;
+	gate->devices = calloc(seen->count + 1, sizeof(*gate->devices));
+	if (!gate->devices)
+		return -ENOMEM;
+	for (; gate->count < seen->count; gate->count++) {
+		struct device_facts *device = &gate->devices[gate->count];
+
+		device->at = seen->all[gate->count];
+		device->is_asked = is_asked(asked, &device->at);
+	}
+	return 0;
+}
+
+static void gate_facts_free(struct gate_facts *gate)
+{
+	for (unsigned int i = 0; i < gate->count; i++)
+		free(gate->devices[i].fq.command);
+	free(gate->devices);
+	free(gate->unread);
+	free(gate->unseen);
+	ruleset_free(&gate->rules);
+	gate_close(&gate->gate);
+}
+
+static int gate_append(struct doctor_facts *facts, struct gate_facts *gate)
+{
+	if (array_grow(facts->gates, facts->count, facts->room)) {
+		facts->gates[facts->count++] = *gate;
+		return 0;
+	}
+	gate_facts_free(gate);
+	return -ENOMEM;
+}
+
+/* Adds a gate that cannot be read. name: of the gate, or the directory of all of them. */
+static int unread_append(struct doctor_facts *facts, const char *name, unsigned int mark)
+{
+	struct gate_facts gate = {.unread = errors_take(mark), .is_examined = true};
+
+	gate.gate = GATE_CLOSED;
+	gate.hides_devices = true;
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	facts->has_gates = true; /* as far as this process knows */
+	return gate_append(facts, &gate);
+}
+
+/* A gate that was not asked for makes no finding, but it holds its devices. */
+static int gate_read(const char *name, void *data)
+{
+	struct doctor_facts *facts = data;
+	const struct asked *asked = facts->asked;
+	struct gate_facts gate = {.is_examined = !asked->gate || !strcmp(name, asked->gate)};
+	unsigned int mark = error_count(), wanted = 0;
+	int err;
+
+	if (gate.is_examined)
+		facts->has_gates = true;
+	gate.gate = GATE_CLOSED;
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	err = gate_open(&gate.gate, name, GATE_READ, NULL);
+	if (!err && gate.is_examined)
+		err = judged_read(&gate.gate, &gate.before);
+	if (err) {
+		gate_close(&gate.gate);
+		facts->hides_devices = true;
+		if (gate.is_examined)
+			return unread_append(facts, name, mark);
+		error_drop(mark);
+		return 0;
+	}
+	gate.after = gate.before;
+	err = attachments_find(asked, &gate);
+	if (err) {
+		gate_facts_free(&gate);
+		return err;
+	}
+	facts->hides_devices |= gate.hides_devices;
+	for (unsigned int i = 0; i < gate.count; i++)
+		wanted += gate.devices[i].is_asked;
+	if (asked->count && !wanted && !gate.hides_devices)
+		gate.is_examined = false; /* it has nothing to do with the devices */
+	return gate_append(facts, &gate);
+}
+
+static int other_gate_read(const char *name, void *data)
+{
+	struct doctor_facts *facts = data;
+
+	return strcmp(name, facts->asked->gate) ? gate_read(name, facts) : 0;
+}
+
+static int gates_read(struct doctor_facts *facts)
+{
+	const char *wanted = facts->asked->gate;
+	unsigned int mark = error_count();
+	bool exists = true;
+	int err = wanted ? gate_exists(wanted, &exists) : gates_for_each(gate_read, facts);
+
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		facts->hides_devices = true;
+		return unread_append(facts, wanted ?: BPFFS, mark);
+	}
+	if (!wanted)
+		return 0;
+	err = exists ? gate_read(wanted, facts) : 0;
+	if (err)
+		return err;
+	err = gates_for_each(other_gate_read, facts);
+	if (err)
+		facts->hides_devices = true;
+	error_drop(mark);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* --- Traffic -------------------------------------------------------------------------------- */
+
+/* The arguments of netdevs_here(). */
+struct netdevs_reading {
+	struct netdevs links;
+	int err;
+};
+
+static void netdevs_here(void *data)
+{
+	struct netdevs_reading *reading = data;
+
+	reading->err = netdevs_read(&reading->links);
+}
+
+/* Reads the devices of a namespace; none if it cannot be entered. netdevs_free() frees them. */
+static struct netdevs netdevs_of(uint64_t netns)
+{
+	struct netdevs_reading reading = {0};
+	unsigned int mark = error_count();
+
+	netns_run_in(netns, netdevs_here, &reading);
+	error_drop(mark);
+	return reading.links;
+}
+
+/* Adds the devices of a namespace, once. */
+static int traffic_add(struct doctor_facts *facts, uint64_t netns)
+{
+	struct netdevs links;
+	int err = 0;
+
+	for (unsigned int i = 0; i < facts->traffic_count; i++)
+		if (facts->traffic[i].netns == netns)
+			return 0;
+	links = netdevs_of(netns);
+	for (unsigned int i = 0; !err && i < links.count; i++) {
+		if (array_grow(facts->traffic, facts->traffic_count, facts->traffic_room))
+			facts->traffic[facts->traffic_count++] =
+				(struct traffic){.netns = netns, .link = links.list[i]};
+		else
+			err = -ENOMEM;
+	}
+	netdevs_free(&links);
+	return err;
+}
+
+/* Returns what a counter grew by; 0 if it was reset, as by a driver that starts again. */
+static uint64_t growth(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* Reads the counters of the devices again. A device that is gone gets ifindex 0. */
+static void traffic_compare(struct doctor_facts *facts)
+{
+	struct netdevs links = {0};
+	uint64_t netns = 0;
+
+	for (unsigned int i = 0; i < facts->traffic_count; i++) {
+		struct traffic *traffic = &facts->traffic[i];
+		const struct netdev *now;
+
+		if (traffic->netns != netns) {
+			netdevs_free(&links);
+			netns = traffic->netns;
+			links = netdevs_of(netns);
+		}
+		now = netdevs_find(&links, traffic->link.ifindex);
+		if (!now) {
+			traffic->link.ifindex = 0;
+			continue;
+		}
+		traffic->received = growth(now->received, traffic->link.received);
+		traffic->sent = growth(now->sent, traffic->link.sent);
+		traffic->missed = growth(now->missed, traffic->link.missed);
+		traffic->link = *now;
+	}
+	netdevs_free(&links);
+}
+
+/*
+ * Reads the counters of a gate again, from the gate that has the name now: a resize or an upgrade
+ * while doctor watched took them to other maps. If it is gone, or another gate, nothing was judged.
+ */
+static void judged_compare(struct gate_facts *gate)
+{
+	unsigned int mark = error_count();
+	struct gate again = GATE_CLOSED;
+	struct judged after;
+
+	if (!gate_open(&again, gate->name, GATE_READ, NULL) && !judged_read(&again, &after) &&
+	    after.all >= gate->before.all && after.not_ip >= gate->before.not_ip)
+		gate->after = after;
+	error_drop(mark);
+	gate_close(&again);
+}
+
+/*
+ * Counts what devices move and gates judge while it waits. A gate is counted before its devices
+ * first, and after them at the end: it has judged each packet that a device has counted in between.
+ */
+static int traffic_read(struct doctor_facts *facts)
+{
+	struct timespec left = {
+		.tv_sec = facts->asked->watch_ns / NS_PER_SEC,
+		.tv_nsec = facts->asked->watch_ns % NS_PER_SEC,
+	};
+	int err = traffic_add(facts, facts->netns);
+	bool is_watched = false;
+
+	for (unsigned int i = 0; i < facts->count; i++)
+		for (unsigned int j = 0; !err && j < facts->gates[i].count; j++) {
+			const struct device_facts *device = &facts->gates[i].devices[j];
+
+			if (!facts->gates[i].is_examined)
+				continue;
+			is_watched |= device->is_asked;
+			if (device->at.program_id)
+				err = traffic_add(facts, device->at.netns);
+		}
+	if (err || !is_watched || !facts->asked->watch_ns)
+		return err;
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left))
+		;
+	traffic_compare(facts);
+	for (unsigned int i = 0; i < facts->count; i++)
+		if (facts->gates[i].is_examined && !facts->gates[i].unread)
+			judged_compare(&facts->gates[i]);
+	return 0;
+}
+
+/* --- Devices -------------------------------------------------------------------------------- */
+
+static void device_here(void *data)
+{
+	struct device_facts *device = data;
+	const struct netdev *link = &device->traffic->link;
+
+	device->nic = nic_read(link->name, link->ifindex);
+	device->owner = xdp_owner_find(link->ifindex);
+}
+
+static uint64_t program_loaded_at(uint32_t id)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+
+	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.load_time;
+}
+
+static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
+{
+	unsigned int mark = error_count();
+	struct shaping shaping;
+	bool shapes = gate->is_examined && !shaping_read(&gate->gate, &shaping) && shaping.any;
+
+	for (unsigned int i = 0; i < gate->count; i++) {
+		struct device_facts *device = &gate->devices[i];
+		struct attachment *a = &device->at;
+
+		for (unsigned int j = 0; a->program_id && j < facts->traffic_count; j++) {
+			struct traffic *traffic = &facts->traffic[j];
+
+			if (traffic->netns != a->netns || traffic->link.ifindex != a->ifindex)
+				continue;
+			device->traffic = traffic;
+			traffic->judged_out |= a->hook == HOOK_EGRESS;
+			traffic->judged_in |= a->hook != HOOK_EGRESS;
+		}
+		if (!gate->is_examined || !device->is_asked || !device->traffic)
+			continue;
+		netns_run_in(a->netns, device_here, device);
+		device->loaded_at = program_loaded_at(a->program_id);
+		if (shapes && a->hook == HOOK_EGRESS)
+			device->has_fq = !shaping_look(&shaping, a, &device->fq);
+	}
+	error_drop(mark);
+}
+
+static int named_read(struct doctor_facts *facts)
+{
+	unsigned int mark = error_count();
+
+	facts->named = calloc(facts->asked->count + 1, sizeof(*facts->named));
+	if (!facts->named)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < facts->asked->count; i++) {
+		struct named_facts *named = &facts->named[i];
+
+		named->name = facts->asked->devices[i];
+		for (unsigned int j = 0; !named->exists && j < facts->traffic_count; j++) {
+			const struct traffic *traffic = &facts->traffic[j];
+
+			if (traffic->netns != facts->netns ||
+			    strcmp(traffic->link.name, named->name))
+				continue;
+			named->exists = true;
+			named->owner = xdp_owner_find(traffic->link.ifindex);
+		}
+	}
+	error_drop(mark);
+	return 0;
+}
+
+/* --- What maps and files say of a gate ------------------------------------------------------ */
+
+/*
+ * A limit that observes is for a trial. A gate does not store when a limit was set, so a limit that
+ * has refused packets counts as forgotten: it has shown what it would drop.
+ */
+static int observing_read(struct gate_facts *gate)
+{
+	struct stats stats;
+	int err = stats_read(&gate->gate, &stats);
+
+	for (unsigned int i = 0; !err && i < stats.count; i++)
+		for (unsigned int j = 0; j < stats.lines[i].limits; j++) {
+			const struct stats_line *line = &stats.lines[i];
+			const struct stats_limit *limit = &line->limit[j];
+			uint64_t refused = line->counters.refused[limit->slot].packets;
+
+			if (limit->action != SL_ACTION_OBSERVE || !refused ||
+			    prefix_parse(line->policy, &gate->first_observing.prefix) ||
+			    gate->observing++)
+				continue;
+			gate->first_observing.refused = refused;
+			memcpy(gate->first_observing.name, limit->name, sizeof(limit->name));
+		}
+	if (!err)
+		stats_free(&stats);
+	return err;
+}
+
+static int rooms_read(struct gate_facts *gate)
+{
+	static const struct room_facts rooms[GATE_ROOMS] = {
+		{.map = MAP_HOSTS4, .size = SIZE_HOSTS},
+		{.map = MAP_HOSTS6, .size = SIZE_HOSTS},
+		{.map = MAP_PREFIXES, .size = SIZE_PREFIXES},
+		{.map = MAP_POLICIES, .size = SIZE_POLICIES},
+	};
+	struct occupancy o;
+
+	for (unsigned int i = 0; i < GATE_ROOMS; i++) {
+		int err;
+
+		gate->rooms[i] = rooms[i];
+		if (!(gate->gate.state->sizes_stated & SIZE_BIT(rooms[i].size)))
+			continue; /* it grows */
+		err = occupancy_read(&gate->gate, rooms[i].map, &o);
+		if (err)
+			return err;
+		gate->rooms[i].entries = o.entries;
+		gate->rooms[i].max_entries = o.counted ? o.max_entries : 0;
+	}
+	return 0;
+}
+
+static int budgets_examine(struct gate_facts *gate)
+{
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	_cleanup_free_ struct budget_use *uses = NULL;
+	struct pressure pressure;
+	unsigned int count;
+	int err = pressure_read(&gate->gate, &pressure);
+
+	if (!err)
+		err = table_fill_read(&gate->gate, &pressure, &gate->fill);
+	if (!err)
+		err = passing_read(&gate->gate, &pressure, &gate->passing);
+	if (!err)
+		err = rules_policies(&gate->gate, &policies, &count);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < count; i++)
+		if (policy_lacks_budget(policies[i]) && !gate->unbudgeted++)
+			gate->first_unbudgeted = policies[i]->prefix;
+	err = budgets_read(&gate->gate, &uses, &count);
+	for (unsigned int i = 0; !err && i < count; i++)
+		if (!uses[i].left && uses[i].dropped && !gate->spent++) {
+			gate->first_spent = uses[i].policy->prefix;
+			gate->spent_dropped = uses[i].dropped;
+		}
+	return err;
+}
+
+static bool file_exists(const char *gate, const char *suffix)
+{
+	char path[sizeof("/etc/sluice/.share") + GATE_NAME];
+
+	snprintf(path, sizeof(path), "/etc/sluice/%s%s", gate, suffix);
+	return !access(path, F_OK);
+}
+
+static void gate_examine(struct gate_facts *gate)
+{
+	unsigned int mark = error_count();
+	int err = rules_read(&gate->gate, &gate->rules);
+
+	if (!err) {
+		gate->rule = rule_facts_find(&gate->rules);
+		err = observing_read(gate);
+	}
+	if (!err)
+		err = rooms_read(gate);
+	if (!err)
+		err = budgets_examine(gate);
+	if (err) {
+		gate->unread = errors_take(mark);
+		return;
+	}
+	gate->trial_left_ns = trial_left_ns(gate->gate.state);
+	gate->resize_is_interrupted = gate_resize_is_interrupted(&gate->gate);
+	gate->sharing = sharing_read(&gate->gate);
+	gate->kept = lock_file_find(LOCK_KEEP, gate->name, &gate->keeper);
+	gate->has_file = file_exists(gate->name, ".yaml");
+	gate->has_share_file = file_exists(gate->name, ".share");
+	error_drop(mark);
+}
+
+/* --- All of it ------------------------------------------------------------------------------ */
+
+int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret)
+{
+	int err;
+
+	*ret = (struct doctor_facts){
+		.asked = asked, .netns = netns_current(), .host_is_read = has_host};
+	ret->has_file = file_exists(asked->gate ?: GATE_USUAL, ".yaml");
+	ret->host = host_read(has_host);
+	err = gates_read(ret);
+	if (!err)
+		err = traffic_read(ret);
+	if (!err)
+		err = named_read(ret);
+	if (err) {
+		doctor_free(ret);
+		return error_add(err, "no-memory", NULL, "cannot examine the gates: %s", why(err));
+	}
+	for (unsigned int i = 0; i < ret->count; i++) {
+		struct gate_facts *gate = &ret->gates[i];
+
+		if (gate->unread)
+			continue;
+		devices_read(ret, gate);
+		/* the rules of a large gate are read last: that takes longer than the watch */
+		if (gate->is_examined)
+			gate_examine(gate);
+	}
+	return 0;
+}
+
+void doctor_free(struct doctor_facts *facts)
+{
+	for (unsigned int i = 0; i < facts->count; i++)
+		gate_facts_free(&facts->gates[i]);
+	free(facts->gates);
+	free(facts->named);
+	free(facts->traffic);
+	free(facts->host.is_old);
+	free(facts->host.missing);
+	free(facts->host.bpffs);
+	*facts = (struct doctor_facts){0};
+}

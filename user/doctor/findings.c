@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "doctor/findings.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "doctor/checks.h"
+
+const char *const severity_names[] = {
+	[WRONG] = "wrong",
+	[ADVICE] = "advice",
+};
+
+/* What a check is called for. */
+enum scope {
+	HOST,
+	NAMED,	    /* each device that was asked for */
+	UNREAD,	    /* each gate, also one that cannot be read */
+	GATE,	    /* each gate */
+	ATTACHMENT, /* each attachment that was asked for */
+	DEVICE,	    /* each of these whose device could be read */
+};
+
+/*
+ * In texts and advice, {1} to {4} are set by the check, and these are filled in:
+ *
+ *   {gate}    the name of the gate            {-g}   "-g GATE ", "" for the usual gate
+ *   {device}  the device, as a shell reads it {dev}  the same as an operand of sluice
+ *   {-n}      "-n NETNS " of the device       {exec} "ip netns exec NETNS "
+ */
+static const struct kind {
+	const char *id;
+	enum severity severity;
+	enum scope scope;
+	check_fn *check;
+	const char *text, *advice;
+} kinds[] = {
+	/* Why nothing happens */
+	{"kernel-old", WRONG, HOST, kernel_is_old, "{1}", "uname -r"},
+	{"bpf-refused", WRONG, HOST, bpf_is_refused, "it refuses bpf(2) to this process: {1}; {2}",
+	 "{3}"},
+	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
+	{"no-gate", WRONG, HOST, gate_is_missing, "{1}", "{2}"},
+	{"gate-unread", WRONG, UNREAD, gate_is_unread, "{1}", "{2}"},
+	{"resize-interrupted", WRONG, GATE, resize_is_interrupted,
+	 "a resize was interrupted: until it is finished, devices can filter by two sets of maps, "
+	 "and a source can use a limit twice",
+	 "sluice {-g}upgrade"},
+	{"no-device", WRONG, GATE, gate_has_no_device,
+	 "the gate is attached to no device, so it filters nothing{1}", "{2}"},
+	{"not-attached", WRONG, NAMED, device_is_unattached, "{1}", "{2}"},
+	{"device-gone", WRONG, ATTACHMENT, device_is_gone,
+	 "the device is gone, and gate '{gate}' still lists it: a device that comes back is "
+	 "attached by hand, or by 'sluice keep'",
+	 "{1}"},
+	{"filter-gone", WRONG, ATTACHMENT, filter_is_gone,
+	 "the filter of gate '{gate}' is gone from the device: another program removed it", "{1}"},
+	{"device-down", WRONG, DEVICE, device_is_down, "the device is down",
+	 "ip {-n}link set dev {device} up"},
+	{"no-carrier", WRONG, DEVICE, carrier_is_missing,
+	 "the device is up, and nothing is connected to it: the cable is out, or the other end is "
+	 "down",
+	 "ip {-n}-d link show dev {device}"},
+	{"no-rules", WRONG, GATE, gate_has_no_rules,
+	 "the gate has no rule: it counts packets, and drops none. Begin with a limit that only "
+	 "observes: 'sluice stats' then reports how many packets a drop would take, and 'sluice "
+	 "sources' which sources sent them",
+	 "sluice {-g}set default rate 10kpps burst 20000 action observe"},
+	{"nothing-judged", WRONG, GATE, nothing_is_judged, "{1}: {2}", "{3}"},
+	{"not-ip", WRONG, GATE, packets_are_not_ip,
+	 "{1} packets are neither IPv4 nor IPv6, such as PPPoE, MPLS or MACsec, and pass: attach "
+	 "the Ethernet device that unwraps them, if there is one",
+	 "ip {-n}-d link show"},
+	{"allowed-all", WRONG, GATE, all_is_allowed,
+	 "all sources are allowed, and no longer prefix is denied or limited: nothing can be "
+	 "dropped",
+	 "{1}"},
+	{"denied-all", WRONG, GATE, all_is_denied,
+	 "all {2}sources are denied and no longer prefix is allowed or limited, so all their "
+	 "packets are dropped",
+	 "{1}"},
+	{"needs-egress", WRONG, GATE, egress_is_needed,
+	 "{1} is only for packets that a device sends, and the gate is attached to no device on "
+	 "hook egress: attach the device by which they leave, {2} or another{3}",
+	 "sluice {-n}{-g}attach {dev} hook egress"},
+	{"no-fq", WRONG, DEVICE, fq_is_missing,
+	 "it sends without the qdisc fq, and only fq holds packets back for limits that shape",
+	 "{1}"},
+	{"covered", WRONG, GATE, limits_are_covered, "{1}, so its limits are never asked{2}",
+	 "{3}"},
+	{"charged-twice", WRONG, GATE, packets_are_charged_twice, "{1}", "{2}"},
+	{"flood-passes", WRONG, GATE, flood_passes,
+	 "it has limits and no budget for newcomers, so {1}", "{2}"},
+	{"unshared", WRONG, GATE, limits_are_unshared, "limits are to be shared, and are not: {1}",
+	 "{2}"},
+	{"divided", WRONG, GATE, limits_are_divided, "limits are to be shared, and are not: {1}",
+	 "{2}"},
+	{"list-unread", WRONG, GATE, list_is_unread, "its file is bad: {1}", "{2}"},
+	{"ring-overrun", WRONG, DEVICE, ring_overruns,
+	 "{1} found its receive ring full, and were lost before any program: {2}", "{3}"},
+	/* Whether it is set up well */
+	{"trial", ADVICE, GATE, trial_is_open,
+	 "its rules are on trial: the previous rules come back in {1} s unless the change is "
+	 "confirmed; until then no other command changes them",
+	 "sluice {-g}confirm"},
+	{"older-program", ADVICE, GATE, program_is_older,
+	 "its program on {1} was loaded before this version of sluice was installed",
+	 "sluice {-g}upgrade"},
+	{"not-kept", ADVICE, GATE, gate_is_not_kept,
+	 "/etc/sluice/{gate}.yaml describes it, and no process keeps it: a change of that file, "
+	 "of its lists or of devices has no effect",
+	 "systemctl enable --now sluice@{gate}"},
+	{"elsewhere", ADVICE, GATE, traffic_is_elsewhere, "{1}", "{2}"},
+	{"observes", ADVICE, GATE, limit_observes, "it only observes: it would have dropped {1}{2}",
+	 "{3}"},
+	{"budget-spent", ADVICE, GATE, budget_is_spent,
+	 "nothing is left of its budget for newcomers, which has dropped {1}: new sources are "
+	 "refused until the flood ends, or the budget is larger{2}",
+	 "sluice {-g}status"},
+	{"no-budget", ADVICE, GATE, budget_is_missing,
+	 "it has limits and no budget for newcomers, so {1}", "{2}"},
+	{"room-short", ADVICE, GATE, room_is_short, "{1}", "{2}"},
+	{"not-native", ADVICE, DEVICE, mode_is_not_native,
+	 "driver {1} native XDP, and the gate is attached {2}, where a dropped packet costs "
+	 "several times as much{3}",
+	 "{4}"},
+	{"other-xdp", ADVICE, DEVICE, xdp_is_held,
+	 "an XDP program of another software runs before hook ingress, and the gate never sees "
+	 "what it drops or redirects: {1}",
+	 "{2}"},
+	{"vlan-hidden", ADVICE, DEVICE, vlan_is_hidden, "{1}", "{2}"},
+	{"merged", ADVICE, DEVICE, packets_are_merged,
+	 "in mode {1}, a packet that was merged of many (GRO, GSO) counts as one, so limits in "
+	 "packets let more pass than they say",
+	 "sluice {-n}{-g}attach {dev} hook ingress && sluice {-n}{-g}detach {dev} hook xdp"},
+	{"no-jit", ADVICE, HOST, jit_is_off,
+	 "BPF programs are interpreted, which takes ten times as long",
+	 "sysctl net.core.bpf_jit_enable=1"},
+	{"rights", ADVICE, HOST, rights_are_missing,
+	 "doctor lacks {1} here, and cannot look at everything", "sudo sluice doctor"},
+	{"unseen", ADVICE, GATE, gate_is_unseen, "{1}", "{2}"},
+};
+
+/* --- Texts ---------------------------------------------------------------------------------- */
+
+void subject_set(struct subject *subject, unsigned int part, const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	subject->failed |= !text;
+	free(subject->part[part]);
+	subject->part[part] = text;
+}
+
+const char *subject_netns(const struct subject *subject, char text[NETNS_OPTION])
+{
+	if (subject->device)
+		return netns_option(subject->device->at.netns, netns_home(), text);
+	snprintf(text, NETNS_OPTION, "%s", netns_typed());
+	return text;
+}
+
+/* Writes the value of a placeholder of a text. */
+static void value_write(FILE *out, const struct subject *subject, const char *name, size_t length)
+{
+	const char *device = subject->device  ? subject->device->at.device
+			     : subject->named ? subject->named->name
+					      : "";
+	char option[NETNS_OPTION], exec[NETNS_EXEC];
+	const char *value = "";
+
+	subject_netns(subject, option);
+	if (length == 1 && *name > '0' && *name < '0' + SUBJECT_PARTS)
+		value = subject->part[*name - '0'] ?: "";
+	else if (!strncmp(name, "gate", length))
+		value = subject->gate->name;
+	else if (!strncmp(name, "-g", length))
+		value = gate_option(subject->gate->name);
+	else if (!strncmp(name, "device", length))
+		value = word_typed(device);
+	else if (!strncmp(name, "dev", length))
+		value = operand_typed(device);
+	else if (!strncmp(name, "-n", length))
+		value = option;
+	else if (!strncmp(name, "exec", length))
+		value = netns_exec(option, exec);
+	fputs(value, out);
+}
+
+/* Returns the text of a template, or NULL: out of memory. */
+static char *fill_in(const char *template, const struct subject *subject)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	while (*template) {
+		size_t plain = strcspn(template, "{"), name;
+
+		fwrite(template, 1, plain, out);
+		template += plain;
+		if (!*template)
+			break;
+		name = strcspn(template, "}") - 1;
+		value_write(out, subject, template + 1, name);
+		template += name + 2;
+	}
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	text_make_printable(text);
+	return text;
+}
+
+/* --- Judging -------------------------------------------------------------------------------- */
+
+static void finding_free(struct finding *finding)
+{
+	free(finding->gate);
+	free(finding->object);
+	free(finding->text);
+	free(finding->advice);
+}
+
+static int finding_add(struct findings *findings, const struct kind *kind,
+		       const struct subject *subject)
+{
+	const char *object = subject->device  ? subject->device->at.device
+			     : subject->gate  ? subject->gate->name
+			     : subject->named ? subject->named->name
+					      : "kernel";
+	/* "/sys/fs/bpf" stands for all gates */
+	bool has_gate = subject->gate && *subject->gate->name != '/';
+	struct finding finding = {
+		.id = kind->id,
+		.severity = kind->severity,
+		.gate = has_gate ? strdup(subject->gate->name) : NULL,
+		.object = strdup(name_shown(subject->part[0] ?: object)),
+		.text = fill_in(kind->text, subject),
+		.advice = fill_in(kind->advice, subject),
+	};
+
+	if (!subject->failed && finding.object && finding.text && finding.advice &&
+	    !finding.gate == !has_gate &&
+	    array_grow(findings->list, findings->count, findings->room)) {
+		findings->list[findings->count++] = finding;
+		return 0;
+	}
+	finding_free(&finding);
+	return -ENOMEM;
+}
+
+/* Calls a check for one subject, and adds what is true. */
+static int subject_check(struct findings *findings, const struct kind *kind, struct subject subject)
+{
+	int err = 0;
+
+	do {
+		subject.has_more = false;
+		if (!kind->check(&subject))
+			break;
+		err = finding_add(findings, kind, &subject);
+		subject.nth++;
+	} while (!err && subject.has_more);
+	for (unsigned int i = 0; i < SUBJECT_PARTS; i++)
+		free(subject.part[i]);
+	return err;
+}
+
+static int gate_check(struct findings *findings, const struct kind *kind,
+		      const struct doctor_facts *facts, const struct gate_facts *gate)
+{
+	int err = 0;
+
+	if (!gate->is_examined || (gate->unread && kind->scope != UNREAD))
+		return 0;
+	if (kind->scope == GATE || kind->scope == UNREAD)
+		return subject_check(findings, kind,
+				     (struct subject){.facts = facts, .gate = gate});
+	for (unsigned int i = 0; !err && i < gate->count; i++) {
+		const struct device_facts *device = &gate->devices[i];
+
+		if (device->is_asked && (kind->scope == ATTACHMENT || device->traffic))
+			err = subject_check(
+				findings, kind,
+				(struct subject){.facts = facts, .gate = gate, .device = device});
+	}
+	return err;
+}
+
+static int kind_check(struct findings *findings, const struct kind *kind,
+		      const struct doctor_facts *facts)
+{
+	int err = 0;
+
+	if (kind->scope == HOST)
+		return facts->host_is_read
+			       ? subject_check(findings, kind, (struct subject){.facts = facts})
+			       : 0;
+	if (kind->scope != NAMED) {
+		for (unsigned int i = 0; !err && i < facts->count; i++)
+			err = gate_check(findings, kind, facts, &facts->gates[i]);
+		return err;
+	}
+	for (unsigned int i = 0; !err && i < facts->asked->count; i++)
+		err = subject_check(findings, kind,
+				    (struct subject){.facts = facts, .named = &facts->named[i]});
+	return err;
+}
+
+int doctor_find(const struct doctor_facts *facts, struct findings *ret)
+{
+	int err = 0;
+
+	*ret = (struct findings){0};
+	for (size_t i = 0; !err && i < ARRAY_SIZE(kinds); i++)
+		err = kind_check(ret, &kinds[i], facts);
+	if (!err)
+		return 0;
+	findings_free(ret);
+	return error_add(err, "no-memory", NULL, "cannot list the findings: %s", why(err));
+}
+
+int doctor_top(const char *gate, unsigned int most, struct findings *ret)
+{
+	struct asked asked = {.gate = gate};
+	struct doctor_facts facts;
+	int err = doctor_read(&asked, false, &facts);
+
+	*ret = (struct findings){0};
+	if (err)
+		return err;
+	err = doctor_find(&facts, ret);
+	doctor_free(&facts);
+	while (ret->count > most)
+		finding_free(&ret->list[--ret->count]);
+	return err;
+}
+
+unsigned int findings_count(const struct findings *findings, enum severity severity)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < findings->count; i++)
+		count += findings->list[i].severity == severity;
+	return count;
+}
+
+void findings_free(struct findings *findings)
+{
+	for (unsigned int i = 0; i < findings->count; i++)
+		finding_free(&findings->list[i]);
+	free(findings->list);
+	*findings = (struct findings){0};
+}
