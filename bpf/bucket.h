@@ -19,7 +19,7 @@
 #define SLUICE_BUCKET_H
 
 #include "flood.h"
-#include "lookup.h"
+#include "rules.h"
 
 /* Sets the jiffy of the packet, and the generation of the rules that decide about it. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
@@ -296,10 +296,10 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 }
 
 /* Fits the slices to a policy version. If an access or no rule decides, they stay as they are. */
-static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
+static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 version)
 {
-	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
-	__u32 number = SL_POLICY(record);
+	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
+	__u32 number = SL_POLICY(version);
 
 	if (policy && number >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, number);
@@ -332,11 +332,11 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	if (!is_split)
-		bucket_own(bucket, found.record);
+		bucket_own(bucket, found.version);
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
 	write_once(*bucket_word(bucket),
-		   bucket_word_of(packet->generation, is_split ? SL_BUCKET_SPLIT : found.record));
-	return found.record;
+		   bucket_word_of(packet->generation, is_split ? SL_BUCKET_SPLIT : found.version));
+	return found.version;
 }
 
 /* Returns the version: from the bucket if it was stored under these rules and has not expired. */

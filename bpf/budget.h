@@ -66,7 +66,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, __u32 own, 
 {
 	const struct sl_limit *budget = &policy->newcomers;
 	struct sl_budget_slice *budget_slice;
-	__u32 number = policy->newcomers_home ?: own;
+	__u32 number = policy->newcomers_origin ?: own;
 	enum credit_answer answer;
 	__u64 cost;
 

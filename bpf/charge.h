@@ -12,7 +12,7 @@
 
 struct verdict {
 	enum sl_reason reason;
-	__u32 record;  /* the policy version that decides about the source */
+	__u32 version; /* the policy version that decides about the source */
 	__u32 refused; /* marks of the limits without credit, including those that observe */
 };
 
@@ -264,7 +264,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		 * state, because a slice does not charge the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at : packet->now);
-		if (!slice || packet->is_new & CHARGE(limit) || limit->kind != SL_BUCKET ||
+		if (!slice || packet->is_new & CHARGE(limit) || limit->kind != SL_TOKEN_BUCKET ||
 		    times > 1 || !credit_give_back(limit, slice, cost))
 			state_refund(packet, limit, cost, times);
 	}
@@ -359,7 +359,7 @@ static __always_inline __u32 newcomer_charge(struct packet *packet, const struct
 	bool pays = policy->newcomers.burst && newcomer_pays(packet, policy, charged);
 
 	if (pays) {
-		enum sl_reason reason = budget_charge(packet, policy, SL_POLICY(verdict->record),
+		enum sl_reason reason = budget_charge(packet, policy, SL_POLICY(verdict->version),
 						      CHARGES_WAITING(charged));
 
 		if (reason >= SL_FIRST_DROP) {

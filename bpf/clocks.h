@@ -5,7 +5,7 @@
  *
  *  clock_ticks     the monotonic clock, in ticks of 1/16 ns
  *  clock_jiffies   the kernel's jiffies64: almost free to read, and as coarse as CONFIG_HZ
- *  clock_until     the monotonic clock, in the unit of struct sl_face
+ *  clock_until     the monotonic clock, in the unit of struct sl_rule_content
  */
 #ifndef SLUICE_CLOCKS_H
 #define SLUICE_CLOCKS_H

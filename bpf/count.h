@@ -16,21 +16,21 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 }
 
 /* Counts refusals by inherited limits, in the counters of the policies that specify the limits. */
-BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
+BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {
-	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
+	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
 
 	if (!packet)
 		return 0;
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++) {
-		__u32 home = policy->home[slot], number = SL_HOME_POLICY(home);
+		__u32 home = policy->origin[slot], number = SL_ORIGIN_POLICY(home);
 		struct sl_counters *entry;
 
 		if (!(refused & SL_MARK_INHERITED(slot)))
 			continue;
 		entry = bpf_map_lookup_elem(&counters, &number);
 		if (entry)
-			cell_add(&entry->refused[SL_HOME_SLOT(home)], packet);
+			cell_add(&entry->refused[SL_ORIGIN_SLOT(home)], packet);
 	}
 	return 0;
 }
@@ -43,12 +43,12 @@ static __always_inline void count_refused(const struct packet *packet,
 		if (verdict->refused & SL_MARK_OWN(slot))
 			cell_add(&entry->refused[slot], packet);
 	if (verdict->refused >= SL_MARK_INHERITED(0))
-		count_inherited(packet, verdict->record, verdict->refused);
+		count_inherited(packet, verdict->version, verdict->refused);
 }
 
 static __always_inline void count_policy(const struct packet *packet, const struct verdict *verdict)
 {
-	__u32 number = SL_POLICY(verdict->record);
+	__u32 number = SL_POLICY(verdict->version);
 	struct sl_counters *entry = bpf_map_lookup_elem(&counters, &number);
 
 	if (!entry || verdict->reason >= SL_REASONS)

@@ -117,9 +117,9 @@ struct {
 } in_use SEC(".maps");
 
 /*
- * --- Newcomers: bpf/flood.h, bpf/shortcut.h, bpf/budget.h --------------------------------
+ * --- Newcomers: bpf/flood.h, bpf/rule_cache.h, bpf/budget.h --------------------------------
  *
- * `newcomers` and `shortcuts` are arrays with a part for each CPU, because an entry of a per-CPU
+ * `newcomers` and `rule_cache` are arrays with a part for each CPU, because an entry of a per-CPU
  * array costs a pointer and one more cache miss.
  */
 
@@ -142,16 +142,16 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct sl_shortcut);
-} shortcuts SEC(".maps");
+	__type(value, struct sl_rule_cache);
+} rule_cache SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE); /* page-aligned, so that sets are cache lines */
 	__type(key, __u32);
-	__type(value, struct sl_host_set);
-} host_shortcuts SEC(".maps");
+	__type(value, struct sl_host_cache_set);
+} host_cache SEC(".maps");
 
 /* The number of rules within each aggregate: include/aggregate.h. */
 struct {
@@ -160,7 +160,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, __u64); /* the kernel keeps array values 8 bytes apart */
-} blocks SEC(".maps");
+} subrules SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

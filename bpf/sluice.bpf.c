@@ -3,7 +3,7 @@
  * The packet path, in the order of the packet:
  *
  *    1. parse    frame -> source address                 xdp.h or skb.h, packet.h
- *    2. look up  source -> its bucket, policy version    bucket.h or shortcut.h, both by lookup.h
+ *    2. look up  source -> its bucket, policy version    bucket.h or rule_cache.h, both by lookup.h
  *    3. charge   policy version -> limits -> a reason    charge.h, state.h, newcomer.h, budget.h
  *    4. count    by policy and by source                 count.h
  *    5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
@@ -15,7 +15,7 @@
 #include "xdp.h"
 #include "skb.h"
 #include "bucket.h"
-#include "shortcut.h"
+#include "rule_cache.h"
 #include "charge.h"
 #include "count.h"
 
@@ -37,20 +37,20 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 {
 	struct sl_policy *policy;
 
-	if (verdict->record == SL_RECORD(SL_POLICY_NONE)) {
+	if (verdict->version == SL_POLICY_VERSION(SL_POLICY_NONE)) {
 		verdict->reason = SL_PASS_NO_RULE;
-	} else if (verdict->record == SL_RECORD(SL_POLICY_ALLOW)) {
+	} else if (verdict->version == SL_POLICY_VERSION(SL_POLICY_ALLOW)) {
 		verdict->reason = SL_PASS_ALLOWED;
-	} else if (verdict->record == SL_RECORD(SL_POLICY_DENY)) {
+	} else if (verdict->version == SL_POLICY_VERSION(SL_POLICY_DENY)) {
 		verdict->reason = SL_DROP_DENIED;
 	} else {
-		policy = bpf_map_lookup_elem(&policies, &verdict->record);
+		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
 			return; /* for the verifier: every version is below the size of the map */
 		if (policy->deep)
 			inspect(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
-			      bucket && bucket->policy_version == verdict->record ? bucket : NULL,
+			      bucket && bucket->policy_version == verdict->version ? bucket : NULL,
 			      verdict);
 	}
 }
@@ -89,8 +89,8 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 
 		packet_begin(packet, gate);
 		bucket = bucket_find(packet);
-		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
-					: shortcut_recall(packet, gate);
+		verdict.version = bucket ? bucket_recall(packet, bucket, gate)
+					 : rule_cache_lookup(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, &verdict);
 		if (packet->asked)
 			bucket_review(packet, bucket);

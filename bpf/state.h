@@ -66,7 +66,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
 {
-	if (kind == SL_BUCKET)
+	if (kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, next->full_at);
 	if (kind != SL_WINDOW) /* state_turn() moves it in a window */
 		moment_advance(&state->charged_at, next->charged_at);
@@ -105,7 +105,7 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 
 	if (!packet || !limit || !state)
 		return STATE_LOST;
-	times = kind == SL_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
+	times = kind == SL_TOKEN_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
 	charge = packet_charge(packet, limit, times);
 	if (slice)
 		copy = *slice;
@@ -143,7 +143,7 @@ static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
 BPF_GLOBAL int state_charge_bucket(struct packet *packet, const struct sl_limit *limit,
 				   struct sl_slice *slice, struct sl_state *state)
 {
-	return state_try(SL_BUCKET, packet, limit, slice, state);
+	return state_try(SL_TOKEN_BUCKET, packet, limit, slice, state);
 }
 
 BPF_GLOBAL int state_charge_window(struct packet *packet, const struct sl_limit *limit,
@@ -196,7 +196,7 @@ static __always_inline int state_charge(struct packet *packet, const struct sl_l
 
 	if (limit->kind == SL_SHAPE)
 		return state_charge_shape(packet, limit, slice, state);
-	if (limit->kind == SL_BUCKET)
+	if (limit->kind == SL_TOKEN_BUCKET)
 		return state_charge_bucket(packet, limit, slice, state);
 	reason = state_charge_window(packet, limit, slice, state);
 	if (reason != STATE_OVER)

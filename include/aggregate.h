@@ -2,7 +2,7 @@
 /*
  * Aggregates: aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
  * aggregate, all of its addresses have one result there, which the packet path caches
- * (bpf/shortcut.h). Map `blocks` counts the longer rules of each aggregate. Wide aggregates serve
+ * (bpf/rule_cache.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates serve
  * floods from everywhere; narrow ones serve floods from one network whose wide aggregate has rules.
  * Pure functions.
  */
@@ -22,7 +22,7 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATE_NARROW_BITS 48
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
-/* Entries of `blocks`: wide aggregates of both families by their bits, then narrow ones, hashed. */
+/* Entries of `subrules`: wide aggregates of both families by their bits, then narrow ones, hashed. */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 
@@ -57,7 +57,7 @@ static inline __u32 aggregate_fold(__u64 head)
 }
 
 /*
- * Returns the index in `blocks`. Narrow aggregates may share an index: a rule in one then also
+ * Returns the index in `subrules`. Narrow aggregates may share an index: a rule in one then also
  * counts for the other, which costs cache hits and no verdict.
  */
 static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
@@ -79,7 +79,7 @@ static inline __u32 aggregate_slot(__u64 head, enum sl_aggregate_kind kind)
 	return kind * SL_AGGREGATES_WIDE + slot;
 }
 
-_Static_assert(SL_SHORTCUTS == SL_AGGREGATE_KINDS * SL_AGGREGATES_WIDE,
+_Static_assert(SL_RULE_CACHE_SIZE == SL_AGGREGATE_KINDS * SL_AGGREGATES_WIDE,
 	       "a wide aggregate has a place of its own");
 
 #endif

@@ -4,7 +4,7 @@
  * cost and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
  *
  *   kind          the word that decides                    admits                        header
- *   SL_BUCKET     zero: when the bucket was empty          burst + rate x t in any t     credit.h
+ *   SL_TOKEN_BUCKET     zero: when the bucket was empty          burst + rate x t in any t     credit.h
  *   SL_WINDOW     window: what counts now                  N in any T                    window.h
  *   SL_SHAPE      ready: when the next packet may depart   one per 1/rate, later         shape.h
  *
@@ -37,7 +37,7 @@ struct kind_charge {
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
-	return kind == SL_BUCKET ? credit_latest(now, state->full_at) : now;
+	return kind == SL_TOKEN_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
 /* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
@@ -103,7 +103,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 						  struct sl_state *state, struct sl_slice *slice,
 						  const struct kind_charge *charge, __u64 now)
 {
-	if (kind == SL_BUCKET)
+	if (kind == SL_TOKEN_BUCKET)
 		return credit_charge(limit, state, slice, charge->borrow, charge->cost, now,
 				     charge->jiffy);
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
@@ -182,7 +182,7 @@ struct decision {
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
-static inline struct decision bucket_decide(const struct sl_limit *limit,
+static inline struct decision credit_decide(const struct sl_limit *limit,
 					    const struct sl_state *state, __u64 held, __u64 cost,
 					    __u64 now)
 {
@@ -262,7 +262,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 	else if (limit->kind == SL_SHAPE)
 		decision = shape_decide(limit, state, at);
 	else
-		decision = bucket_decide(limit, state, held, cost, at);
+		decision = credit_decide(limit, state, held, cost, at);
 	if (blocked) {
 		decision.allowed = false;
 		decision.remaining = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The expiry of named lists, stored in struct sl_gate, and of their entries, stored in struct
- * sl_face. Pure functions; the time is an argument, in the unit of struct sl_face.
+ * sl_rule_content. Pure functions; the time is an argument, in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H

@@ -34,31 +34,31 @@ struct sl_params {
 	__u32 sketch_mask; /* lines of each CPU's sketch - 1 */
 };
 
-/* Map `shortcuts`: per CPU, what `prefixes` returns for a whole aggregate: bpf/shortcut.h. */
-#define SL_SHORTCUTS (3 * 16384U)
+/* Map `rule_cache`: per CPU, what `prefixes` returns for a whole aggregate: bpf/rule_cache.h. */
+#define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_SHORTCUT_DIVIDED 0xffffffffU /* as a record: rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* as a record: rules split the aggregate */
 
-struct sl_shortcut {
+struct sl_rule_cache {
 	__u64 aggregate; /* aggregate_name() */
 	__u32 generation;
-	__u32 record;
+	__u32 version;
 };
 
 /*
- * Map `host_shortcuts`, shared by all CPUs: what `hosts4` and `hosts6` return for an address, by a
+ * Map `host_cache`, shared by all CPUs: what `hosts4` and `hosts6` return for an address, by a
  * 64-bit digest of it. Two packets may write one entry at once, so the digest is stored xor the
  * answer: a mixture of both matches no address.
  */
 #define SL_HOST_WAYS 4
 
-struct sl_host_shortcut {
+struct sl_host_cache {
 	__u64 sealed; /* the digest of the address xor `answer` */
 	__u64 answer; /* the generation above the record; 0: free */
 };
 
-struct sl_host_set {
-	struct sl_host_shortcut way[SL_HOST_WAYS];
+struct sl_host_cache_set {
+	struct sl_host_cache way[SL_HOST_WAYS];
 } __attribute__((aligned(64)));
 
 /* Events of admission. */
@@ -116,6 +116,6 @@ struct sl_in_use {
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
-_Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
+_Static_assert(sizeof(struct sl_host_cache_set) == 64, "one cache line");
 
 #endif

@@ -90,11 +90,11 @@ enum sl_policy_number {
 	SL_POLICY_DENY,	 /* the deny list */
 	SL_POLICY_FIRST, /* policies with limits begin here */
 };
-#define SL_RECORD(policy) ((policy) << 1)
+#define SL_POLICY_VERSION(policy) ((policy) << 1)
 
 /* The record of no policy. Its `base` has the counts of replaced maps `counters`. */
-#define SL_RECORD_MOVED	  (SL_RECORD(SL_POLICY_NONE) + 1)
-#define SL_POLICY(record) ((record) >> 1)
+#define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
+#define SL_POLICY(record)	((record) >> 1)
 
 /*
  * Addresses. The family is the first 32 bits of a key of the LPM trie `prefixes`, so one trie
@@ -149,9 +149,9 @@ enum sl_shared {
 
 /* The kinds of limit: include/kinds.h. */
 enum sl_kind {
-	SL_BUCKET, /* token bucket: rate and burst */
-	SL_WINDOW, /* sliding window: at most N in any T */
-	SL_SHAPE,  /* departure times: rate and horizon; egress only */
+	SL_TOKEN_BUCKET, /* token bucket: rate and burst */
+	SL_WINDOW,	 /* sliding window: at most N in any T */
+	SL_SHAPE,	 /* departure times: rate and horizon; egress only */
 	SL_KINDS,
 };
 
@@ -278,9 +278,9 @@ struct sl_limit {
  * refusals. The newcomers' budget has an origin as well. A change of a policy rewrites the versions
  * of all its children in the same generation.
  */
-#define SL_HOME(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))
-#define SL_HOME_POLICY(home)  ((home) / SL_LIMITS_MAX)
-#define SL_HOME_SLOT(home)    ((home) % SL_LIMITS_MAX)
+#define SL_ORIGIN(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))
+#define SL_ORIGIN_POLICY(home)	((home) / SL_LIMITS_MAX)
+#define SL_ORIGIN_SLOT(home)	((home) % SL_LIMITS_MAX)
 
 /* Marks of limits without credit in a verdict: counted in the limit's slot, or at its origin. */
 #define SL_MARK_OWN(slot)	(1 << (slot))
@@ -295,11 +295,11 @@ struct sl_policy {
 	/* in charging order: drop, block, shape, observe; within each, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
-	struct sl_limit newcomers; /* the budget of all newcomers together; burst 0: none */
-	__u32 newcomers_home;	   /* origin of the budget; 0: this policy */
-	__u32 newcomers_since;	   /* the generation since which the origin has it */
-	__u32 home[SL_LIMITS_MAX]; /* by slot: SL_HOME of an inherited limit; 0: own limit */
-	__u32 parent;		   /* the version that it inherits from; 0: none */
+	struct sl_limit newcomers;   /* the budget of all newcomers together; burst 0: none */
+	__u32 newcomers_origin;	     /* origin of the budget; 0: this policy */
+	__u32 newcomers_since;	     /* the generation since which the origin has it */
+	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN of an inherited limit; 0: own limit */
+	__u32 parent;		     /* the version that it inherits from; 0: none */
 	/* by slot: limits that drop and count by source or finer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
@@ -320,23 +320,23 @@ struct sl_policy {
  * for the rest. The longest rule in force decides, by the first of: its runtime entry (`sluice
  * allow`, `sluice deny`) until that expires; the lists that contain the prefix; the limits of its
  * policy. A rule with none of these is not in force, and the next shorter rule decides. A runtime
- * allow overrides a list's deny at a longer prefix: bpf/lookup.h.
+ * allow overrides a list's deny at a longer prefix: bpf/rules.h.
  *
- * A rule is double buffered: `now` holds from generation `since` on, `before` until then. A change
+ * A rule is double buffered: `cur` holds from generation `since` on, `prev` until then. A change
  * writes rules with `since` one ahead of the generation of the gate, then raises that generation.
  * This is one store, so every packet sees all of the change or none of it.
  */
-enum sl_list {
-	SL_LIST_NONE,
-	SL_LIST_ALLOW,
-	SL_LIST_DENY,
+enum sl_access {
+	SL_ACCESS_NONE,
+	SL_ACCESS_ALLOW,
+	SL_ACCESS_DENY,
 };
 
-struct sl_face {
-	__u32 record : 30; /* policy version; 0: none */
-	__u32 list : 2;	   /* enum sl_list: the runtime entry */
-	__u32 until;	   /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
-	__u64 lists; /* bit mask of the lists that contain the prefix, by index in map `lists` */
+struct sl_rule_content {
+	__u32 version : 30; /* policy version; 0: none */
+	__u32 access : 2;   /* enum sl_access: the runtime entry */
+	__u32 until;	    /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
+	__u64 list_mask; /* bit mask of the lists that contain the prefix, by index in map `lists` */
 	/* expiry of the prefix on one of these lists, in addition to the list's expiry; 0: none */
 	__u32 list_until;
 	__u32 timed; /* index of this list */
@@ -348,8 +348,8 @@ struct sl_face {
 struct sl_rule {
 	__u32 since;
 	__u32 bits; /* of its own prefix; bits - 1 finds the next shorter rule */
-	struct sl_face now;
-	struct sl_face before;
+	struct sl_rule_content cur;
+	struct sl_rule_content prev;
 };
 
 /*
@@ -365,8 +365,8 @@ struct sl_rule {
 struct sl_list_info {
 	__u32 since;	/* the generation from which it is in force; 0: free */
 	__u32 gone;	/* the generation from which it is not in force; 0: none */
-	__u32 until;	/* its expiry, as in struct sl_face; 0: none */
-	__u32 list;	/* enum sl_list: its access */
+	__u32 until;	/* its expiry, as in struct sl_rule_content; 0: none */
+	__u32 access;	/* enum sl_access: its access */
 	__u64 replaced; /* when its file was written, or its prefixes set: seconds since 1970 */
 	char name[SL_LIST_NAME];
 };

@@ -70,7 +70,7 @@ static int rules_usual(struct ruleset *rules)
 /* Every source as a host of its own: addresses of IPv4, or one of each /64. */
 static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
-	struct rule rule = {.prefix = sources->prefix, .access = SL_LIST_DENY};
+	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
 	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
@@ -90,7 +90,7 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 {
 	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};
-	struct rule rule = {.access = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
+	struct rule rule = {.access = bench->deny ? SL_ACCESS_DENY : SL_ACCESS_NONE};
 	struct sources sources;
 	int status = sources_parse(bench->source, &sources);
 

@@ -15,7 +15,7 @@
 #define DECISIONS 20000000
 
 static const struct limit limits[] = {
-	{.spec = {.name = "bucket", .kind = SL_BUCKET, .rate = 10000000, .burst = 1000}},
+	{.spec = {.name = "bucket", .kind = SL_TOKEN_BUCKET, .rate = 10000000, .burst = 1000}},
 	{.spec = {.name = "window",
 		  .kind = SL_WINDOW,
 		  .rate = 1000,

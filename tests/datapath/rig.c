@@ -263,9 +263,9 @@ void rig_empty(struct rig *rig)
 		MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES, MAP_SPLITS, MAP_BUCKETS4, MAP_BUCKETS6,
 	};
 	static const enum gate_map arrays[] = {
-		MAP_COUNTERS,  MAP_ADMISSION, MAP_SETS,		  MAP_STATES,
-		MAP_NEWCOMERS, MAP_IN_USE,    MAP_BUDGETS,	  MAP_BUDGET_SLICES,
-		MAP_SHORTCUTS, MAP_BLOCKS,    MAP_HOST_SHORTCUTS,
+		MAP_COUNTERS,	MAP_ADMISSION, MAP_SETS,       MAP_STATES,
+		MAP_NEWCOMERS,	MAP_IN_USE,    MAP_BUDGETS,    MAP_BUDGET_SLICES,
+		MAP_RULE_CACHE, MAP_SUBRULES,  MAP_HOST_CACHE,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
@@ -273,10 +273,10 @@ void rig_empty(struct rig *rig)
 	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
-	       SL_RECORD(rig->gate.policies_max) * sizeof(*rig->gate.policies));
+	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
 	/* the copies of records, which know these by the generation, and that begins again */
 	memset(rig->gate.checked, 0,
-	       SL_RECORD(rig->gate.policies_max) * sizeof(*rig->gate.checked));
+	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
 	*rig->gate.state = (struct sl_gate){
 		.schema = SL_SCHEMA,
@@ -471,7 +471,7 @@ static unsigned int number_of(const struct rig *rig, const char *address)
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
 	if (found.access)
-		return found.access == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
+		return found.access == SL_ACCESS_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
 	return SL_POLICY(found.record);
 }
 

@@ -91,7 +91,7 @@ void rig_limits(struct rig *rig, const char *prefix, ...);
 void rig_heir(struct rig *rig, const char *prefix, ...);
 
 /* Makes this the list entry of a prefix; its limits stay. */
-void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until);
+void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
 /* The end of a list entry that lasts so many ticks from now by the injected clock, rounded up. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
@@ -102,13 +102,13 @@ uint64_t until_ticks(uint32_t until);
 /* Several rules in one step: a ruleset of zeros, any number of rules_add_...(), rig_change(). */
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
 void rules_add_heir(struct ruleset *set, const char *prefix, ...);
-void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until);
+void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list, uint32_t until);
 
 /*
  * rules_make_list puts a list into a place of the set; rules_add_listed adds a prefix that is on
  * the lists of these bits.
  */
-void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t until);
+void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until);
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 
 /* Makes the change, and frees the rules. */

@@ -81,7 +81,7 @@ void rig_heir(struct rig *rig, const char *prefix, ...)
 	rule_change(rig, &rule);
 }
 
-void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until)
+void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until)
 {
 	struct rule rule = rule_get(rig, prefix);
 
@@ -140,17 +140,17 @@ void rules_add_heir(struct ruleset *set, const char *prefix, ...)
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
 
-void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until)
+void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list, uint32_t until)
 {
 	struct rule rule = {.prefix = prefix_of(prefix), .access = list, .until = until};
 
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
 
-void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t until)
+void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until)
 {
 	assert_int_equal(ruleset_make_lists(set), OK);
-	set->lists[place] = (struct sl_list_info){.list = list, .until = until};
+	set->lists[place] = (struct sl_list_info){.access = list, .until = until};
 	snprintf(set->lists[place].name, SL_LIST_NAME, "list%d", place);
 }
 
@@ -271,7 +271,7 @@ static unsigned int records_in_use(const struct rig *rig)
 {
 	unsigned int count = 0;
 
-	for (unsigned int record = 0; record < SL_RECORD(rig->gate.policies_max); record++)
+	for (unsigned int record = 0; record < SL_POLICY_VERSION(rig->gate.policies_max); record++)
 		count += rig->gate.policies[record].since != 0;
 	return count;
 }
@@ -287,17 +287,18 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	other = record_read(&rig->gate, parent);
 	assert_int_equal(policy->parent, parent);
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		uint32_t home = policy->home[slot];
-		const struct sl_policy *writer = policy_in_force(&rig->gate, SL_HOME_POLICY(home));
+		uint32_t home = policy->origin[slot];
+		const struct sl_policy *writer =
+			policy_in_force(&rig->gate, SL_ORIGIN_POLICY(home));
 
 		if (!home)
 			continue;
 		assert_non_null(writer);
-		assert_int_equal(writer->home[SL_HOME_SLOT(home)], 0);
-		assert_memory_equal(&policy->spec[slot], &writer->spec[SL_HOME_SLOT(home)],
+		assert_int_equal(writer->origin[SL_ORIGIN_SLOT(home)], 0);
+		assert_memory_equal(&policy->spec[slot], &writer->spec[SL_ORIGIN_SLOT(home)],
 				    sizeof(*policy->spec));
 	}
-	if (policy->newcomers_home) {
+	if (policy->newcomers_origin) {
 		assert_true(parent);
 		assert_int_equal(policy->newcomers_since, other->newcomers_since);
 	}
@@ -306,15 +307,15 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 /* What it takes for a rule's policy to be its own. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
-	const struct sl_policy *policy = record_read(&rig->gate, entry->rule.now.record);
+	const struct sl_policy *policy = record_read(&rig->gate, entry->rule.cur.version);
 
-	assert_in_range(entry->rule.now.record, SL_RECORD(SL_POLICY_FIRST),
-			SL_RECORD(rig->gate.policies_max) - 1);
+	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
+			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
 	/* what a command makes of a record is what packets read */
-	assert_memory_equal(policy, &rig->gate.policies[entry->rule.now.record], sizeof(*policy));
+	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
-	assert_ptr_equal(policy_in_force(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);
+	assert_ptr_equal(policy_in_force(&rig->gate, SL_POLICY(entry->rule.cur.version)), policy);
 	check_heir(rig, policy);
 }
 
@@ -337,7 +338,7 @@ static void check_ids(const struct rig *rig)
 	assert_non_null(id);
 	for (unsigned int i = 0; i < count; i++)
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-			if (policies[i]->spec[slot].name[0] && !policies[i]->home[slot])
+			if (policies[i]->spec[slot].name[0] && !policies[i]->origin[slot])
 				id[ids++] = policies[i]->spec[slot].id;
 	qsort(id, ids, sizeof(*id), compare_ids);
 	for (unsigned int i = 0; i < ids; i++) {
@@ -357,8 +358,8 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	for (unsigned int i = 0; i < count; i++) {
 		hosts += prefix_is_host(&entries[i].prefix);
 		split_rules += entries[i].prefix.bits > SL_FAMILY_BITS + 64;
-		policies += entries[i].rule.now.record != 0;
-		allows += entries[i].rule.now.list == SL_LIST_ALLOW;
+		policies += entries[i].rule.cur.version != 0;
+		allows += entries[i].rule.cur.access == SL_ACCESS_ALLOW;
 	}
 	assert_int_equal(rig->gate.state->hand_allows, allows);
 	assert_int_equal(rig->gate.state->hosts, hosts);
@@ -401,8 +402,8 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules)
 	for (unsigned int i = 0; i < count; i++) {
 		assert_int_equal(entries[i].rule.bits, entries[i].prefix.bits);
 		assert_in_range(entries[i].rule.since, 1, rig->gate.state->generation);
-		assert_false(face_is_empty(&entries[i].rule.now));
-		if (entries[i].rule.now.record)
+		assert_false(content_is_empty(&entries[i].rule.cur));
+		if (entries[i].rule.cur.version)
 			check_policy(rig, &entries[i]);
 	}
 	check_counts(rig, entries, count);

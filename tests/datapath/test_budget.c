@@ -291,7 +291,7 @@ static void test_not_for_others(void **state)
 	struct frame stranger = frame_from("203.0.113.1", 60);
 
 	rig_set(rig, "192.0.0.0/8", "1/h", "50");
-	rig_list(rig, "198.51.100.0/24", SL_LIST_ALLOW, 0);
+	rig_list(rig, "198.51.100.0/24", SL_ACCESS_ALLOW, 0);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 10), 10);
 	rig_clock_forward(rig, 70 * SEC);
 	rig_budget(rig, "192.0.0.0/8", "1/h", "3");

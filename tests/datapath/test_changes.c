@@ -239,20 +239,20 @@ static void test_others_keep_their_slices(void **state)
 	rules_add_limits(&set, "default", "rate 1/h burst 5", NULL);
 	check_unnoticed(rig, &set);
 	rules_add_limits(&set, "192.0.2.2", "rate 1/h burst 5", NULL);
-	rules_add_list(&set, "198.51.100.0/24", SL_LIST_DENY, 0);
-	rules_add_list(&set, "2001:db8::1", SL_LIST_DENY, 0);
+	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
 	/* the same limits once more, beside another change */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);
-	rules_add_list(&set, "192.0.2.2", SL_LIST_NONE, 0);
-	rules_add_list(&set, "default", SL_LIST_DENY, 0);
+	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
+	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
 	/* a longer rule that ends again leaves them to it */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
-	rules_add_list(&set, "default", SL_LIST_NONE, 0);
+	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);
 	check_unnoticed(rig, &set);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);

@@ -50,9 +50,9 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 	struct ruleset set = {0};
 	struct rule rule;
 
-	rules_make_list(&set, 0, SL_LIST_DENY, 0);
-	rules_make_list(&set, 1, SL_LIST_ALLOW, 0);
-	rules_make_list(&set, 2, SL_LIST_DENY, rig_until(rig, SEC));
+	rules_make_list(&set, 0, SL_ACCESS_DENY, 0);
+	rules_make_list(&set, 1, SL_ACCESS_ALLOW, 0);
+	rules_make_list(&set, 2, SL_ACCESS_DENY, rig_until(rig, SEC));
 	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), OK);
 	rule.lists = lists;
 	assert_true(rule_add_list(&rule, timed, until));
@@ -64,10 +64,10 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
  * The last tick of the clock before the end is the entry's, the first is not: for a source that was
  * heard never, long before, and just before, whatever part of a jiffy was over then.
  */
-static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, bool by_hand,
+static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
 {
-	bool allowed = list == SL_LIST_ALLOW;
+	bool allowed = list == SL_ACCESS_ALLOW;
 	unsigned int late = lead % 2; /* the kernel may count its ticks late */
 	uint32_t until;
 
@@ -112,7 +112,7 @@ static void test_ends_at_its_moment(void **state)
 		for (size_t l = 0; l < ARRAY_SIZE(leads); l++)
 			for (int turn = 0; turn < 4; turn++, checks++)
 				end_check(rig, &end_cases[i],
-					  turn % 2 ? SL_LIST_DENY : SL_LIST_ALLOW, turn < 2,
+					  turn % 2 ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, turn < 2,
 					  leads[l], turn % 2 ^ (l % 2));
 	print_message("figure: %u entries with a time, by hand and on lists: all end to the tick "
 		      "of the clock, for hot sources and new ones\n",
@@ -124,13 +124,13 @@ static void test_nested(void **state)
 {
 	static const struct {
 		const char *prefix;
-		enum sl_list list;
+		enum sl_access list;
 		unsigned int seconds;
 	} nested[] = {
-		{"192.0.2.1", SL_LIST_DENY, 1},	   {"192.0.2.0/30", SL_LIST_ALLOW, 4},
-		{"192.0.2.0/28", SL_LIST_DENY, 2}, {"192.0.2.0/24", SL_LIST_ALLOW, 2},
-		{"192.0.0.0/16", SL_LIST_DENY, 6}, {"0.0.0.0/0", SL_LIST_ALLOW, 8},
-		{"default", SL_LIST_DENY, 10},
+		{"192.0.2.1", SL_ACCESS_DENY, 1},    {"192.0.2.0/30", SL_ACCESS_ALLOW, 4},
+		{"192.0.2.0/28", SL_ACCESS_DENY, 2}, {"192.0.2.0/24", SL_ACCESS_ALLOW, 2},
+		{"192.0.0.0/16", SL_ACCESS_DENY, 6}, {"0.0.0.0/0", SL_ACCESS_ALLOW, 8},
+		{"default", SL_ACCESS_DENY, 10},
 	};
 	static const bool passes[] = {false, true, true, true,	false,
 				      false, true, true, false, false};
@@ -173,7 +173,7 @@ static void test_limits_take_over(void **state)
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
 				continue; /* longer ones decide there */
-			rig_list(rig, prefixes[i], SL_LIST_DENY, rig_until(rig, SEC));
+			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 20), 6);
@@ -193,7 +193,7 @@ static void test_slices_stay(void **state)
 	for (int turn = 0; turn < 20; turn++) {
 		rig_run_on(rig, turn % rig->cpus);
 		passed += rig_send_from(rig, "192.0.2.1", 10);
-		rig_list(rig, "192.0.2.1", turn % 2 ? SL_LIST_DENY : SL_LIST_ALLOW,
+		rig_list(rig, "192.0.2.1", turn % 2 ? SL_ACCESS_DENY : SL_ACCESS_ALLOW,
 			 rig_until(rig, 100 * MS));
 		rig_send_from(rig, "192.0.2.1", 1);
 		rig_clock_forward(rig, 200 * MS);
@@ -212,24 +212,24 @@ static void test_another_end(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_clock_start(rig, LATE);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, 10 * SEC));
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, rig_until(rig, 10 * SEC));
 	expect(rig, "192.0.2.1", false);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, SEC));
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, rig_until(rig, SEC));
 	expect(rig, "192.0.2.1", false);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", true);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, SEC));
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, rig_until(rig, SEC));
 	expect(rig, "192.0.2.1", false);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, 20 * SEC));
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, rig_until(rig, 20 * SEC));
 	rig_clock_forward(rig, 19 * SEC);
 	expect(rig, "192.0.2.1", false);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, 0);
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, 0);
 	rig_clock_forward(rig, 3600 * SEC);
 	expect(rig, "192.0.2.1", false);
-	rig_list(rig, "192.0.2.1", SL_LIST_ALLOW, rig_until(rig, 0) - 1);
+	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, rig_until(rig, 0) - 1);
 	expect(rig, "192.0.2.1", true); /* over already: no rule decides */
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, UINT32_MAX);
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);
 	rig_check_counted(rig);
 }
@@ -240,7 +240,7 @@ static void test_over_for_good(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_clock_start(rig, LATE);
-	rig_list(rig, "192.0.2.0/24", SL_LIST_DENY, rig_until(rig, SEC));
+	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, rig_until(rig, SEC));
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", true);
 	rig_set(rig, "198.51.100.0/24", "1/h", "1");
@@ -257,9 +257,9 @@ static void test_ends_within_a_64(void **state)
 
 	rig_clock_start(rig, LATE);
 	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 30", NULL);
-	rig_list(rig, "2001:db8:5::1", SL_LIST_DENY, rig_until(rig, SEC));
-	rig_list(rig, "2001:db8:5::2", SL_LIST_ALLOW, rig_until(rig, 3 * SEC));
-	rig_list(rig, "2001:db8:5::/112", SL_LIST_DENY, rig_until(rig, 5 * SEC));
+	rig_list(rig, "2001:db8:5::1", SL_ACCESS_DENY, rig_until(rig, SEC));
+	rig_list(rig, "2001:db8:5::2", SL_ACCESS_ALLOW, rig_until(rig, 3 * SEC));
+	rig_list(rig, "2001:db8:5::/112", SL_ACCESS_DENY, rig_until(rig, 5 * SEC));
 	expect(rig, "2001:db8:5::1", false);
 	expect(rig, "2001:db8:5::2", true);
 	expect(rig, "2001:db8:5::3", false);
@@ -330,14 +330,14 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rules_get(&rig->gate, &ended, &rule), OK);
 	assert_true(rule_add_list(&rule, 0, 1));
 	assert_int_equal(ruleset_add(&entries, &rule), OK);
-	rules_make_list(&entries, 0, SL_LIST_DENY, 0);
+	rules_make_list(&entries, 0, SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_change(rig, &entries), OK);
 }
 
 /* Its rule keeps the bit of that list, which may be the bit of another list later. */
 static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **state)
 {
-	struct sl_list_info list = {.name = "later", .list = SL_LIST_DENY};
+	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
 	struct rig *rig = rig_begin(state);
 	struct ruleset entries = {0};
@@ -350,8 +350,8 @@ static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **sta
 	assert_int_equal(list_drop(&rig->gate, "list0", &counts), OK);
 	assert_int_equal(counts.gone, 0);
 	assert_int_equal(rulemap_get(&rig->gate, &ended, &raw), 1);
-	assert_int_equal(raw.now.lists, 1);
-	rules_add_list(&entries, "198.51.100.1", SL_LIST_NONE, 0);
+	assert_int_equal(raw.cur.list_mask, 1);
+	rules_add_list(&entries, "198.51.100.1", SL_ACCESS_NONE, 0);
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
 	assert_int_equal(rig->gate.state->lists_allow | rig->gate.state->lists_ending, 0);
 	assert_string_equal(rig->gate.lists[0].name, "later");
@@ -362,7 +362,7 @@ static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **sta
 	rule_free(&rule);
 
 	ruleset_free(&entries);
-	rules_add_list(&entries, "192.0.2.1", SL_LIST_NONE, 0);
+	rules_add_list(&entries, "192.0.2.1", SL_ACCESS_NONE, 0);
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
 	assert_int_equal(counts.fresh, 1);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
@@ -380,7 +380,7 @@ static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
 	put_ended(rig);
 	change_sweep(&rig->gate);
 	assert_int_equal(rulemap_get(&rig->gate, &ended, &raw), 1);
-	assert_int_equal(raw.now.lists | raw.now.list_until, 0);
+	assert_int_equal(raw.cur.list_mask | raw.cur.list_until, 0);
 	rig_check_tidy(rig, 1);
 	rig_check_counted(rig);
 }
@@ -405,7 +405,7 @@ static void test_an_entry_of_an_heir_keeps_its_end(void **state)
 /* A second time at a prefix, and a change of the policy around an entry. */
 static void test_a_prefix_has_one_time(void **state)
 {
-	struct sl_list_info list = {.name = "list0", .list = SL_LIST_DENY};
+	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
 	struct rig *rig = rig_begin(state);
 	struct ruleset entries = {0};
 	struct list_counts counts;
@@ -414,7 +414,7 @@ static void test_a_prefix_has_one_time(void **state)
 	rig_clock_start(rig, LATE);
 	until = rig_until(rig, SEC);
 	listed_until(rig, "192.0.2.1", 0, 1, until);
-	rules_add_list(&entries, "192.0.2.1", SL_LIST_NONE, 0);
+	rules_add_list(&entries, "192.0.2.1", SL_ACCESS_NONE, 0);
 	entries.rules[0].list_until = until;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), FAILED);
 	entries.rules[0].list_until = 0;
@@ -436,7 +436,7 @@ static void test_a_prefix_has_one_time(void **state)
 struct model_rule {
 	char prefix[64];
 	struct sl_prefix parsed;
-	enum sl_list list;
+	enum sl_access list;
 	uint32_t until;
 	bool limits;
 };
@@ -456,9 +456,9 @@ static enum sl_reason model_judge(const struct model_rule *rules, const char *so
 		    !prefix_covers(&rule->parsed, &address))
 			continue;
 		longest = rule->parsed.bits;
-		reason = !listed		       ? SL_DROP_OVER_LIMIT
-			 : rule->list == SL_LIST_ALLOW ? SL_PASS_ALLOWED
-						       : SL_DROP_DENIED;
+		reason = !listed			 ? SL_DROP_OVER_LIMIT
+			 : rule->list == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED
+							 : SL_DROP_DENIED;
 	}
 	return reason;
 }
@@ -495,7 +495,7 @@ static bool is_new(const struct model_rule *rules, int count, const struct sl_pr
 	return true;
 }
 
-static void pick_face(const struct rig *rig, struct model_rule *rule)
+static void pick_content(const struct rig *rig, struct model_rule *rule)
 {
 	rule->limits = !(rand() % 4);
 	rule->list = rand() % 3;
@@ -508,7 +508,7 @@ static void pick_rules(const struct rig *rig, struct model_rule *rules)
 		do
 			pick_prefix(&rules[i]);
 		while (!is_new(rules, i, &rules[i].parsed));
-		pick_face(rig, &rules[i]);
+		pick_content(rig, &rules[i]);
 	}
 }
 
@@ -564,7 +564,7 @@ static void test_at_random(void **state)
 			if (turn % 50)
 				continue;
 			for (unsigned int i = turn; i < turn + 5; i++)
-				pick_face(rig, &rules[i % RULES]);
+				pick_content(rig, &rules[i % RULES]);
 			model_apply(rig, rules, turn, 5);
 		}
 		rig_check_counted(rig);

@@ -87,7 +87,7 @@ static const char *const targets[TARGETS] = {
 
 static void fire_change(struct rig *rig, bool first)
 {
-	enum sl_list deny = first ? SL_LIST_DENY : SL_LIST_NONE;
+	enum sl_access deny = first ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 	struct ruleset set = {0};
 
 	for (int i = 0; i < LISTED; i++) {
@@ -95,17 +95,17 @@ static void fire_change(struct rig *rig, bool first)
 
 		/* with another end each time, so that each is written */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
-		rules_add_list(&set, text, SL_LIST_DENY, first ? 0 : UINT32_MAX);
+		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
-		rules_add_list(&set, text, SL_LIST_ALLOW, first ? 0 : UINT32_MAX);
+		rules_add_list(&set, text, SL_ACCESS_ALLOW, first ? 0 : UINT32_MAX);
 	}
 	rules_add_list(&set, targets[TARGET_ONE], deny, 0);
-	rules_add_list(&set, targets[TARGET_OTHER], first ? SL_LIST_NONE : SL_LIST_DENY, 0);
+	rules_add_list(&set, targets[TARGET_OTHER], first ? SL_ACCESS_NONE : SL_ACCESS_DENY, 0);
 	rules_add_list(&set, targets[TARGET_DENIED_EITHER_WAY], deny, 0);
-	rules_add_list(&set, "192.0.2.0/24", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, "192.0.2.0/24", first ? SL_ACCESS_ALLOW : SL_ACCESS_DENY, 0);
 	rules_add_list(&set, targets[TARGET_ALLOWED_EITHER_WAY],
-		       first ? SL_LIST_ALLOW : SL_LIST_NONE, 0);
-	rules_add_list(&set, "192.0.3.0/24", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+		       first ? SL_ACCESS_ALLOW : SL_ACCESS_NONE, 0);
+	rules_add_list(&set, "192.0.3.0/24", first ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, 0);
 	assert_int_equal(rig_change(rig, &set), OK);
 }
 
@@ -201,8 +201,8 @@ static void test_rewrites_under_fire(void **state)
 	struct frame frames[2];
 	bool stop = false;
 
-	rig_list(rig, hosts[0], SL_LIST_ALLOW, 0);
-	rig_list(rig, hosts[1], SL_LIST_DENY, 0);
+	rig_list(rig, hosts[0], SL_ACCESS_ALLOW, 0);
+	rig_list(rig, hosts[1], SL_ACCESS_DENY, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i].prefix = prefix_of(hosts[i % 2]);
 		assert_int_equal(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule), 1);

@@ -38,7 +38,7 @@ static int try_deny(struct rig *rig, const char *prefix)
 {
 	struct ruleset set = {0};
 
-	rules_add_list(&set, prefix, SL_LIST_DENY, 0);
+	rules_add_list(&set, prefix, SL_ACCESS_DENY, 0);
 	return rig_change(rig, &set);
 }
 
@@ -89,7 +89,7 @@ static void test_policies_full_in_one_change(void **state)
 	struct ruleset set = {0};
 
 	plant_policies(rig, most - 2);
-	rules_add_list(&set, "198.51.100.0/24", SL_LIST_DENY, 0);
+	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_limits(&set, host(0), "rate 1/h burst 11", NULL);
 	rules_add_limits(&set, "192.0.2.1", "rate 1/h burst 9", NULL);
 	rules_add_limits(&set, "2001:db8::1", "rate 1/h burst 9", NULL);
@@ -111,7 +111,7 @@ static void plant_denied(struct rig *rig, const char *(*name)(unsigned int), uns
 	struct ruleset set = {0};
 
 	for (unsigned int i = 0; i < count; i++)
-		rules_add_list(&set, name(i), SL_LIST_DENY, until);
+		rules_add_list(&set, name(i), SL_ACCESS_DENY, until);
 	assert_int_equal(rig_change(rig, &set), OK);
 }
 
@@ -171,11 +171,11 @@ static void test_hosts_full_in_one_change(void **state)
 
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
-	rules_add_list(&set, "192.0.2.1", SL_LIST_DENY, 0);
-	rules_add_list(&set, host(0), SL_LIST_NONE, 0); /* what is removed makes no room */
-	rules_add_list(&set, "192.0.2.2", SL_LIST_DENY, 0);
-	rules_add_list(&set, "192.0.2.3", SL_LIST_DENY, 0);
-	rules_add_list(&set, "2001:db8::1", SL_LIST_DENY, 0);
+	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0); /* what is removed makes no room */
+	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_change(rig, &set), FAILED);
 	rig_check_tidy(rig, HOSTS - 2);
 	for (int i = 1; i <= 3; i++) {
@@ -215,7 +215,7 @@ static void test_splits_full(void **state)
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), OK); /* that /64 has a mark already */
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), OK);
 	rig_check_tidy(rig, HOSTS + 2);
-	rig_list(rig, divider(7), SL_LIST_DENY, OVER);
+	rig_list(rig, divider(7), SL_ACCESS_DENY, OVER);
 	assert_int_equal(try_deny(rig, divider(HOSTS)), OK); /* what is over makes room */
 	rig_check_tidy(rig, HOSTS + 2);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
@@ -233,14 +233,14 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 	rig_empty(rig);
 	plant_denied(rig, name, HOSTS, 0);
 	for (unsigned int i = 0; i < 10; i++)
-		rules_add_list(&set, name(i), SL_LIST_DENY, OVER);
+		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), OK);
 	set = (struct ruleset){0};
 	/* two more: what is over and has a policy stays, as its policy is in force */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), OK);
-	rig_list(rig, name(10), SL_LIST_ALLOW, OVER);
+	rig_list(rig, name(10), SL_ACCESS_ALLOW, OVER);
 	rig_check_tidy(rig, HOSTS);
 
 	assert_int_equal(try_deny(rig, one_more), OK);
@@ -277,9 +277,9 @@ static void test_sweep_is_not_enough(void **state)
 	struct ruleset set = {0};
 
 	plant_denied(rig, host, HOSTS, 0);
-	rig_list(rig, host(0), SL_LIST_DENY, OVER);
-	rules_add_list(&set, "192.0.2.1", SL_LIST_DENY, 0);
-	rules_add_list(&set, "192.0.2.2", SL_LIST_DENY, 0);
+	rig_list(rig, host(0), SL_ACCESS_DENY, OVER);
+	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_change(rig, &set), FAILED);
 	rig_check_tidy(rig, HOSTS - 1);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);

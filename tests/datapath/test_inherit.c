@@ -130,7 +130,7 @@ static const struct heir_case heir_cases[] = {
 static void said_add(const struct said *said, struct ruleset *set)
 {
 	if (!said->words)
-		rules_add_list(set, said->prefix, SL_LIST_ALLOW, 1);
+		rules_add_list(set, said->prefix, SL_ACCESS_ALLOW, 1);
 	else if (said->inherits)
 		rules_add_heir(set, said->prefix, said->words, NULL);
 	else

@@ -235,7 +235,7 @@ static void test_rules_of_whole_addresses(void **state)
 		     other = frame_from("fe80::66", FRAME_LEAST);
 
 	rig_set(rig, "default", "1kpps", "2000");
-	rig_list(rig, "fe80::66", SL_LIST_DENY, 0);
+	rig_list(rig, "fe80::66", SL_ACCESS_DENY, 0);
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 100);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &other, 100), 0);

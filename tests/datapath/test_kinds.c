@@ -24,8 +24,8 @@ static const struct kind_case {
 	const char *words;
 	enum sl_kind kind;
 } kinds[] = {
-	{"rate 10pps burst 20", SL_BUCKET},
-	{"rate 10pps burst 20 per 24/56", SL_BUCKET},
+	{"rate 10pps burst 20", SL_TOKEN_BUCKET},
+	{"rate 10pps burst 20 per 24/56", SL_TOKEN_BUCKET},
 	{"window 20 per 1s", SL_WINDOW},
 	{"window 20 per 1min groups 1", SL_WINDOW},
 	{"window 20 per 1s groups 10 per 24/56", SL_WINDOW},
@@ -251,9 +251,9 @@ static void test_first_limit_wins_until_changed(void **state)
 		enum sl_kind kind;
 		uint64_t passes; /* at once, of what is there */
 	} steps[] = {
-		{"rate 1/h burst 20", SL_BUCKET, 20},
-		{"rate 1/h burst 30", SL_BUCKET, 10}, /* its level is told as a time */
-		{"rate 1/h burst 20 action block 1s escalate 2", SL_BUCKET, 0},
+		{"rate 1/h burst 20", SL_TOKEN_BUCKET, 20},
+		{"rate 1/h burst 30", SL_TOKEN_BUCKET, 10}, /* its level is told as a time */
+		{"rate 1/h burst 20 action block 1s escalate 2", SL_TOKEN_BUCKET, 0},
 		{"window 20 per 1h", SL_WINDOW, 20},
 		{"window 20 per 1h start empty", SL_WINDOW, 0},
 		{"window 25 per 1h", SL_WINDOW, 5},
@@ -264,7 +264,7 @@ static void test_first_limit_wins_until_changed(void **state)
 		{"window 5000 per 2h groups 4 per 24/56", SL_WINDOW, 50},
 		{"shape 1pps horizon 10s", SL_SHAPE, 11},
 		{"shape 1pps horizon 5s", SL_SHAPE, 0},
-		{"rate 1/h burst 20", SL_BUCKET, 20},
+		{"rate 1/h burst 20", SL_TOKEN_BUCKET, 20},
 	};
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);

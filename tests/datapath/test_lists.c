@@ -46,18 +46,18 @@ static void test_longest_prefix_of_all_rules(void **state)
 	struct ruleset set = {0};
 
 	rules_add_limits(&set, "default", "rate 1/h burst 3", NULL);
-	rules_add_list(&set, "10.0.0.0/8", SL_LIST_DENY, 0);
-	rules_add_list(&set, "10.1.0.0/16", SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.0.0.0/8", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "10.1.0.0/16", SL_ACCESS_ALLOW, 0);
 	rules_add_limits(&set, "10.1.2.0/24", "rate 1/h burst 5", NULL);
-	rules_add_list(&set, "10.1.2.128/25", SL_LIST_DENY, 0);
-	rules_add_list(&set, "10.1.2.1", SL_LIST_DENY, 0);
-	rules_add_list(&set, "10.1.2.200", SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.1.2.128/25", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "10.1.2.1", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "10.1.2.200", SL_ACCESS_ALLOW, 0);
 	rules_add_limits(&set, "10.1.2.201", "rate 1/h burst 7", NULL);
-	rules_add_list(&set, "2001:db8::/32", SL_LIST_DENY, 0);
-	rules_add_list(&set, "2001:db8:1::/48", SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "2001:db8::/32", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "2001:db8:1::/48", SL_ACCESS_ALLOW, 0);
 	rules_add_limits(&set, "2001:db8:1:2::/64", "rate 1/h burst 4", NULL);
-	rules_add_list(&set, "2001:db8:1:2::5", SL_LIST_DENY, 0);
-	rules_add_list(&set, "2001:db8:1:2:8000::/65", SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "2001:db8:1:2::5", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "2001:db8:1:2:8000::/65", SL_ACCESS_ALLOW, 0);
 	rules_add_limits(&set, "2001:db8:1:2:8000::9", "rate 1/h burst 6", NULL);
 	assert_int_equal(rig_change(rig, &set), OK);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -75,16 +75,16 @@ static void test_shortest_prefixes(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
-	rig_list(rig, "default", SL_LIST_DENY, 0);
+	rig_list(rig, "default", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), DENIED);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
-	rig_list(rig, "0.0.0.0/0", SL_LIST_ALLOW, 0);
+	rig_list(rig, "0.0.0.0/0", SL_ACCESS_ALLOW, 0);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
 	rig_limits(rig, "::/0", "rate 1/h burst 6", NULL);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 6);
-	rig_list(rig, "default", SL_LIST_NONE, 0);
-	rig_list(rig, "0.0.0.0/0", SL_LIST_NONE, 0);
+	rig_list(rig, "default", SL_ACCESS_NONE, 0);
+	rig_list(rig, "0.0.0.0/0", SL_ACCESS_NONE, 0);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
 	assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), ENOUGH);
 	rig_check_tidy(rig, 1);
@@ -102,15 +102,15 @@ static void test_list_over_limits(void **state)
 		rig_limits(rig, prefixes[i], "rate 1/h burst 10",
 			   "name b rate 1/h burst 1 match tcp", NULL);
 		assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
-		rig_list(rig, prefixes[i], SL_LIST_DENY, 0);
+		rig_list(rig, prefixes[i], SL_ACCESS_DENY, 0);
 		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), DENIED);
-		rig_list(rig, prefixes[i], SL_LIST_ALLOW, 0);
+		rig_list(rig, prefixes[i], SL_ACCESS_ALLOW, 0);
 		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
 		rig_check_tidy(rig, 1);
 		rig_limits(rig, prefixes[i], "rate 1/h burst 10",
 			   "name b rate 1/h burst 2 match tcp", NULL);
 		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
-		rig_list(rig, prefixes[i], SL_LIST_NONE, 0);
+		rig_list(rig, prefixes[i], SL_ACCESS_NONE, 0);
 		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 6);
 		rig_check_tidy(rig, 1);
 		rig_check_counted(rig);
@@ -124,8 +124,8 @@ static void test_listed_are_counted(void **state)
 	struct sl_counters counters;
 
 	rig_limits(rig, "default", "rate 1/h burst 3", NULL);
-	rig_list(rig, "192.0.2.0/24", SL_LIST_ALLOW, 0);
-	rig_list(rig, "2001:db8::/32", SL_LIST_DENY, 0);
+	rig_list(rig, "192.0.2.0/24", SL_ACCESS_ALLOW, 0);
+	rig_list(rig, "2001:db8::/32", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_send_from(rig, "192.0.2.1", 7), 7);
 	assert_int_equal(rig_send_from(rig, "2001:db8::1", 9), 0);
 	assert_int_equal(counters_read(&rig->gate, SL_POLICY_ALLOW, &counters), OK);
@@ -152,17 +152,17 @@ static void test_hosts_split_their_64(void **state)
 	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 10", NULL);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 2),
 			 2); /* the bucket is there already */
-	rig_list(rig, "2001:db8:5::1", SL_LIST_DENY, 0);
+	rig_list(rig, "2001:db8:5::1", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::2", 3), 3);
-	rig_list(rig, "2001:db8:5::2", SL_LIST_ALLOW, 0);
+	rig_list(rig, "2001:db8:5::2", SL_ACCESS_ALLOW, 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::3", 1), 1);
-	rig_list(rig, "2001:db8:5::1", SL_LIST_NONE, 0);
+	rig_list(rig, "2001:db8:5::1", SL_ACCESS_NONE, 0);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 1), 1);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
-	rig_list(rig, "2001:db8:5::2", SL_LIST_NONE, 0);
+	rig_list(rig, "2001:db8:5::2", SL_ACCESS_NONE, 0);
 	rig_check_tidy(rig, 1);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), 3); /* what is left of the /64's ten */
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), 0);
@@ -178,10 +178,10 @@ enum { BAD, WORSE, GOOD, BRIEF };
 
 static void lists_make(struct rig *rig, struct ruleset *set)
 {
-	rules_make_list(set, BAD, SL_LIST_DENY, 0);
-	rules_make_list(set, WORSE, SL_LIST_DENY, 0);
-	rules_make_list(set, GOOD, SL_LIST_ALLOW, 0);
-	rules_make_list(set, BRIEF, SL_LIST_DENY, rig_until(rig, SEC));
+	rules_make_list(set, BAD, SL_ACCESS_DENY, 0);
+	rules_make_list(set, WORSE, SL_ACCESS_DENY, 0);
+	rules_make_list(set, GOOD, SL_ACCESS_ALLOW, 0);
+	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
 /* Rules of one source, the longest first; what comes of it, and what in two seconds. */
@@ -192,7 +192,7 @@ static void test_lists_and_words_by_hand(void **state)
 		struct {
 			const char *prefix;
 			uint64_t lists;
-			enum sl_list hand;
+			enum sl_access hand;
 			bool limited;
 			bool brief; /* the word by hand is for a second */
 		} rules[4];
@@ -232,60 +232,60 @@ static void test_lists_and_words_by_hand(void **state)
 		 5,
 		 5},
 		{"by hand beats a list",
-		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_LIST_ALLOW}},
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_ACCESS_ALLOW}},
 		 ALLOWED,
 		 ALLOWED},
 		{"by hand beats a list that allows",
-		 {{.prefix = "10.1.1.1", .lists = ON(GOOD), .hand = SL_LIST_DENY}},
+		 {{.prefix = "10.1.1.1", .lists = ON(GOOD), .hand = SL_ACCESS_DENY}},
 		 DENIED,
 		 DENIED},
 		{"by hand for a second, then the list",
-		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_LIST_ALLOW, .brief = true}},
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_ACCESS_ALLOW, .brief = true}},
 		 ALLOWED,
 		 DENIED},
 		{"allowed by hand at a shorter prefix",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 ALLOWED,
 		 ALLOWED},
 		{"allowed by hand by default",
 		 {{.prefix = "10.1.1.0/24", .lists = ON(BAD)},
-		  {.prefix = "default", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "default", .hand = SL_ACCESS_ALLOW}},
 		 ALLOWED,
 		 ALLOWED},
 		{"allowed by hand, for a second",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW, .brief = true}},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW, .brief = true}},
 		 ALLOWED,
 		 DENIED},
 		{"denied by hand between",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
-		  {.prefix = "10.1.0.0/16", .hand = SL_LIST_DENY},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.1.0.0/16", .hand = SL_ACCESS_DENY},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 DENIED,
 		 DENIED},
 		{"denied by hand between, for a second",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
-		  {.prefix = "10.1.0.0/16", .hand = SL_LIST_DENY, .brief = true},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.1.0.0/16", .hand = SL_ACCESS_DENY, .brief = true},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 DENIED,
 		 ALLOWED},
 		{"lists between count for nothing",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
 		  {.prefix = "10.1.1.0/24", .lists = ON(WORSE)},
 		  {.prefix = "10.1.0.0/16", .lists = ON(BRIEF)},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 ALLOWED,
 		 ALLOWED},
 		{"limits between decide as without the list",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
 		  {.prefix = "10.1.1.0/24", .limited = true},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 5,
 		 5},
 		{"limits of the listed prefix, too",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .limited = true},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 5,
 		 5},
 		{"a list's allow lifts no longer list",
@@ -294,8 +294,8 @@ static void test_lists_and_words_by_hand(void **state)
 		 DENIED,
 		 DENIED},
 		{"by hand denies longer than it allows",
-		 {{.prefix = "10.1.1.1", .hand = SL_LIST_DENY},
-		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 {{.prefix = "10.1.1.1", .hand = SL_ACCESS_DENY},
+		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 DENIED,
 		 DENIED},
 	};
@@ -315,7 +315,7 @@ static void test_lists_and_words_by_hand(void **state)
 			if (cases[i].rules[rules].limited)
 				rules_add_limits(&set, prefix, "rate 1/h burst 5", NULL);
 			else
-				rules_add_list(&set, prefix, SL_LIST_NONE, 0);
+				rules_add_list(&set, prefix, SL_ACCESS_NONE, 0);
 			rule = &set.rules[rules];
 			rule->lists = cases[i].rules[rules].lists;
 			rule->access = cases[i].rules[rules].hand;
@@ -344,12 +344,12 @@ static void test_date_of_a_list(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		struct sl_list_info list = {
-			.name = "bad", .list = SL_LIST_DENY, .replaced = 1000 + i};
+			.name = "bad", .access = SL_ACCESS_DENY, .replaced = 1000 + i};
 		struct sl_list_info lists[SL_LIST_PLACES];
 		struct ruleset entries = {0};
 		struct list_counts counts;
 
-		rules_add_list(&entries, changes[i].prefix, SL_LIST_NONE, 0);
+		rules_add_list(&entries, changes[i].prefix, SL_ACCESS_NONE, 0);
 		assert_int_equal(list_put(&rig->gate, &list, changes[i].replace, &entries, &counts),
 				 OK);
 		lists_copy(&rig->gate, lists);

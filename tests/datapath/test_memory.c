@@ -16,7 +16,7 @@
 
 static const enum gate_map maps_of_rules[] = {
 	MAP_HOSTS4,   MAP_HOSTS6,   MAP_PREFIXES, MAP_SPLITS,  MAP_LISTS,
-	MAP_POLICIES, MAP_COUNTERS, MAP_BLOCKS,	  MAP_BUDGETS, MAP_BUDGET_SLICES,
+	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
 /* The memory of a map of that object, empty, on such a machine. */

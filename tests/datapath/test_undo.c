@@ -28,8 +28,8 @@ static void base_rules(struct rig *rig)
 	rules_add_limits(&set, "2001:db8:0:2::/72", "rate 1/h burst 8", NULL);
 	rules_add_limits(&set, "203.0.113.1", "rate 1/h burst 9",
 			 "name tcp rate 1/h burst 7 match tcp", NULL);
-	rules_add_list(&set, "203.0.113.2", SL_LIST_DENY, 0);
-	rules_add_list(&set, "203.0.113.128/25", SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "203.0.113.2", SL_ACCESS_DENY, 0);
+	rules_add_list(&set, "203.0.113.128/25", SL_ACCESS_ALLOW, 0);
 	assert_int_equal(rig_change(rig, &set), OK);
 }
 
@@ -51,8 +51,8 @@ static void heirs_add(struct rig *rig)
 /* What a change makes of one rule, and how many packets of a source in it pass. */
 struct edit {
 	const char *prefix;
-	const char *words; /* of its limit; */
-	enum sl_list list; /* or its entry; neither: it is deleted */
+	const char *words;   /* of its limit; */
+	enum sl_access list; /* or its entry; neither: it is deleted */
 	const char *source;
 	unsigned int before, after;
 };
@@ -77,15 +77,15 @@ static const struct change changes[] = {
 	{"delete", 6, {{"192.0.2.0/24", NULL, 0, "192.0.2.1", 5, 3}}},
 	{"delete the default", 6, {{"default", NULL, 0, "10.0.0.1", 3, ENOUGH}}},
 	{"delete, longer than /64", 6, {{"2001:db8:0:2::/72", NULL, 0, "2001:db8:0:2::1", 8, 6}}},
-	{"a list entry on a host", 8, {{"192.0.2.1", NULL, SL_LIST_DENY, "192.0.2.1", 5, 0}}},
+	{"a list entry on a host", 8, {{"192.0.2.1", NULL, SL_ACCESS_DENY, "192.0.2.1", 5, 0}}},
 	{"a list entry over limits",
 	 7,
-	 {{"203.0.113.1", NULL, SL_LIST_ALLOW, "203.0.113.1", 9, ENOUGH}}},
-	{"another list", 7, {{"203.0.113.2", NULL, SL_LIST_ALLOW, "203.0.113.2", 0, ENOUGH}}},
+	 {{"203.0.113.1", NULL, SL_ACCESS_ALLOW, "203.0.113.1", 9, ENOUGH}}},
+	{"another list", 7, {{"203.0.113.2", NULL, SL_ACCESS_ALLOW, "203.0.113.2", 0, ENOUGH}}},
 	{"delete a list entry", 6, {{"203.0.113.128/25", NULL, 0, "203.0.113.129", ENOUGH, 3}}},
 	{"several at once",
 	 6,
-	 {{"default", NULL, SL_LIST_DENY, "10.0.0.1", 3, 0},
+	 {{"default", NULL, SL_ACCESS_DENY, "10.0.0.1", 3, 0},
 	  {"192.0.2.0/24", "name x rate 1/h burst 11", 0, "192.0.2.1", 5, 11},
 	  {"203.0.113.1", NULL, 0, "203.0.113.1", 9, 0},
 	  {"203.0.113.2", "rate 1/h burst 12", 0, "203.0.113.2", 0, 12},
@@ -198,9 +198,9 @@ static struct ruleset lists_rules(bool after)
 	struct ruleset set = {0};
 
 	assert_int_equal(ruleset_make_lists(&set), OK);
-	rules_make_list(&set, after ? 2 : 0, SL_LIST_DENY, 0);
+	rules_make_list(&set, after ? 2 : 0, SL_ACCESS_DENY, 0);
 	if (!after)
-		rules_make_list(&set, 1, SL_LIST_ALLOW, 0);
+		rules_make_list(&set, 1, SL_ACCESS_ALLOW, 0);
 	rules_add_listed(&set, "192.0.2.1", after ? 0 : 1);
 	rules_add_listed(&set, "192.0.2.2", after ? 4 : 2);
 	return set;
@@ -288,18 +288,18 @@ static void edit_prepare(struct rig *rig, const struct edit *edit)
 		struct limit limit = rig_limit_of(edit->prefix, edit->words);
 		struct rule rule = {.prefix = entry.prefix, .limits = 1, .limit = &limit};
 
-		record = policy_allocate(&rig->gate, old.now.record);
-		assert_int_equal(policy_write(&rig->gate, record, old.now.record, 0, &rule), 0);
+		record = policy_allocate(&rig->gate, old.cur.version);
+		assert_int_equal(policy_write(&rig->gate, record, old.cur.version, 0, &rule), 0);
 	}
-	if (!old.now.record && !old.now.list) {
+	if (!old.cur.version && !old.cur.access) {
 		assert_int_equal(split_add(&rig->gate, &entry.prefix, 1), 0);
 		*(prefix_is_host(&entry.prefix) ? &state->hosts : &state->prefixes) += 1;
 	}
 	entry.rule = (struct sl_rule){
 		.since = state->generation + 1,
 		.bits = entry.prefix.bits,
-		.now = {.record = record, .list = edit->list},
-		.before = old.now,
+		.cur = {.version = record, .access = edit->list},
+		.prev = old.cur,
 	};
 	assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 }
@@ -532,8 +532,8 @@ static void test_undoing_keeps_what_is_over(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	rig_list(rig, "192.0.2.1", SL_LIST_DENY, 1);
-	rig_list(rig, "192.0.2.2", SL_LIST_DENY, 1);
+	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, 1);
+	rig_list(rig, "192.0.2.2", SL_ACCESS_DENY, 1);
 	rig->gate.state->changing = 1;
 	assert_int_equal(change_undo(&rig->gate), OK);
 	rig_check_tidy(rig, 2);

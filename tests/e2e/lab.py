@@ -26,9 +26,9 @@ LONG = bool(os.environ.get("SLUICE_LONG"))  # more cases of the same promise: ma
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
-        "sets", "states", "buckets4", "buckets6", "in_use", "admission", "newcomers", "shortcuts",
-        "host_shortcuts", "blocks", "budgets", "budget_slices", "secret"]
-PRIVATE = {"secret", "sets", "in_use", "newcomers", "host_shortcuts"}  # with the hash secret, or hashes
+        "sets", "states", "buckets4", "buckets6", "in_use", "admission", "newcomers", "rule_cache",
+        "host_cache", "subrules", "budgets", "budget_slices", "secret"]
+PRIVATE = {"secret", "sets", "in_use", "newcomers", "host_cache"}  # with the hash secret, or hashes
 LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

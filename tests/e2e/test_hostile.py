@@ -364,7 +364,7 @@ def offset_of(layout, kind, path):
 
 
 def test_the_damaged_entry_is_told(hostile, layout):
-    at, bits = offset_of(layout, "sl_policy", ".home[0]")
+    at, bits = offset_of(layout, "sl_policy", ".origin[0]")
     key = next(key for key in hostile.used["policies"] if struct.unpack("<I", key)[0] >= 6)
     hostile.maps["policies"].write(key, poked(hostile.was["policies"][key], at, bits, ONES))
     for words in READING[:-1] + WRITING:
@@ -418,7 +418,7 @@ def test_parents_in_a_circle(hostile, layout):
             if hostile.number("policies", key, *bits) == 32 + 24)
     value = poked(hostile.was["policies"][key], *offset_of(layout, "sl_policy", ".parent"),
                   struct.unpack("<I", key)[0])
-    first, last = (offset_of(layout, "sl_policy", f".home[{slot}]") for slot in (0, 3))
+    first, last = (offset_of(layout, "sl_policy", f".origin[{slot}]") for slot in (0, 3))
     name = offset_of(layout, "sl_policy", ".spec[0].name[0]")[0]
     step = (offset_of(layout, "sl_policy", ".spec[3].name[0]")[0] - name) // 3
     for slot in range(4):

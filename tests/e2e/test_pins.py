@@ -117,7 +117,7 @@ def test_bpftool_shows_named_fields(lab):
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
         assert shown["type"] == "lru_percpu_hash"
     rule, = dump("prefixes")
-    record = int(str(rule["value"]["now"]["record"]), 0)  # bpftool has its own way with bit fields
+    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool has its own way with bit fields
     assert rule["key"]["bits"] == 0 and record > 0
     policy = dump("policies")[record]["value"]
     assert policy["spec"][0]["rate"] == 1 and policy["spec"][0]["burst"] == 20

@@ -21,7 +21,7 @@ from test_faults import moments
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
 SIZES = {"sources": ["sets", "states"], "buckets": ["buckets4", "buckets6"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
-FOLLOWING = {"policies": ["policies", "budgets", "budget_slices"], "hosts": ["host_shortcuts"],
+FOLLOWING = {"policies": ["policies", "budgets", "budget_slices"], "hosts": ["host_cache"],
              "sources": ["buckets4", "buckets6", "in_use"], "buckets": ["in_use"]}
 
 SIZE = 4096
@@ -132,7 +132,7 @@ def test_all_sizes_at_once_and_to_the_same_again(drained):
 def test_old_maps_and_programs_go(drained):
     drained.attach("in0", "hook", "egress", "mode", "clsact")
     of_one_size = {pinned_id(drained, name)
-                   for name in ("lists", "admission", "newcomers", "shortcuts", "blocks", "secret")}
+                   for name in ("lists", "admission", "newcomers", "rule_cache", "subrules", "secret")}
     pinned = map_ids(drained)[1] - of_one_size
     programs = [a["program_id"] for a in drained.attachments()]
     resize(drained, **{size: 2 * SIZE for size in SIZES})

@@ -43,7 +43,7 @@ static void between(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const enum sl_kind kinds[] = {SL_BUCKET, SL_WINDOW, SL_SHAPE};
+	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
 	bool lags, races;
 
 	input = data;

@@ -199,7 +199,7 @@ static inline void run_rest(void)
 /* `slice` is another word in a window. */
 static inline bool run_has_slices(void)
 {
-	return run.limit.kind == SL_BUCKET && run.limit.slice;
+	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
 }
 
 /* What buckets, blocks and the start add to a limit. */
@@ -218,7 +218,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
 	/* else few bursts are long enough for slices */
-	if (kind == SL_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
+	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
 	run.jiffy = jiffy_ns * SL_TICKS_PER_NS;
@@ -252,7 +252,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
 	run.shape_plain =
 		(struct shape_plain){.ready = run_long_clock(0), .horizon = run.limit.horizon};
-	if (kind == SL_BUCKET)
+	if (kind == SL_TOKEN_BUCKET)
 		run.reference = reference_full(&run.limit, run.now);
 	if (run.limit.start_empty)
 		run.reference.level = 0;
@@ -272,9 +272,9 @@ static inline uint64_t run_level(void)
 /* How many packets, or bytes: often all, or a share, of what may pass. */
 static inline uint32_t run_amount(void)
 {
-	uint64_t most = run.limit.kind == SL_WINDOW   ? run.limit.most
-			: run.limit.kind == SL_BUCKET ? run.spec.burst
-						      : 1 + run_choose(100);
+	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
+			: run.limit.kind == SL_TOKEN_BUCKET ? run.spec.burst
+							    : 1 + run_choose(100);
 	uint64_t amount = 1;
 
 	switch (run_choose(6)) {
@@ -290,7 +290,7 @@ static inline uint32_t run_amount(void)
 	case 3: /* what is left, as this CPU sees it */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
-		else if (run.limit.kind == SL_BUCKET)
+		else if (run.limit.kind == SL_TOKEN_BUCKET)
 			amount = run_level();
 	}
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
@@ -354,7 +354,7 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 {
 	if (run.limit.kind == SL_WINDOW)
 		window_log_add(&run.window_log, run_moment(at), cost);
-	else if (run.limit.kind == SL_BUCKET)
+	else if (run.limit.kind == SL_TOKEN_BUCKET)
 		reference_charge(&run.reference, (__int128)cost << 16, run.now);
 	else
 		shape_log_add(
@@ -477,7 +477,7 @@ static inline void run_end(void)
 	true_time span = (true_time)run.spec.span_ns * SL_TICKS_PER_NS;
 	const char *fault;
 
-	if (run.limit.kind == SL_BUCKET && -run.reference.lowest >> 16 > slack)
+	if (run.limit.kind == SL_TOKEN_BUCKET && -run.reference.lowest >> 16 > slack)
 		run_fail("more than burst + rate x t");
 	if (run.limit.kind == SL_WINDOW &&
 	    window_log_most(&run.window_log, span) > (__int128)run.limit.most)

@@ -30,7 +30,7 @@ static inline struct sl_limit_spec spec_bucket(__u64 rate, enum sl_rate_unit uni
 {
 	return (struct sl_limit_spec){
 		.name = "all",
-		.kind = SL_BUCKET,
+		.kind = SL_TOKEN_BUCKET,
 		.rate = rate,
 		.rate_unit = unit,
 		.burst = burst,

@@ -21,7 +21,7 @@
 static void (*host_between)(void);
 
 static struct sl_gate host_gate;
-static struct sl_set host_set;
+static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
@@ -73,7 +73,7 @@ static void *map_find(const void *map, const void *key)
 	if (map == &gate)
 		return &host_gate;
 	if (map == &sets)
-		return &host_set;
+		return &host_cache_set;
 	return map == &states ? &host_entry : NULL;
 }
 
@@ -83,7 +83,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
 	struct state_key key = packet_key(&packet, limit);
 
-	host_set.tag[0] = slot_ref_of(&host_gate.params, state_digest(hash_secret, &key)).tag;
+	host_cache_set.tag[0] = slot_ref_of(&host_gate.params, state_digest(hash_secret, &key)).tag;
 	host_entry = (struct sl_entry){.limit = key.limit};
 	*host_state = state;
 }

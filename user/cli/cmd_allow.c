@@ -36,7 +36,7 @@ struct allow_args {
 
 struct listing {
 	const struct allow_args *args;
-	enum sl_list access;
+	enum sl_access access;
 	const char *name;	/* of the list; NULL: by hand */
 	uint64_t ns;		/* how long, by `for` or `until`; 0: without an end */
 	bool ends_entries;	/* each entry has the end; otherwise the list has it */
@@ -47,7 +47,7 @@ struct listing {
 
 /* The access and the end of an entry or a list before the change. */
 struct was {
-	enum sl_list access;
+	enum sl_access access;
 	uint32_t until;
 };
 
@@ -87,7 +87,7 @@ static int listing_parse(const struct command *command, struct listing *listing)
 	if (args->for_ns && args->until)
 		return error_misuse("conflict", command->name,
 				    "'for' and 'until' exclude each other; write one of them");
-	listing->access = command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+	listing->access = command == &command_allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
 	listing->ns = args->for_ns;
 	if (args->until) /* in whole seconds, as the moment is */
 		listing->ns =
@@ -299,7 +299,7 @@ static int list_change(const struct context *context, struct gate *gate, struct 
 	const uint32_t end = listing_end(listing);
 	struct sl_list_info lists[SL_LIST_PLACES],
 		list = {
-			.list = listing->access,
+			.access = listing->access,
 			.until = listing->ends_entries ? 0 : end,
 			.replaced = stamp_written(stamp) ?: (uint64_t)time(NULL),
 		};
@@ -311,7 +311,7 @@ static int list_change(const struct context *context, struct gate *gate, struct 
 	lists_copy(gate, lists);
 	place = lists_find(lists, list.name);
 	if (place >= 0)
-		was = (struct was){lists[place].list, lists[place].until};
+		was = (struct was){lists[place].access, lists[place].until};
 	for (unsigned int i = 0; listing->ends_entries && i < listing->entries.count; i++)
 		listing->entries.rules[i].list_until = end;
 	err = list_put(gate, &list, listing->args->replace, &listing->entries, &counts);
@@ -327,7 +327,7 @@ static int widths_check(const struct listing *listing)
 {
 	int err = 0;
 
-	if (listing->args->force || (listing->access == SL_LIST_ALLOW && !listing->name))
+	if (listing->args->force || (listing->access == SL_ACCESS_ALLOW && !listing->name))
 		return 0;
 	for (unsigned int i = 0; !err && i < listing->entries.count; i++)
 		err = entry_check_width(&listing->entries.rules[i].prefix, FORCE);
@@ -352,7 +352,7 @@ static int allow_run(const struct context *context, const void *data)
 	err = gate_open_to_try(&gate, context);
 	if (err)
 		return err;
-	if (listing.access == SL_LIST_DENY && !args->force && !context->trial_ns) {
+	if (listing.access == SL_ACCESS_DENY && !args->force && !context->trial_ns) {
 		err = ssh_check_denies(&gate, &listing.entries, listing.name);
 		if (err)
 			return err;

@@ -235,7 +235,7 @@ static void print_limit(const struct gate *gate, const struct verdict *verdict, 
 			print_text(" %s %s", spec_names[field], words);
 	}
 	print_text("\n");
-	print_home(gate, source->policy->home[compiled->slot]);
+	print_home(gate, source->policy->origin[compiled->slot]);
 	if (print_is_json())
 		print_limit_state(source, compiled, state);
 	print_bool("matches", state->matches);
@@ -262,7 +262,7 @@ static void print_budget(const struct gate *gate, const struct verdict *verdict)
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
-	uint32_t home = policy->newcomers_home ? SL_HOME(policy->newcomers_home, 0) : 0;
+	uint32_t home = policy->newcomers_origin ? SL_ORIGIN(policy->newcomers_origin, 0) : 0;
 	bool all_observe = true;
 
 	if (verdict->empty && !print_is_json()) {

@@ -25,7 +25,7 @@ struct deleted {
 	char names[SL_LIMITS_MAX][SL_NAME];
 	unsigned int limits;
 	bool newcomers;
-	enum sl_list access; /* the word of an entry by hand, where there was no policy */
+	enum sl_access access; /* the word of an entry by hand, where there was no policy */
 };
 
 struct del_args {
@@ -88,7 +88,7 @@ static int refuse_listed(const struct gate *gate, const struct rule *rule)
 	return failure(
 		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
 		"off, 'sluice %sdel -f %s' takes all the list back",
-		gate->name, prefix, list->name, option, access_words[list->list], prefix,
+		gate->name, prefix, list->name, option, access_words[list->access], prefix,
 		operand_typed(list->name), option, word_typed(list->name));
 }
 
@@ -109,7 +109,7 @@ static int rule_remove(const struct gate *gate, const struct request *request, s
 		rule_free(rule);
 	} else if (rule->access) {
 		deleted->access = rule->access;
-		rule->access = SL_LIST_NONE;
+		rule->access = SL_ACCESS_NONE;
 	} else if (rule->lists) {
 		return refuse_listed(gate, rule);
 	} else {

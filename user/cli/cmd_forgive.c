@@ -30,13 +30,13 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 	const char *address = prefix_format(&pardon->address, address_text);
 	const char *prefix = prefix_format(&rule->prefix, prefix_text);
 
-	if (rule->access == SL_LIST_DENY)
+	if (rule->access == SL_ACCESS_DENY)
 		return failure("%s is denied, by the entry of %s: 'sluice %sundeny %s' or 'sluice "
 			       "%sallow %s' ends "
 			       "that",
 			       address, prefix, gate_option(gate->name), prefix,
 			       gate_option(gate->name), address);
-	if (rule->access == SL_LIST_ALLOW)
+	if (rule->access == SL_ACCESS_ALLOW)
 		return failure("%s is allowed, by the entry of %s: no limit holds it", address,
 			       prefix);
 	return failure("no rule of gate '%s' covers %s: no limit holds it", gate->name, address);

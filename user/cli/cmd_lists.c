@@ -24,7 +24,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 		return error_add(err, "rules-read", NULL, "cannot read the rules of gate '%s': %s",
 				 gate->name, why(err));
 	for (unsigned int i = 0; i < count; i++) {
-		uint64_t bits = face_lists(gate, rulemap_face(&entries[i].rule, generation));
+		uint64_t bits = content_lists(gate, rulemap_content(&entries[i].rule, generation));
 
 		for (; bits; bits &= bits - 1)
 			ret[__builtin_ctzll(bits)]++;
@@ -45,7 +45,7 @@ static void print_list(const struct sl_list_info *list, unsigned int entries,
 	if (list->until)
 		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
 	print_row(NULL, columns);
-	print_cell(access_words[list->list]);
+	print_cell(access_words[list->access]);
 	print_cell_number(entries);
 	print_cell_text("%s", end);
 	print_cell_text("%s", time_format(age / unit * unit * NS_PER_SEC, span));

@@ -66,11 +66,11 @@ static void budget_look(const struct gate *gate, struct request *request)
 
 	if (rulemap_get(gate, &request->prefix, &rule) <= 0)
 		return;
-	policy = record_read(gate, rule.now.record);
+	policy = record_read(gate, rule.cur.version);
 	request->passes = policy_lacks_budget(policy);
-	request->inherits = policy->newcomers_home;
+	request->inherits = policy->newcomers_origin;
 	if (request->inherits)
-		request->home = *inherit_home(gate, SL_HOME(policy->newcomers_home, 0));
+		request->home = *inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0));
 }
 
 static int request_apply(struct gate *gate, struct request *request)

@@ -24,7 +24,7 @@ struct unallow_args {
 
 struct unlisting {
 	const struct unallow_args *args;
-	enum sl_list access;	/* SL_LIST_NONE: either */
+	enum sl_access access;	/* SL_ACCESS_NONE: either */
 	struct ruleset entries; /* the prefixes, and then the rules that change */
 	struct ruleset absent;	/* the prefixes without such an entry */
 };
@@ -37,7 +37,7 @@ static void unlisting_free(struct unlisting *unlisting)
 
 /* --- By hand -------------------------------------------------------------------------------- */
 
-static int no_such_access(const struct gate *gate, const struct rule *rule, enum sl_list access)
+static int no_such_access(const struct gate *gate, const struct rule *rule, enum sl_access access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
@@ -59,7 +59,7 @@ static int no_such_access(const struct gate *gate, const struct rule *rule, enum
 		ENOENT, "no-entry", prefix,
 		"it is not %s by hand, but on list '%s'; 'sluice %sun%s %s as %s' takes it "
 		"off",
-		access_done[access], list->name, option, access_words[list->list], prefix,
+		access_done[access], list->name, option, access_words[list->access], prefix,
 		operand_typed(list->name));
 }
 
@@ -78,7 +78,7 @@ static int hands_remove(struct gate *gate, struct unlisting *unlisting)
 		if (err)
 			break;
 		if (rule.access == unlisting->access) {
-			rule.access = SL_LIST_NONE;
+			rule.access = SL_ACCESS_NONE;
 			entries->rules[found++] = rule;
 			continue;
 		}
@@ -91,7 +91,7 @@ static int hands_remove(struct gate *gate, struct unlisting *unlisting)
 }
 
 static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,
-			   enum sl_list access)
+			   enum sl_access access)
 {
 	char text[PREFIX_TEXT];
 
@@ -122,7 +122,7 @@ static int hands_take_back(const struct context *context, struct gate *gate,
 /* --- Lists ---------------------------------------------------------------------------------- */
 
 /* Prints what was removed. gone: the entries that the list no longer has. */
-static void gone_print(const struct context *context, enum sl_list access, const char *name,
+static void gone_print(const struct context *context, enum sl_access access, const char *name,
 		       unsigned int gone, bool is_whole)
 {
 	print_object(NULL);
@@ -162,18 +162,18 @@ static int list_take_back(const struct context *context, struct gate *gate,
 	err = is_whole ? list_of_file(gate, name, &list) : list_named(gate, name, &list);
 	if (err)
 		return err;
-	if (unlisting->access && unlisting->access != list.list)
+	if (unlisting->access && unlisting->access != list.access)
 		return error_add(ENOENT, "other-access", NULL,
 				 "list '%s' %s; 'sluice %sun%s' takes that back", list.name,
-				 access_verb(list.list), gate_option(gate->name),
-				 access_words[list.list]);
+				 access_verb(list.access), gate_option(gate->name),
+				 access_words[list.access]);
 	err = is_whole ? list_drop(gate, list.name, &counts)
 		       : list_take(gate, list.name, &unlisting->entries, args->force, &counts);
 	if (err)
 		return err;
-	gone_print(context, list.list, list.name, counts.gone, is_whole);
+	gone_print(context, list.access, list.name, counts.gone, is_whole);
 	print_text("%s%u %s no longer %s by it\n", is_whole ? "taken back: " : "", counts.gone,
-		   plural(counts.gone, "entry is", "entries are"), access_done[list.list]);
+		   plural(counts.gone, "entry is", "entries are"), access_done[list.access]);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ static int unallow_run(const struct context *context, const void *data)
 	const struct unallow_args *args = data;
 	_cleanup_(unlisting_free) struct unlisting unlisting = {
 		.args = args,
-		.access = context->command == &command_unallow ? SL_LIST_ALLOW : SL_LIST_DENY,
+		.access = context->command == &command_unallow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY,
 	};
 	int err = entries_parse(context->command, &args->prefixes, args->file, args->name,
 				&unlisting.entries);

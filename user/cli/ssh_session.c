@@ -115,9 +115,9 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	bool allowed;
 
 	if (!session_find(gate, &session) || rules_judge(gate, &session.source, &now) ||
-	    now.access == SL_LIST_DENY)
+	    now.access == SL_ACCESS_DENY)
 		return OK;
-	allowed = name && now.access == SL_LIST_ALLOW;
+	allowed = name && now.access == SL_ACCESS_ALLOW;
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool comes_first = now.found && now.prefix.bits > prefix->bits;

@@ -70,8 +70,8 @@ static bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix 
 {
 	struct sl_rule rule;
 
-	return rulemap_get(gate, prefix, &rule) > 0 && rule.now.record &&
-	       policy_lacks_budget(record_read(gate, rule.now.record));
+	return rulemap_get(gate, prefix, &rule) > 0 && rule.cur.version &&
+	       policy_lacks_budget(record_read(gate, rule.cur.version));
 }
 
 void warn_budget(const struct gate *gate, const struct rule *rule)
@@ -165,7 +165,7 @@ void warn_inherit(const struct gate *gate, const struct rule *rule)
 
 	if (rulemap_get(gate, &rule->prefix, &now) <= 0)
 		return;
-	inherited = inherited_format(gate, record_read(gate, now.now.record), text);
+	inherited = inherited_format(gate, record_read(gate, now.cur.version), text);
 	if (inherited)
 		note("%s inherits %s, as a new policy does: 'sluice %sset %s inherit no' lifts "
 		     "that there",

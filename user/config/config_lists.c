@@ -157,7 +157,7 @@ static int list_make(struct reader *reader, const struct node *node, struct rule
 {
 	const struct node *name = node_find(node, "list");
 	struct sl_list_info list = {
-		.list = entry->access,
+		.access = entry->access,
 		.until = entry->until,
 		.replaced = time(NULL),
 	};
@@ -174,7 +174,7 @@ static int list_make(struct reader *reader, const struct node *node, struct rule
 		return misuse("list '%s' is given twice", list.name);
 	place = lists_find(rules->lists, "");
 	status = lists_put(rules->lists, &list, place);
-	entry->access = SL_LIST_NONE;
+	entry->access = SL_ACCESS_NONE;
 	entry->until = 0;
 	entry->lists = status ? 0 : 1ULL << place;
 	return status;
@@ -235,7 +235,7 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node, 
 }
 
 static void entry_read(struct reader *reader, struct times *times, const struct node *node,
-		       enum sl_list access)
+		       enum sl_access access)
 {
 	const struct node *file = node_find(node, "file");
 	struct rule entry = {.access = access};
@@ -250,7 +250,7 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 	}
 	reader_failed(reader, end_read(reader, times, node, &entry.until, &ended));
 	if (ended) {
-		entry.access = SL_LIST_NONE;
+		entry.access = SL_ACCESS_NONE;
 		if (!times->ended++ || node->at.line < times->first_ended->at.line)
 			times->first_ended = node_find(node, "until");
 	}
@@ -259,7 +259,7 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 	entry_prefixes_read(reader, node, &entry);
 }
 
-static void list_read_all(struct reader *reader, struct times *times, enum sl_list access)
+static void list_read_all(struct reader *reader, struct times *times, enum sl_access access)
 {
 	const struct node *first = node_items(reader->document.root, access_words[access]);
 	struct rule bare = {.access = access};
@@ -297,7 +297,7 @@ void lists_read(struct reader *reader)
 {
 	struct times times = {0};
 
-	list_read_all(reader, &times, SL_LIST_ALLOW);
-	list_read_all(reader, &times, SL_LIST_DENY);
+	list_read_all(reader, &times, SL_ACCESS_ALLOW);
+	list_read_all(reader, &times, SL_ACCESS_DENY);
 	ended_say(reader, &times);
 }

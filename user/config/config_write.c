@@ -105,13 +105,13 @@ static json_t *list_entry_json(const struct rule *rule, int place)
 }
 
 /* Appends an entry for each list that has this access. */
-static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list access)
+static void lists_append(json_t *array, const struct ruleset *rules, enum sl_access access)
 {
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *info = &rules->lists[place];
 		json_t *prefixes, *entry;
 
-		if (!*info->name || info->list != access || list_ended(info))
+		if (!*info->name || info->access != access || list_ended(info))
 			continue;
 		prefixes = json_array();
 		for (unsigned int i = 0; i < rules->count; i++)
@@ -128,7 +128,7 @@ static void lists_append(json_t *array, const struct ruleset *rules, enum sl_lis
  * One entry for all prefixes without end; one for each run of prefixes that end together; then one
  * for each list. NULL: none.
  */
-static json_t *entries_json(const struct ruleset *rules, enum sl_list access)
+static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
 	json_t *array = json_array(), *for_good = json_array(), *run = NULL;
 	uint32_t until = 0;
@@ -197,8 +197,8 @@ json_t *config_json(const struct config *config)
 			json_array_append_new(policies, policy_json(&rules->rules[i]));
 	return json_pack("{s:o*, s:o*, s:o, s:o*, s:o*}", "gate", sizes_json(&config->sizes),
 			 "attach", places, "policies", policies, "allow",
-			 entries_json(rules, SL_LIST_ALLOW), "deny",
-			 entries_json(rules, SL_LIST_DENY));
+			 entries_json(rules, SL_ACCESS_ALLOW), "deny",
+			 entries_json(rules, SL_ACCESS_DENY));
 }
 
 /* --- YAML ----------------------------------------------------------------------------------- */

@@ -145,10 +145,10 @@ bool gate_has_no_rules(struct subject *s)
 
 /* Advises the command that removes the entry with this access from the rule. */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
-			    enum sl_list access)
+			    enum sl_access access)
 {
 	const char *list = rule_entry_list(rule, s->gate->rules.lists, access);
-	const char *verb = access == SL_LIST_ALLOW ? "unallow" : "undeny";
+	const char *verb = access == SL_ACCESS_ALLOW ? "unallow" : "undeny";
 	char prefix[PREFIX_TEXT];
 
 	subject_set(s, part, "sluice %s%s %s%s", gate_option(s->gate->name), verb,
@@ -183,7 +183,7 @@ bool all_is_denied(struct subject *s)
 
 	if (!group_name(s, group))
 		return false;
-	advise_removing(s, 1, group->rule, SL_LIST_DENY);
+	advise_removing(s, 1, group->rule, SL_ACCESS_DENY);
 	subject_set(s, 2, "%s", group->rule->prefix.bits ? "IPv4 " : "");
 	return true;
 }
@@ -194,7 +194,7 @@ bool all_is_allowed(struct subject *s)
 
 	if (!group_name(s, group))
 		return false;
-	advise_removing(s, 1, group->rule, SL_LIST_ALLOW);
+	advise_removing(s, 1, group->rule, SL_ACCESS_ALLOW);
 	return true;
 }
 
@@ -210,7 +210,7 @@ bool limits_are_covered(struct subject *s)
 		return false;
 	others_set(s, 2, group->count - 1);
 	if (group == entries) {
-		enum sl_list access = rule_entry(group->rule, s->gate->rules.lists);
+		enum sl_access access = rule_entry(group->rule, s->gate->rules.lists);
 
 		subject_set(s, 1, "it is %s as a whole", access_done[access]);
 		advise_removing(s, 3, group->rule, access);

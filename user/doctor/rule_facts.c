@@ -10,25 +10,25 @@ static void group_add(struct rule_group *group, const struct rule *rule, const s
 		*group = (struct rule_group){rule, limit, 1};
 }
 
-enum sl_list rule_entry(const struct rule *rule, const struct sl_list_info *lists)
+enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists)
 {
 	uint64_t bits = rule->lists;
 
 	if (rule->access)
-		return rule->until ? SL_LIST_NONE : rule->access;
+		return rule->until ? SL_ACCESS_NONE : rule->access;
 	for (int place = 0; lists && place < SL_LIST_PLACES; place++)
 		if (lists[place].until || rule_list_end(rule, place))
 			bits &= ~(1ULL << place);
-	return lists ? lists_access(lists, bits) : SL_LIST_NONE;
+	return lists ? lists_access(lists, bits) : SL_ACCESS_NONE;
 }
 
 const char *rule_entry_list(const struct rule *rule, const struct sl_list_info *lists,
-			    enum sl_list access)
+			    enum sl_access access)
 {
 	const char *expiring = NULL;
 
 	for (int place = 0; !rule->access && lists && place < SL_LIST_PLACES; place++) {
-		if (!(rule->lists >> place & 1) || lists[place].list != access)
+		if (!(rule->lists >> place & 1) || lists[place].access != access)
 			continue;
 		if (!lists[place].until)
 			return lists[place].name;
@@ -73,7 +73,7 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 /* --- Everything denied ---------------------------------------------------------------------- */
 
 /* Returns the entry of a rule, also if it expires. */
-static enum sl_list entry_now(const struct rule *rule, const struct sl_list_info *lists)
+static enum sl_access entry_now(const struct rule *rule, const struct sl_list_info *lists)
 {
 	if (rule->access || !lists)
 		return rule->access;
@@ -87,7 +87,7 @@ static bool hand_allows(const struct ruleset *set, unsigned int index)
 
 	while (index--)
 		if (set->rules[index].access && prefix_covers(&set->rules[index].prefix, prefix))
-			return set->rules[index].access == SL_LIST_ALLOW;
+			return set->rules[index].access == SL_ACCESS_ALLOW;
 	return false;
 }
 
@@ -96,15 +96,15 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index];
 
-	if (entry_now(rule, set->lists) != SL_LIST_DENY ||
+	if (entry_now(rule, set->lists) != SL_ACCESS_DENY ||
 	    (!rule->access && hand_allows(set, index)))
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {
-		enum sl_list entry = entry_now(&set->rules[i], set->lists);
+		enum sl_access entry = entry_now(&set->rules[i], set->lists);
 
 		if (!prefix_covers(&rule->prefix, &set->rules[i].prefix))
 			break;
-		if (entry == SL_LIST_ALLOW || (set->rules[i].limits && !entry))
+		if (entry == SL_ACCESS_ALLOW || (set->rules[i].limits && !entry))
 			return false;
 	}
 	return true;
@@ -141,7 +141,7 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 
 		if (!prefix_covers(&rule->prefix, &longer->prefix))
 			break;
-		if (longer->limits || (rule_entry(longer, set->lists) == SL_LIST_DENY &&
+		if (longer->limits || (rule_entry(longer, set->lists) == SL_ACCESS_DENY &&
 				       (longer->access || !rule->access)))
 			return true;
 	}
@@ -158,7 +158,7 @@ static struct rule_group allowed_all_find(const struct ruleset *set)
 		const struct sl_prefix *prefix = &set->rules[i].prefix;
 
 		if (prefix->bits > SL_FAMILY_BITS ||
-		    rule_entry(&set->rules[i], set->lists) != SL_LIST_ALLOW ||
+		    rule_entry(&set->rules[i], set->lists) != SL_ACCESS_ALLOW ||
 		    has_exception(set, i))
 			continue;
 		group_add(&group, &set->rules[i], NULL);

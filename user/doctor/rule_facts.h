@@ -34,13 +34,13 @@ struct rule_facts {
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
 /* Returns the entry of a rule, by hand or by lists, that does not expire. */
-enum sl_list rule_entry(const struct rule *rule, const struct sl_list_info *lists);
+enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 /*
  * Returns the list that gives a rule this access, preferably one that does not expire; NULL: the
  * entry is by hand.
  */
 const char *rule_entry_list(const struct rule *rule, const struct sl_list_info *lists,
-			    enum sl_list access);
+			    enum sl_access access);
 
 #endif

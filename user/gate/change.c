@@ -17,7 +17,7 @@
 /* --- Begin, undo, end ----------------------------------------------------------------------- */
 
 /*
- * Replaces a prepared face by the face that packets see, and removes expired lists and lists on
+ * Replaces a prepared content by the content that packets see, and removes expired lists and lists on
  * which the entry has expired. Returns whether the rule has changed.
  */
 static bool rule_settle(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
@@ -27,14 +27,14 @@ static bool rule_settle(const struct gate *gate, struct sl_rule *rule, uint32_t 
 	uint64_t lists;
 
 	if (changed) {
-		rule->now = rule->before;
+		rule->cur = rule->prev;
 		rule->since = generation;
 	}
-	lists = face_lists(gate, &rule->now) & ~ended;
-	changed |= lists != rule->now.lists;
-	rule->now.lists = lists;
-	if (!(lists & 1ULL << rule->now.timed))
-		rule->now.list_until = rule->now.timed = 0;
+	lists = content_lists(gate, &rule->cur) & ~ended;
+	changed |= lists != rule->cur.list_mask;
+	rule->cur.list_mask = lists;
+	if (!(lists & 1ULL << rule->cur.timed))
+		rule->cur.list_until = rule->cur.timed = 0;
 	return changed;
 }
 
@@ -67,7 +67,7 @@ static struct settled rules_settle(const struct gate *gate, struct rulemap_entry
 	while (at < end) {
 		bool changed = rule_settle(gate, &entries[at].rule, generation, ended);
 
-		if (face_is_empty(&entries[at].rule.now)) {
+		if (content_is_empty(&entries[at].rule.cur)) {
 			entry_swap(&entries[at], &entries[--end]);
 			continue;
 		}
@@ -84,7 +84,7 @@ static void counts_set(struct gate *gate, const struct settled *settled)
 
 	for (unsigned int i = 0; i < settled->count; i++) {
 		hosts += prefix_is_host(&settled->entries[i].prefix);
-		allows += settled->entries[i].rule.now.list == SL_LIST_ALLOW;
+		allows += settled->entries[i].rule.cur.access == SL_ACCESS_ALLOW;
 	}
 	gate->state->hand_allows = allows;
 	gate->state->prefixes = settled->count - hosts;
@@ -94,13 +94,14 @@ static void counts_set(struct gate *gate, const struct settled *settled)
 /* Frees the records that no rule has. Packets no longer use them. */
 static void records_free(struct gate *gate, const struct settled *settled)
 {
-	uint32_t records = SL_RECORD(gate->policies_max);
+	uint32_t records = SL_POLICY_VERSION(gate->policies_max);
 	bool *used = calloc(records, sizeof(*used));
 
 	/* without memory they stay in use until the next undo */
 	for (unsigned int i = 0; used && i < settled->count; i++)
-		used[settled->entries[i].rule.now.record % records] = true;
-	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); used && record < records; record++)
+		used[settled->entries[i].rule.cur.version % records] = true;
+	for (uint32_t record = SL_POLICY_VERSION(SL_POLICY_FIRST); used && record < records;
+	     record++)
 		if (!used[record])
 			policy_free(gate, record);
 	free(used);
@@ -163,10 +164,10 @@ void change_end(struct gate *gate)
 
 /* --- Removing ended rules ------------------------------------------------------------------- */
 
-/* Whether a face has no policy, and no entry or list that lasts. */
-static bool face_is_over(const struct gate *gate, const struct sl_face *face)
+/* Whether a content has no policy, and no entry or list that lasts. */
+static bool content_is_over(const struct gate *gate, const struct sl_rule_content *content)
 {
-	return !face->record && !face_access(face) && !face_lists(gate, face);
+	return !content->version && !content_access(content) && !content_lists(gate, content);
 }
 
 unsigned int change_sweep(struct gate *gate)
@@ -177,7 +178,7 @@ unsigned int change_sweep(struct gate *gate)
 	if (rulemap_read(gate, &entries, &count))
 		return 0;
 	for (unsigned int i = 0; i < count; i++)
-		if (face_is_over(gate, &entries[i].rule.now))
+		if (content_is_over(gate, &entries[i].rule.cur))
 			entries[gone++] = entries[i];
 	/* such a rule has no effect: removing it needs no new generation */
 	if (change_begin(gate) || rulemap_remove(gate, entries, gone) || change_undo(gate))
@@ -199,7 +200,7 @@ struct sweep_count {
 static int rule_count(void *data, const struct rulemap_entry *entry)
 {
 	struct sweep_count *count = data;
-	bool over = face_is_over(count->gate, &entry->rule.now);
+	bool over = content_is_over(count->gate, &entry->rule.cur);
 
 	count->over += over;
 	count->in_force += !over;
@@ -236,10 +237,11 @@ uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
 	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
 }
 
-uint64_t face_lists(const struct gate *gate, const struct sl_face *face)
+uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
 {
 	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
-	uint64_t lists = entries_in_force(face->lists, face->list_until, face->timed, now, &end);
+	uint64_t lists = entries_in_force(content->list_mask, content->list_until, content->timed,
+					  now, &end);
 
 	return lists_in_force(gate->state, lists, now, &end);
 }
@@ -278,7 +280,7 @@ static void list_write(struct gate *gate, unsigned int place, const struct sl_li
 	gate->lists[place] = list;
 	state->lists_allow &= ~bit;
 	state->lists_ending &= ~bit;
-	if (list.list == SL_LIST_ALLOW)
+	if (list.access == SL_ACCESS_ALLOW)
 		state->lists_allow |= bit;
 	if (list.until)
 		state->lists_ending |= bit;

@@ -34,9 +34,9 @@ void change_sweep_lists(struct gate *gate);
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists);
 
 /*
- * Returns the lists of a face on which the prefix is in force: neither list nor entry has expired.
+ * Returns the lists of a content on which the prefix is in force: neither list nor entry has expired.
  */
-uint64_t face_lists(const struct gate *gate, const struct sl_face *face);
+uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
 /* Copies the lists that packets see. */
 void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]);

@@ -82,7 +82,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		}
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
-		list[at].mark = policy->home[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
+		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
 		list[at].owes = limit_owes(policy, &limit);
 		list[at].budgeted = policy_has_budget(policy);
 		policy->by_source[family] |= limit_is_by_source(&limit.spec, family) << slot;

@@ -29,9 +29,9 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_IN_USE] = "in_use",
 	[MAP_ADMISSION] = "admission",
 	[MAP_NEWCOMERS] = "newcomers",
-	[MAP_SHORTCUTS] = "shortcuts",
-	[MAP_HOST_SHORTCUTS] = "host_shortcuts",
-	[MAP_BLOCKS] = "blocks",
+	[MAP_RULE_CACHE] = "rule_cache",
+	[MAP_HOST_CACHE] = "host_cache",
+	[MAP_SUBRULES] = "subrules",
 	[MAP_BUDGETS] = "budgets",
 	[MAP_BUDGET_SLICES] = "budget_slices",
 	[MAP_SECRET] = "secret",
@@ -90,11 +90,11 @@ uint32_t gate_map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
-/* `in_use`, `newcomers` and `host_shortcuts` contain hashes or parts of them, `sets` tags. */
+/* `in_use`, `newcomers` and `host_cache` contain hashes or parts of them, `sets` tags. */
 bool gate_map_is_private(enum gate_map map)
 {
 	return map == MAP_SECRET || map == MAP_SETS || map == MAP_IN_USE || map == MAP_NEWCOMERS ||
-	       map == MAP_HOST_SHORTCUTS;
+	       map == MAP_HOST_CACHE;
 }
 
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
@@ -122,8 +122,8 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 		ret->value_size = sizeof(struct sl_sketch);
 		ret->max_entries = gate->machine.cpu_ids * SL_SKETCH_LINES;
 		break;
-	case MAP_HOST_SHORTCUTS:
-		ret->value_size = sizeof(struct sl_host_set);
+	case MAP_HOST_CACHE:
+		ret->value_size = sizeof(struct sl_host_cache_set);
 		ret->max_entries = gate->state->params.host_mask + 1;
 		break;
 	default:
@@ -195,10 +195,10 @@ static size_t memory_size(const struct gate *gate, enum gate_map map)
 	case MAP_LISTS:
 		return SL_LIST_PLACES * sizeof(*gate->lists);
 	case MAP_POLICIES:
-		return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
+		return SL_POLICY_VERSION(gate->policies_max) * sizeof(*gate->policies);
 	case MAP_BUDGETS:
 		return gate->policies_max * sizeof(*gate->budgets);
-	case MAP_BLOCKS:
+	case MAP_SUBRULES:
 		return SL_AGGREGATES * sizeof(*gate->blocks);
 	default:
 		return sizeof(*gate->state);
@@ -258,7 +258,7 @@ static int rules_copy(const struct gate *gate)
 		err = array_copy(gate->map[MAP_LISTS], gate->lists, sizeof(*gate->lists),
 				 SL_LIST_PLACES)
 			      ?: array_copy(gate->map[MAP_POLICIES], gate->policies,
-					    sizeof(*gate->policies), SL_RECORD(seen))
+					    sizeof(*gate->policies), SL_POLICY_VERSION(seen))
 			      ?: array_copy(gate->map[MAP_BUDGETS], gate->budgets,
 					    sizeof(*gate->budgets), seen)
 			      ?: state_copy(gate);
@@ -295,14 +295,14 @@ int gate_map_rules(struct gate *gate)
 
 	if (err)
 		return err;
-	gate->checked = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->checked));
+	gate->checked = calloc(SL_POLICY_VERSION(gate->policies_max), sizeof(*gate->checked));
 	gate->lists = memory_open(gate, MAP_LISTS);
 	gate->policies = memory_open(gate, MAP_POLICIES);
 	gate->budgets = memory_open(gate, MAP_BUDGETS);
 	if (!gate->checked || !gate->lists || !gate->policies || !gate->budgets)
 		return memory_failed(gate, errno);
 	if (!gate->copied)
-		gate->blocks = memory_open(gate, MAP_BLOCKS);
+		gate->blocks = memory_open(gate, MAP_SUBRULES);
 	if (gate->copied ? rules_copy(gate) : !gate->blocks)
 		return memory_failed(gate, errno);
 	return 0;
@@ -314,7 +314,7 @@ void gate_maps_close(struct gate *gate)
 	memory_close(gate, MAP_LISTS, gate->lists);
 	memory_close(gate, MAP_POLICIES, gate->policies);
 	memory_close(gate, MAP_BUDGETS, gate->budgets);
-	memory_close(gate, MAP_BLOCKS, gate->blocks);
+	memory_close(gate, MAP_SUBRULES, gate->blocks);
 	free(gate->checked);
 	gate->state = NULL;
 	gate->lists = NULL;

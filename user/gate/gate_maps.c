@@ -103,7 +103,7 @@ static const struct {
 	enum gate_map map, other;
 	uint32_t each;
 } sized_alike[] = {
-	{MAP_COUNTERS, MAP_POLICIES, SL_RECORD(1)},
+	{MAP_COUNTERS, MAP_POLICIES, SL_POLICY_VERSION(1)},
 	{MAP_COUNTERS, MAP_BUDGETS, 1},
 	{MAP_SETS, MAP_STATES, SL_WAYS},
 };

@@ -67,7 +67,7 @@ static int refuse_second_end(const struct change *change, const struct rule *rul
 	return failure("%s: has a time on list '%s' already, and can have a time on one list only; "
 		       "leave the time out, or first remove that entry: 'sluice %sun%s %s as %s'",
 		       prefix, list->name, gate_option(change->gate->name),
-		       access_words[list->list], prefix, operand_typed(list->name));
+		       access_words[list->access], prefix, operand_typed(list->name));
 }
 
 /* Plans one rule, and owns it. entry: the given entry of its prefix; NULL: none. */
@@ -215,10 +215,10 @@ static int list_join(const struct change *change, struct sl_list_info *list)
 
 	if (place < 0 || change->mode == REPLACE)
 		return OK;
-	if (has->list != list->list)
+	if (has->access != list->access)
 		return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing "
 			       "else; or say 'as LIST' for a list of its own",
-			       has->name, access_verb(has->list), access_words[list->list]);
+			       has->name, access_verb(has->access), access_words[list->access]);
 	if (list->until && !until_equal(has->until, list->until))
 		return refuse_end(has);
 	list->until = has->until;

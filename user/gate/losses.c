@@ -29,19 +29,19 @@ static struct items items_of(const struct gate *gate, uint32_t record)
 	struct items items = {.count = 0};
 
 	for (unsigned int slot = 0; record && slot < SL_LIMITS_MAX; slot++) {
-		uint32_t home = policy->home[slot];
+		uint32_t home = policy->origin[slot];
 
 		if (policy->spec[slot].name[0] && !policy->spec[slot].second)
 			items.list[items.count++] = (struct item){
 				.name = policy->spec[slot].name,
 				.spec = &policy->spec[slot],
 				.match = &policy->match[slot],
-				.home = home ? SL_HOME_POLICY(home) : SL_POLICY(record),
+				.home = home ? SL_ORIGIN_POLICY(home) : SL_POLICY(record),
 			};
 	}
 	if (record && policy->newcomers.burst)
 		items.list[items.count++] = (struct item){
-			.home = policy->newcomers_home ?: SL_POLICY(record),
+			.home = policy->newcomers_origin ?: SL_POLICY(record),
 		};
 	return items;
 }
@@ -96,7 +96,7 @@ static bool items_cover(const struct items *items, const struct item *item)
 
 static uint32_t record_before(const struct gate *gate, const struct sl_rule *rule)
 {
-	return rulemap_face(rule, rulemap_generation(gate) - 1)->record;
+	return rulemap_content(rule, rulemap_generation(gate) - 1)->version;
 }
 
 /* The record of a prefix before the change, from a rule of at most `bits` bits; 0: none. */
@@ -163,7 +163,7 @@ static enum loss loss_of(const struct gate *gate, const struct item *item, uint3
 		*ret_cause = heritage_end(gate, record)->prefix;
 		return LOSS_LIFTED;
 	}
-	*ret_cause = *inherit_home(gate, SL_HOME(found->home, 0));
+	*ret_cause = *inherit_home(gate, SL_ORIGIN(found->home, 0));
 	return item->name ? replaced_loss(found, item) : LOSS_BUDGET;
 }
 
@@ -183,7 +183,7 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 		*lost = (struct lost){.loss = loss, .had = had, .cause = cause};
 		ret->count++;
 	}
-	lost->length = inherited_add(item->name, inherit_home(gate, SL_HOME(item->home, 0)),
+	lost->length = inherited_add(item->name, inherit_home(gate, SL_ORIGIN(item->home, 0)),
 				     lost->items, lost->length);
 	lost->items_count++;
 }
@@ -196,7 +196,7 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 static void policy_compare(const struct gate *gate, const struct rulemap_entry *entry,
 			   struct lost_list *ret)
 {
-	uint32_t before = entry->rule.before.record, record = entry->rule.now.record;
+	uint32_t before = entry->rule.prev.version, record = entry->rule.cur.version;
 	uint32_t bits = entry->prefix.bits;
 	uint32_t shorter = bits ? cover_before(gate, &entry->prefix, bits - 1) : 0;
 	struct items had = items_of(gate, before ?: shorter), beside = items_of(gate, shorter);
@@ -251,7 +251,7 @@ static uint32_t record_of(const struct gate *gate, const struct sl_prefix *prefi
 
 	if (rulemap_get(gate, prefix, &rule) <= 0)
 		return 0;
-	return before ? record_before(gate, &rule) : rule.now.record;
+	return before ? record_before(gate, &rule) : rule.cur.version;
 }
 
 /* Finds policies of all of IPv4 or IPv6 that exist beside that of `default` since this change. */
@@ -283,10 +283,10 @@ void losses_find(const struct gate *gate, const struct rulemap_entry *entries, u
 		const struct rulemap_entry *entry = &entries[i];
 		struct lost_list lost = {.count = 0};
 
-		if (entry->rule.before.record == entry->rule.now.record)
+		if (entry->rule.prev.version == entry->rule.cur.version)
 			continue;
 		rewritten = true;
-		if (!entry->rule.now.record)
+		if (!entry->rule.cur.version)
 			continue;
 		policy_compare(gate, entry, &lost);
 		for (unsigned int j = 0; j < lost.count; j++)

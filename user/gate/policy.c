@@ -23,7 +23,7 @@ static void second_join(const struct sl_policy *policy, struct limit *limit)
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 		const struct sl_limit_spec *spec = &policy->spec[slot];
 
-		if (!spec->second || policy->home[slot] || strcmp(spec->name, limit->spec.name))
+		if (!spec->second || policy->origin[slot] || strcmp(spec->name, limit->spec.name))
 			continue;
 		limit->second.rate = spec->rate;
 		limit->second.burst = spec->burst;
@@ -40,12 +40,12 @@ int policy_limits(const struct sl_policy *policy, struct rule *ret)
 	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++) {
 		struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
 
-		if (slot_is_free(policy, slot) || policy->home[slot] || limit.spec.second)
+		if (slot_is_free(policy, slot) || policy->origin[slot] || limit.spec.second)
 			continue;
 		second_join(policy, &limit);
 		status = rule_add_limit(ret, &limit);
 	}
-	if (!status && policy_has_budget(policy) && !policy->newcomers_home)
+	if (!status && policy_has_budget(policy) && !policy->newcomers_origin)
 		status = rule_set_newcomers(ret, &newcomers);
 	return status;
 }
@@ -80,7 +80,7 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 		if (found <= 0)
 			return found;
-		*ret = rule.now.record;
+		*ret = rule.cur.version;
 		bits = rule.bits;
 	}
 	return 0;
@@ -114,7 +114,7 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 			continue;
 		candidates.list[candidates.count++] = (struct candidate){
 			.limit = {policy->spec[slot], policy->match[slot], {0}},
-			.home = policy->home[slot] ?: SL_HOME(SL_POLICY(parent), slot),
+			.home = policy->origin[slot] ?: SL_ORIGIN(SL_POLICY(parent), slot),
 		};
 	}
 	*ret = candidates;
@@ -152,7 +152,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 static int slot_of(const struct sl_policy *policy, const struct candidate *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
-		if (policy->home[slot] == candidate->home &&
+		if (policy->origin[slot] == candidate->home &&
 		    policy->spec[slot].second == candidate->limit.spec.second &&
 		    !strncmp(policy->spec[slot].name, candidate->limit.spec.name, SL_NAME))
 			return slot;
@@ -183,7 +183,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 	policy->spec[slot] = *new;
 	policy->spec[slot].id = id;
 	policy->match[slot] = candidate->limit.match;
-	policy->home[slot] = candidate->home;
+	policy->origin[slot] = candidate->home;
 	policy->changed[slot] =
 		old && old->id == id ? before->changed[slot] : rulemap_generation(gate) + 1;
 	if (old && (old->action == SL_ACTION_OBSERVE) == (new->action == SL_ACTION_OBSERVE))
@@ -223,7 +223,7 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 	} else if (policy->parent && policy_has_budget(parent)) {
 		policy->newcomers_spec = parent->newcomers_spec;
 		policy->newcomers_since = parent->newcomers_since;
-		policy->newcomers_home = parent->newcomers_home ?: SL_POLICY(policy->parent);
+		policy->newcomers_origin = parent->newcomers_origin ?: SL_POLICY(policy->parent);
 	}
 }
 
@@ -234,9 +234,9 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 static void budget_begin(struct gate *gate, uint32_t number, const struct sl_policy *policy,
 			 const struct sl_policy *before)
 {
-	if (!policy_has_budget(policy) || policy->newcomers_home)
+	if (!policy_has_budget(policy) || policy->newcomers_origin)
 		return;
-	if (!before || !policy_has_budget(before) || before->newcomers_home)
+	if (!before || !policy_has_budget(before) || before->newcomers_origin)
 		gate->budgets[number] = kind_full(&policy->newcomers, uptime_ticks());
 }
 
@@ -274,7 +274,7 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before)
 		return before ^ 1;
 	for (uint32_t i = 0; i < gate->policies_max; i++) {
 		uint32_t number = (gate->state->next_policy + i) % gate->policies_max;
-		uint32_t record = SL_RECORD(number);
+		uint32_t record = SL_POLICY_VERSION(number);
 
 		if (number < SL_POLICY_FIRST || record_read(gate, record)->since ||
 		    record_read(gate, record + 1)->since)
@@ -282,7 +282,7 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before)
 		gate->state->next_policy = number + 1;
 		if (gate->state->policies_seen <= number)
 			gate->state->policies_seen = number + 1;
-		return SL_RECORD(number);
+		return SL_POLICY_VERSION(number);
 	}
 	return 0;
 }
@@ -298,7 +298,7 @@ void policy_free(struct gate *gate, uint32_t record)
 /* While a change rewrites a policy, it has two records of the same prefix. */
 const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home)
 {
-	uint32_t record = SL_RECORD(SL_HOME_POLICY(home));
+	uint32_t record = SL_POLICY_VERSION(SL_ORIGIN_POLICY(home));
 	const struct sl_policy *first = record_read(gate, record);
 
 	return first->since ? &first->prefix : &record_read(gate, record + 1)->prefix;
@@ -322,12 +322,13 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 	size_t length = 0;
 
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (policy->home[slot] && !policy->spec[slot].second)
-			length =
-				inherited_add(policy->spec[slot].name,
-					      inherit_home(gate, policy->home[slot]), text, length);
-	if (policy->newcomers_home)
-		length = inherited_add(NULL, inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
+		if (policy->origin[slot] && !policy->spec[slot].second)
+			length = inherited_add(policy->spec[slot].name,
+					       inherit_home(gate, policy->origin[slot]), text,
+					       length);
+	if (policy->newcomers_origin)
+		length = inherited_add(NULL,
+				       inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0)),
 				       text, length);
 	return length ? text : NULL;
 }
@@ -343,7 +344,8 @@ static bool policy_is_seen(const struct gate *gate, const struct sl_policy *poli
 	if (!gate->state->changing)
 		return true;
 	return rulemap_get(gate, &policy->prefix, &rule) > 0 &&
-	       rulemap_face(&rule, rulemap_generation(gate))->record == record_number(gate, policy);
+	       rulemap_content(&rule, rulemap_generation(gate))->version ==
+		       record_number(gate, policy);
 }
 
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
@@ -351,7 +353,8 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 	uint32_t generation = rulemap_generation(gate);
 	const struct sl_policy *best = NULL;
 
-	for (uint32_t record = SL_RECORD(number); record <= SL_RECORD(number) + 1; record++) {
+	for (uint32_t record = SL_POLICY_VERSION(number); record <= SL_POLICY_VERSION(number) + 1;
+	     record++) {
 		const struct sl_policy *policy = record_read(gate, record);
 
 		if (policy->since && policy->since <= generation &&

@@ -40,7 +40,7 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 static bool slot_is_sound(const struct gate *gate, const struct sl_policy *policy,
 			  unsigned int slot)
 {
-	if (SL_HOME_POLICY(policy->home[slot]) >= gate->policies_max)
+	if (SL_ORIGIN_POLICY(policy->origin[slot]) >= gate->policies_max)
 		return false;
 	if (slot_is_free(policy, slot))
 		return true;
@@ -50,14 +50,14 @@ static bool slot_is_sound(const struct gate *gate, const struct sl_policy *polic
 
 static bool budget_is_sound(const struct sl_limit_spec *budget)
 {
-	return !budget->rate || (budget->kind == SL_BUCKET && limit_is_sound(budget));
+	return !budget->rate || (budget->kind == SL_TOKEN_BUCKET && limit_is_sound(budget));
 }
 
 static bool record_is_sound(const struct gate *gate, const struct sl_policy *policy)
 {
 	bool sound = prefix_is_sound(&policy->prefix) &&
-		     policy->parent < SL_RECORD(gate->policies_max) &&
-		     policy->newcomers_home < gate->policies_max &&
+		     policy->parent < SL_POLICY_VERSION(gate->policies_max) &&
+		     policy->newcomers_origin < gate->policies_max &&
 		     budget_is_sound(&policy->newcomers_spec);
 
 	for (unsigned int slot = 0; sound && slot < SL_LIMITS_MAX; slot++)
@@ -82,7 +82,7 @@ static bool copy_is_good(const struct gate *gate, uint32_t record)
 {
 	uint32_t since = __atomic_load_n(&gate->policies[record].since, __ATOMIC_ACQUIRE);
 
-	return record >= SL_RECORD(SL_POLICY_FIRST) && gate->checked[record].since == since;
+	return record >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[record].since == since;
 }
 
 /* A record that is in force does not change, so its copy is made once. */
@@ -165,11 +165,11 @@ static int refuse_damaged(const struct gate *gate, enum gate_map map, uint32_t e
 
 int records_check(const struct gate *gate)
 {
-	uint32_t end = SL_RECORD(gate_policies_seen(gate));
+	uint32_t end = SL_POLICY_VERSION(gate_policies_seen(gate));
 	struct sl_policy policy;
 	struct sl_list_info list;
 
-	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++)
+	for (uint32_t record = SL_POLICY_VERSION(SL_POLICY_FIRST); record < end; record++)
 		if (record_copy(gate, record, &policy) == TAKEN_DAMAGED)
 			return refuse_damaged(gate, MAP_POLICIES, record);
 	for (unsigned int place = 0; place < SL_LIST_PLACES; place++)

@@ -14,7 +14,7 @@
 #include "gate/gate.h"
 
 /*
- * Returns a record, below SL_RECORD(policies_max), as it is now. It stays as it is until it is read
+ * Returns a record, below SL_POLICY_VERSION(policies_max), as it is now. It stays as it is until it is read
  * again after another change. A record that is free, or damaged, has `since` 0 and no limits.
  */
 const struct sl_policy *record_read(const struct gate *gate, uint32_t record);

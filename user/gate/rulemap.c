@@ -24,19 +24,19 @@ uint32_t rulemap_generation(const struct gate *gate)
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
-const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation)
+const struct sl_rule_content *rulemap_content(const struct sl_rule *rule, uint32_t generation)
 {
-	return (int32_t)(rule->since - generation) > 0 ? &rule->before : &rule->now;
+	return (int32_t)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
 }
 
-enum sl_list face_access(const struct sl_face *face)
+enum sl_access content_access(const struct sl_rule_content *content)
 {
-	return !face->until || until_left_ns(face->until) ? face->list : SL_LIST_NONE;
+	return !content->until || until_left_ns(content->until) ? content->access : SL_ACCESS_NONE;
 }
 
-bool face_is_empty(const struct sl_face *face)
+bool content_is_empty(const struct sl_rule_content *content)
 {
-	return !face->record && !face->list && !face->lists;
+	return !content->version && !content->access && !content->list_mask;
 }
 
 static enum gate_map map_of(const struct sl_prefix *prefix)
@@ -75,10 +75,10 @@ static struct sl_prefix prefix_of(enum gate_map map, const void *key)
 	return prefix;
 }
 
-static bool face_is_sound(const struct gate *gate, const struct sl_face *face)
+static bool content_is_sound(const struct gate *gate, const struct sl_rule_content *content)
 {
-	return face->record < SL_RECORD(gate->policies_max) && face->list <= SL_LIST_DENY &&
-	       face->timed < SL_LIST_PLACES;
+	return content->version < SL_POLICY_VERSION(gate->policies_max) &&
+	       content->access <= SL_ACCESS_DENY && content->timed < SL_LIST_PLACES;
 }
 
 /*
@@ -91,7 +91,7 @@ static bool rule_read(const struct gate *gate, const void *value, uint32_t most,
 {
 	memcpy(ret, value, sizeof(*ret));
 	return ret->bits <= most && (!ret->bits || ret->bits >= SL_FAMILY_BITS) &&
-	       face_is_sound(gate, &ret->now) && face_is_sound(gate, &ret->before);
+	       content_is_sound(gate, &ret->cur) && content_is_sound(gate, &ret->prev);
 }
 
 /*

@@ -10,14 +10,14 @@
 /* The generation that packets see. */
 uint32_t rulemap_generation(const struct gate *gate);
 
-/* The face of a rule that packets see in that generation. */
-const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation);
+/* The content of a rule that packets see in that generation. */
+const struct sl_rule_content *rulemap_content(const struct sl_rule *rule, uint32_t generation);
 
 /* The access of the entry by hand, until it ends. */
-enum sl_list face_access(const struct sl_face *face);
+enum sl_access content_access(const struct sl_rule_content *content);
 
-/* Whether a face has no policy, no entry and no list, ended or not. */
-bool face_is_empty(const struct sl_face *face);
+/* Whether a content has no policy, no entry and no list, ended or not. */
+bool content_is_empty(const struct sl_rule_content *content);
 
 /* One rule of a map. */
 struct rulemap_entry {

@@ -17,21 +17,21 @@
 
 /* known: the places that have a list. A damaged rule may name others, which are left out. */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
-		     const struct sl_face *face, uint64_t known, struct rule *ret)
+		     const struct sl_rule_content *content, uint64_t known, struct rule *ret)
 {
 	struct rule rule = {.prefix = *prefix};
 	int status = OK;
 
-	rule.access = face_access(face);
+	rule.access = content_access(content);
 	if (rule.access)
-		rule.until = face->until;
-	rule.lists = face_lists(gate, face) & known;
-	if (rule.lists >> face->timed & 1) {
-		rule.list_until = face->list_until;
-		rule.timed = face->timed;
+		rule.until = content->until;
+	rule.lists = content_lists(gate, content) & known;
+	if (rule.lists >> content->timed & 1) {
+		rule.list_until = content->list_until;
+		rule.timed = content->timed;
 	}
-	if (face->record)
-		status = policy_limits(record_read(gate, face->record), &rule);
+	if (content->version)
+		status = policy_limits(record_read(gate, content->version), &rule);
 	if (status)
 		rule_free(&rule);
 	else
@@ -57,7 +57,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 		return OK;
 	}
 	lists_copy(gate, lists);
-	return rule_from(gate, prefix, rulemap_face(&rule, rulemap_generation(gate)),
+	return rule_from(gate, prefix, rulemap_content(&rule, rulemap_generation(gate)),
 			 lists_bits(lists), ret);
 }
 
@@ -69,12 +69,13 @@ static int ruleset_from(const struct gate *gate, uint32_t generation,
 	int status = OK;
 
 	for (unsigned int i = 0; !status && i < count; i++) {
-		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
+		const struct sl_rule_content *content =
+			rulemap_content(&entries[i].rule, generation);
 		struct rule rule;
 
-		if (!face_access(face) && !face_lists(gate, face) && !face->record)
+		if (!content_access(content) && !content_lists(gate, content) && !content->version)
 			continue;
-		status = rule_from(gate, &entries[i].prefix, face, known, &rule);
+		status = rule_from(gate, &entries[i].prefix, content, known, &rule);
 		if (!status)
 			status = ruleset_add(set, &rule);
 	}
@@ -146,13 +147,14 @@ int rules_count(const struct gate *gate, unsigned int *ret)
 /* --- The rule that decides ------------------------------------------------------------------ */
 
 /* The end of the prefix on several lists together: the last of the ends; 0: none. */
-static uint32_t lists_end(const struct gate *gate, const struct sl_face *face, uint64_t lists)
+static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
+			  uint64_t lists)
 {
 	uint32_t last = 0;
 
 	for (; lists; lists &= lists - 1) {
 		uint64_t bit = lists & -lists;
-		uint32_t end = bit == 1ULL << face->timed ? face->list_until : 0;
+		uint32_t end = bit == 1ULL << content->timed ? content->list_until : 0;
 
 		if (bit & gate->state->lists_ending)
 			end = end_first(end, gate->state->list_ends[list_end_index(bit)]);
@@ -164,46 +166,46 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_face *face, u
 }
 
 /* The entry or record of one rule. denies: with lists that deny. */
-static struct judgement face_judge(const struct gate *gate, const struct sl_prefix *prefix,
-				   const struct sl_face *face, bool denies)
+static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
+				      const struct sl_rule_content *content, bool denies)
 {
-	uint64_t lists = face_lists(gate, face);
+	uint64_t lists = content_lists(gate, content);
 	uint64_t allow = lists & gate->state->lists_allow;
-	struct judgement said = {.prefix = *prefix, .access = face_access(face)};
+	struct judgement said = {.prefix = *prefix, .access = content_access(content)};
 
 	if (said.access) {
-		said.until = face->until;
+		said.until = content->until;
 	} else if (allow || (lists && denies)) {
-		said.access = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+		said.access = allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
 		said.lists = allow ?: lists;
-		said.until = lists_end(gate, face, said.lists);
+		said.until = lists_end(gate, content, said.lists);
 	} else {
-		said.record = face->record;
+		said.record = content->version;
 	}
 	said.found = said.access || said.record;
 	return said;
 }
 
 /*
- * Adds one rule to a judgement, as lookup_face() in bpf/lookup.h does. Returns whether the
+ * Adds one rule to a judgement, as lookup_add() in bpf/rules.h does. Returns whether the
  * judgement is complete: a list's deny is not, as a shorter rule may allow the source by hand.
  * without: the judgement without the lists that deny.
  */
 static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
-		       const struct sl_face *face, struct judgement *judgement,
+		       const struct sl_rule_content *content, struct judgement *judgement,
 		       struct judgement *without)
 {
-	struct judgement said = face_judge(gate, prefix, face, true);
-	struct judgement rest = face_judge(gate, prefix, face, false);
+	struct judgement said = content_judge(gate, prefix, content, true);
+	struct judgement rest = content_judge(gate, prefix, content, false);
 	bool by_hand = said.access && !said.lists, listed_deny;
 
 	if (!without->found)
 		*without = rest;
 	if (!judgement->found)
 		*judgement = said;
-	else if (by_hand && said.access == SL_LIST_ALLOW)
+	else if (by_hand && said.access == SL_ACCESS_ALLOW)
 		*judgement = *without;
-	listed_deny = judgement->lists && judgement->access == SL_LIST_DENY;
+	listed_deny = judgement->lists && judgement->access == SL_ACCESS_DENY;
 	return by_hand || (judgement->found && !listed_deny);
 }
 
@@ -223,7 +225,7 @@ int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct
 			break;
 		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
 
-		complete = rule_judge(gate, &prefix, rulemap_face(&rule, generation), &found,
+		complete = rule_judge(gate, &prefix, rulemap_content(&rule, generation), &found,
 				      &without);
 		if (!rule.bits)
 			break;

@@ -47,7 +47,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 struct judgement {
 	struct sl_prefix prefix; /* the prefix of that rule */
 	bool found;		 /* false: no rule covers the address */
-	uint8_t access;		 /* enum sl_list: of the entry that decides */
+	uint8_t access;		 /* enum sl_access: of the entry that decides */
 	uint64_t lists;		 /* the lists of that entry, by place; 0: by hand */
 	uint32_t until;		 /* end of that entry; 0: no end */
 	uint32_t record;	 /* without entry: the policy's record */

@@ -30,7 +30,7 @@ static bool room_is_short(int err)
 }
 
 /*
- * The wanted rules, each with the face that packets see until the switch. Shorter prefixes come
+ * The wanted rules, each with the content that packets see until the switch. Shorter prefixes come
  * first, so that a policy is written before its heirs.
  */
 struct plan {
@@ -106,9 +106,9 @@ static void allows_add(struct gate *gate, int change)
 	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
 }
 
-static bool face_allows(const struct sl_face *face)
+static bool content_allows(const struct sl_rule_content *content)
 {
-	return face->list == SL_LIST_ALLOW;
+	return content->access == SL_ACCESS_ALLOW;
 }
 
 /*
@@ -124,25 +124,25 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct pl
 
 	if (err < 0)
 		return err;
-	err = record_prepare(gate, wanted, old.now.record, &record);
+	err = record_prepare(gate, wanted, old.cur.version, &record);
 	*entry = (struct rulemap_entry){
 		.prefix = wanted->prefix,
 		.rule =
 			{
 				.since = rulemap_generation(gate) + 1,
 				.bits = wanted->prefix.bits,
-				.now = {record, wanted->access, wanted->until, wanted->lists,
+				.cur = {record, wanted->access, wanted->until, wanted->lists,
 					wanted->list_until, wanted->timed},
-				.before = old.now,
+				.prev = old.cur,
 			},
 	};
-	plan->rewrites |= record != old.now.record;
-	if (!err && face_is_empty(&entry->rule.before)) {
+	plan->rewrites |= record != old.cur.version;
+	if (!err && content_is_empty(&entry->rule.prev)) {
 		err = split_add(gate, &wanted->prefix, 1);
 		if (!err)
 			counts_add(gate, &wanted->prefix, 1);
 	}
-	if (!err && face_allows(&entry->rule.now) && !face_allows(&entry->rule.before))
+	if (!err && content_allows(&entry->rule.cur) && !content_allows(&entry->rule.prev))
 		allows_add(gate, 1);
 	return map_is_full(err) ? NO_SPLIT : err;
 }
@@ -160,9 +160,9 @@ static int prefix_compare_length(const void *a, const void *b)
 /* Finds the policies that inherit. change_begin() has removed what earlier changes left. */
 static int heirs_find(const struct gate *gate, struct plan *plan)
 {
-	uint32_t end = SL_RECORD(gate_policies_seen(gate));
+	uint32_t end = SL_POLICY_VERSION(gate_policies_seen(gate));
 
-	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++) {
+	for (uint32_t record = SL_POLICY_VERSION(SL_POLICY_FIRST); record < end; record++) {
 		struct sl_prefix prefix;
 
 		if (!record_inherits(gate, record, &prefix))
@@ -190,7 +190,7 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 
 	if (err <= 0 || now.since == rulemap_generation(gate) + 1)
 		return err < 0 ? err : 0;
-	policy = record_read(gate, now.now.record);
+	policy = record_read(gate, now.cur.version);
 	err = policy_parent(gate, prefix, &parent);
 	if (err || policy->parent == parent)
 		return err;
@@ -198,11 +198,11 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 		rule_free(&wanted);
 		return POLICY_REFUSED;
 	}
-	wanted.access = now.now.list;
-	wanted.until = now.now.until;
-	wanted.lists = now.now.lists;
-	wanted.list_until = now.now.list_until;
-	wanted.timed = now.now.timed;
+	wanted.access = now.cur.access;
+	wanted.until = now.cur.until;
+	wanted.lists = now.cur.list_mask;
+	wanted.list_until = now.cur.list_until;
+	wanted.timed = now.cur.timed;
 	err = entry_prepare(gate, &wanted, plan);
 	rule_free(&wanted);
 	return err;
@@ -285,11 +285,11 @@ static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct pl
 	for (unsigned int i = 0; i < plan->count; i++) {
 		const struct rulemap_entry *entry = &plan->entries[i];
 
-		if (entry->rule.before.record != entry->rule.now.record)
-			policy_free(gate, entry->rule.before.record);
-		if (face_allows(&entry->rule.before) && !face_allows(&entry->rule.now))
+		if (entry->rule.prev.version != entry->rule.cur.version)
+			policy_free(gate, entry->rule.prev.version);
+		if (content_allows(&entry->rule.prev) && !content_allows(&entry->rule.cur))
 			allows_add(gate, -1);
-		if (face_is_empty(&entry->rule.now))
+		if (content_is_empty(&entry->rule.cur))
 			plan->entries[gone++] = *entry;
 	}
 	err = rulemap_remove(gate, plan->entries, gone);
@@ -331,7 +331,7 @@ static int present_count(void *data, const struct rulemap_entry *entry)
 	struct room_count *count = data;
 	const struct rule rule = {
 		.prefix = entry->prefix,
-		.limits = rulemap_face(&entry->rule, count->generation)->record != 0,
+		.limits = rulemap_content(&entry->rule, count->generation)->version != 0,
 	};
 
 	room_add(&count->room, NULL, &rule);
@@ -355,7 +355,7 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 		if (err < 0)
 			break;
 		if (err)
-			present.limits = rulemap_face(&has, count.generation)->record != 0;
+			present.limits = rulemap_content(&has, count.generation)->version != 0;
 		room_add(&count.room, err ? &present : NULL, rule);
 	}
 	*ret = count.room;

@@ -34,9 +34,9 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 {
 	unsigned int *effects = apply->effects;
 	struct rule a = *from, b = *to;
-	enum sl_list before, after;
+	enum sl_access before, after;
 
-	a.access = b.access = SL_LIST_NONE;
+	a.access = b.access = SL_ACCESS_NONE;
 	a.lists = b.lists = 0;
 	if (!from->limits && to->limits)
 		effects[POLICIES_ADDED]++;
@@ -54,9 +54,9 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	before = from->access ?: lists_access(apply->from, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
-		effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
+		effects[after == SL_ACCESS_DENY ? NOW_DENIED : NOW_ALLOWED]++;
 	else
-		effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
+		effects[before == SL_ACCESS_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
 /* Callback of ruleset_diff(): adds the rule before and after. An empty rule deletes. */

@@ -52,9 +52,9 @@ static void parsing_at(struct parsing *parsing, const char *key, int index)
 	log_place(parsing->place);
 }
 
-static int access_parse(const char *word, enum sl_list *ret)
+static int access_parse(const char *word, enum sl_access *ret)
 {
-	for (int access = SL_LIST_ALLOW; access <= SL_LIST_DENY; access++)
+	for (int access = SL_ACCESS_ALLOW; access <= SL_ACCESS_DENY; access++)
 		if (!strcmp(word, access_words[access])) {
 			*ret = access;
 			return OK;
@@ -63,8 +63,8 @@ static int access_parse(const char *word, enum sl_list *ret)
 }
 
 /* Parses an end. until NULL: there is none. ret_ended: it is past. */
-static int end_parse(const struct parsing *parsing, const char *until,
-			     const json_t *left_ms, uint32_t *ret, bool *ret_ended)
+static int end_parse(const struct parsing *parsing, const char *until, const json_t *left_ms,
+		     uint32_t *ret, bool *ret_ended)
 {
 	json_int_t left = json_integer_value(left_ms);
 	uint64_t left_ns;
@@ -91,7 +91,7 @@ static int end_parse(const struct parsing *parsing, const char *until,
 static int entry_parse(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
 	const char *prefix, *access_word, *until = NULL;
-	enum sl_list access = SL_LIST_NONE;
+	enum sl_access access = SL_ACCESS_NONE;
 	json_t *left_ms = NULL;
 	struct rule rule = {0};
 	json_error_t error;
@@ -111,7 +111,7 @@ static int entry_parse(struct parsing *parsing, json_t *item, struct ruleset *se
 }
 
 static int entries_parse(struct parsing *parsing, const char *key, json_t *items,
-				 struct ruleset *set)
+			 struct ruleset *set)
 {
 	int status = OK;
 	json_t *item;
@@ -129,7 +129,7 @@ static int entries_parse(struct parsing *parsing, const char *key, json_t *items
 
 /* Parses "PREFIX" or {"prefix", "until", "left_ms"}. */
 static int list_prefix_parse(const struct parsing *parsing, json_t *item, int place,
-				     struct ruleset *set)
+			     struct ruleset *set)
 {
 	const char *prefix = json_string_value(item), *until = NULL;
 	struct rule rule = {0};
@@ -153,7 +153,7 @@ static int list_prefix_parse(const struct parsing *parsing, json_t *item, int pl
 }
 
 static int list_prefixes_parse(const struct parsing *parsing, json_t *prefixes, int place,
-				       struct ruleset *set)
+			       struct ruleset *set)
 {
 	int status = OK;
 	json_t *prefix;
@@ -172,7 +172,7 @@ static int list_prefixes_parse(const struct parsing *parsing, json_t *prefixes, 
 static int list_parse_json(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
 	const char *name, *access_word, *replaced, *until = NULL;
-	enum sl_list access = SL_LIST_NONE;
+	enum sl_access access = SL_ACCESS_NONE;
 	struct sl_list_info list = {0};
 	json_t *left_ms = NULL, *prefixes;
 	json_error_t error;
@@ -200,7 +200,7 @@ static int list_parse_json(struct parsing *parsing, json_t *item, struct ruleset
 	if (lists_find(set->lists, name) >= 0)
 		return misuse("list '%s' is there twice", name);
 	snprintf(list.name, sizeof(list.name), "%s", name);
-	list.list = access;
+	list.access = access;
 	place = lists_find(set->lists, "");
 	status = lists_put(set->lists, &list, place);
 	return status ? status : list_prefixes_parse(parsing, prefixes, place, set);
@@ -274,7 +274,7 @@ static int file_parse(struct parsing *parsing, json_t *file, struct bans *bans)
 	status = ruleset_make_lists(&bans->file);
 	json_array_foreach(lists, i, name)
 	{
-		struct sl_list_info list = {.list = SL_LIST_DENY};
+		struct sl_list_info list = {.access = SL_ACCESS_DENY};
 
 		if (status)
 			break;
@@ -325,8 +325,7 @@ static int root_parse(struct parsing *parsing, json_t *root, struct bans *bans)
 	return status ? status : file_parse(parsing, file, bans);
 }
 
-int bans_parse(const char *name, const char *text, size_t size, time_t now,
-		       struct bans *ret)
+int bans_parse(const char *name, const char *text, size_t size, time_t now, struct bans *ret)
 {
 	struct parsing parsing = {.name = name, .now = now};
 	struct bans bans = {0};
@@ -412,7 +411,7 @@ static json_t *lists_json(const struct ruleset *set)
 		if (!*list->name || list_ended(list))
 			continue;
 		item = json_pack("{s:s, s:s, s:s}", "name", list->name, "access",
-				 access_words[list->list], "replaced",
+				 access_words[list->access], "replaced",
 				 moment_format((time_t)list->replaced, replaced));
 		end_add(item, list->until);
 		json_object_set_new(item, "prefixes", list_prefixes_json(set, place));

@@ -75,7 +75,7 @@ static bool lists_move(const struct moved *moved, const struct rule *from, struc
  * there is no room is left out, which is reported.
  */
 static int lists_add(struct ruleset *set, const struct sl_list_info *lists,
-			     const struct sl_list_info *others, struct moved *ret)
+		     const struct sl_list_info *others, struct moved *ret)
 {
 	int status = ruleset_make_lists(set);
 
@@ -122,7 +122,7 @@ static int lists_reconcile(struct reconciling *r)
 		if (to < 0 || list_same(&in_force[place], &r->wanted.lists[to]))
 			continue;
 		/* `for` of a file begins when the file is applied, and not with each reading */
-		if (r->renew == RENEW_LISTS && in_force[place].list == r->wanted.lists[to].list)
+		if (r->renew == RENEW_LISTS && in_force[place].access == r->wanted.lists[to].access)
 			r->wanted.lists[to].until = in_force[place].until;
 		else if (lists_find(was, in_force[place].name) < 0)
 			named_add(&r->undone->entries, in_force[place].name);
@@ -142,13 +142,13 @@ static int lists_reconcile(struct reconciling *r)
 static bool entry_stays(const struct ruleset *file, const struct rule *entry,
 			const struct rule *of_file)
 {
-	enum sl_list word = SL_LIST_NONE;
+	enum sl_access word = SL_ACCESS_NONE;
 
 	if (of_file)
 		word = of_file->access ?: lists_access(lists_of(file), of_file->lists);
 	if (!word)
 		return true;
-	return !of_file->access && (entry->access == SL_LIST_ALLOW || entry->access == word);
+	return !of_file->access && (entry->access == SL_ACCESS_ALLOW || entry->access == word);
 }
 
 static bool entry_same(const struct rule *a, const struct rule *b)
@@ -180,13 +180,13 @@ static bool policy_same(const struct rule *a, const struct rule *b)
 {
 	struct rule none = {.prefix = (a ?: b)->prefix}, x = a ? *a : none, y = b ? *b : none;
 
-	x.access = y.access = SL_LIST_NONE;
+	x.access = y.access = SL_ACCESS_NONE;
 	x.lists = y.lists = 0;
 	return rule_equal(&x, &y);
 }
 
 static int rule_reconcile(struct reconciling *r, const struct rule *in_force,
-				  const struct rule *file)
+			  const struct rule *file)
 {
 	const struct sl_prefix *prefix = &(in_force ?: file)->prefix;
 	const struct rule *was = ruleset_find(r->was, prefix);
@@ -212,9 +212,8 @@ static int rule_reconcile(struct reconciling *r, const struct rule *in_force,
 	return rule_add(&r->wanted, &wanted);
 }
 
-int reconcile(const struct ruleset *in_force, const struct ruleset *file,
-		      const struct ruleset *was, bool policies_known, enum renew renew,
-		      struct ruleset *ret, struct undone *ret_undone)
+int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
+	      bool policies_known, enum renew renew, struct ruleset *ret, struct undone *ret_undone)
 {
 	struct reconciling r = {.in_force = in_force,
 				.file = file,
@@ -275,8 +274,7 @@ int rules_restore(struct ruleset *rules, const struct ruleset *given)
 	return OK;
 }
 
-int rules_given(const struct ruleset *in_force, const struct ruleset *file,
-			struct ruleset *ret)
+int rules_given(const struct ruleset *in_force, const struct ruleset *file, struct ruleset *ret)
 {
 	struct rule_pairs pairs = {.from = in_force, .to = file};
 	const struct rule *from, *to;
@@ -345,7 +343,7 @@ static int list_entries_add(struct ruleset *set, const struct ruleset *from, uin
 }
 
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
-			   const struct ruleset *known)
+		   const struct ruleset *known)
 {
 	struct ruleset copies = {0};
 	uint64_t bits = 0;

@@ -109,8 +109,8 @@ static uint32_t policies_count(const struct gate *gate, struct room *room)
 	uint32_t entries = SL_POLICY_FIRST + 1;
 
 	for (uint32_t number = SL_POLICY_FIRST; number < gate_policies_seen(gate); number++) {
-		if (!record_read(gate, SL_RECORD(number))->since &&
-		    !record_read(gate, SL_RECORD(number) + 1)->since)
+		if (!record_read(gate, SL_POLICY_VERSION(number))->since &&
+		    !record_read(gate, SL_POLICY_VERSION(number) + 1)->since)
 			continue;
 		room->policies++;
 		entries = number + 1;
@@ -126,7 +126,8 @@ static struct sl_state budget_read(const struct gate *gate, uint32_t number, uin
 {
 	struct sl_state state = gate->budgets[number];
 
-	for (uint32_t record = SL_RECORD(number); record < SL_RECORD(number + 1); record++) {
+	for (uint32_t record = SL_POLICY_VERSION(number); record < SL_POLICY_VERSION(number + 1);
+	     record++) {
 		const struct sl_policy *policy = record_read(gate, record);
 		struct sl_state full = kind_full(&policy->newcomers, now);
 
@@ -144,8 +145,8 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 	if (!map_is_new(gate, next, MAP_POLICIES))
 		return;
 	for (uint32_t number = 0; number < count; number++) {
-		for (uint32_t record = SL_RECORD(number); record < SL_RECORD(number + 1);
-		     record++) {
+		for (uint32_t record = SL_POLICY_VERSION(number);
+		     record < SL_POLICY_VERSION(number + 1); record++) {
 			const struct sl_policy *policy = record_read(gate, record);
 
 			record_write(next, record, policy, policy->since);
@@ -194,18 +195,18 @@ static int counters_add(const struct gate *gate, struct gate *next)
 {
 	uint32_t seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
 	uint32_t count = seen > first ? seen : first;
-	struct sl_counters *sums, *moved = &next->policies[SL_RECORD_MOVED].base, total;
+	struct sl_counters *sums, *moved = &next->policies[SL_POLICY_VERSION_MOVED].base, total;
 	int status = counters_read_first(gate, count, &sums);
 
 	if (status)
 		return status;
-	total = gate->policies[SL_RECORD_MOVED].base;
+	total = gate->policies[SL_POLICY_VERSION_MOVED].base;
 	for (uint32_t number = 0; number < count; number++) {
 		counters_add_to(&total, &sums[number]);
 		if (number >= next->policies_max)
 			continue;
-		for (uint32_t record = SL_RECORD(number); record < SL_RECORD(number + 1);
-		     record++) {
+		for (uint32_t record = SL_POLICY_VERSION(number);
+		     record < SL_POLICY_VERSION(number + 1); record++) {
 			struct sl_counters base = gate->policies[record].base;
 
 			counters_take_from(&base, &sums[number]);

@@ -23,7 +23,7 @@ static void print_command(const char *lead, const char *gate, const char *comman
  * Prints an entry, unless it has ended. list: its list; NULL: by hand. makes: the line makes the
  * list, with this end.
  */
-static void print_entry(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
+static void print_entry(const struct sl_prefix *prefix, enum sl_access access, uint32_t until,
 			const char *list, bool makes, const char *gate, const char *lead)
 {
 	char text[MOMENT_TEXT];
@@ -36,7 +36,7 @@ static void print_entry(const struct sl_prefix *prefix, enum sl_list access, uin
 	if (list)
 		print_text(" as %s", operand_typed(list));
 	print_text("%s%s\n", makes ? " replace" : "",
-		   entry_is_wide(prefix) && (list || access == SL_LIST_DENY) ? " force" : "");
+		   entry_is_wide(prefix) && (list || access == SL_ACCESS_DENY) ? " force" : "");
 }
 
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
@@ -58,12 +58,12 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 			continue;
 		if (list->until && all && !(all->ends >> place & 1)) {
 			all->ends |= 1ULL << place;
-			print_entry(&rule->prefix, list->list, list->until, list->name, true, gate,
-				    lead);
+			print_entry(&rule->prefix, list->access, list->until, list->name, true,
+				    gate, lead);
 			if (!until)
 				continue;
 		}
-		print_entry(&rule->prefix, list->list, until, list->name, false, gate, lead);
+		print_entry(&rule->prefix, list->access, until, list->name, false, gate, lead);
 	}
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		bool no_fq = all && all->lacks_fq && rule->limit[i].spec.kind == SL_SHAPE;

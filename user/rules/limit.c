@@ -209,7 +209,7 @@ uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine 
 	struct sl_limit out = limit_compile(limit, SL_IPV4, machine);
 	wide jiffy = (wide)machine->jiffy_ns * SL_TICKS_PER_NS, least, amount;
 
-	if (spec->kind != SL_BUCKET || out.apart || spec->per[SL_IPV4] < 32 || out.block ||
+	if (spec->kind != SL_TOKEN_BUCKET || out.apart || spec->per[SL_IPV4] < 32 || out.block ||
 	    out.slice)
 		return 0;
 	/* as bucket_split() asks */
@@ -281,13 +281,13 @@ static bool kind_is_sound(const struct sl_limit_spec *spec)
 		return is_within(spec->span_ns, 1, HORIZON_MAX_NS) &&
 		       spec->action == SL_ACTION_DROP;
 	burst = burst_of(spec, cost_of(spec));
-	return spec->kind == SL_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
+	return spec->kind == SL_TOKEN_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
 }
 
 /* What is shared is a bucket, and what the words of sharing need of each other. */
 static bool shared_is_sound(const struct sl_limit_spec *spec)
 {
-	return (!spec->shared || spec->kind == SL_BUCKET) &&
+	return (!spec->shared || spec->kind == SL_TOKEN_BUCKET) &&
 	       (spec->shared || spec->start != SL_START_SHARE) &&
 	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK);
 }
@@ -351,7 +351,7 @@ int limit_check(const struct limit *limit)
 {
 	if (limit->spec.kind == SL_SHAPE)
 		return shape_check(&limit->spec);
-	return limit->spec.kind == SL_BUCKET ? bucket_check(&limit->spec) : OK;
+	return limit->spec.kind == SL_TOKEN_BUCKET ? bucket_check(&limit->spec) : OK;
 }
 
 struct limit limit_second(const struct limit *limit)

@@ -38,7 +38,7 @@ const char *const spec_names[SPEC_FIELDS] = {
 };
 
 const char *const kind_names[SL_KINDS] = {
-	[SL_BUCKET] = "bucket",
+	[SL_TOKEN_BUCKET] = "bucket",
 	[SL_WINDOW] = "window",
 	[SL_SHAPE] = "shape",
 };
@@ -87,7 +87,7 @@ void name_default(const struct sl_match *match, const char *suffix, char name[SL
 /* --- Fields of kinds ------------------------------------------------------------------------ */
 
 const enum spec_field kind_fields[SL_KINDS] = {
-	[SL_BUCKET] = SPEC_RATE,
+	[SL_TOKEN_BUCKET] = SPEC_RATE,
 	[SL_WINDOW] = SPEC_WINDOW,
 	[SL_SHAPE] = SPEC_SHAPE,
 };
@@ -97,7 +97,7 @@ int field_kind(enum spec_field field)
 	switch (field) {
 	case SPEC_RATE:
 	case SPEC_BURST:
-		return SL_BUCKET;
+		return SL_TOKEN_BUCKET;
 	case SPEC_WINDOW:
 	case SPEC_GROUPS:
 		return SL_WINDOW;
@@ -115,7 +115,7 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field)
 
 	if (kind == SL_SHAPE && (field == SPEC_ACTION || field == SPEC_START))
 		return false;
-	if (kind != SL_BUCKET && field == SPEC_SHARED)
+	if (kind != SL_TOKEN_BUCKET && field == SPEC_SHARED)
 		return false;
 	return only < 0 || only == (int)kind;
 }

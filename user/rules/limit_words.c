@@ -123,13 +123,13 @@ static int parts_fit(const struct words *words, struct limit *limit)
 	struct sl_limit_spec *spec = &limit->spec;
 	struct limit second;
 
-	if (spec->kind == SL_BUCKET && spec->rate && !words->text[SPEC_BURST])
+	if (spec->kind == SL_TOKEN_BUCKET && spec->rate && !words->text[SPEC_BURST])
 		bursts_default(limit);
-	if (spec->kind == SL_BUCKET)
+	if (spec->kind == SL_TOKEN_BUCKET)
 		spec->span_ns = 0;
 	if (spec->kind != SL_WINDOW)
 		spec->groups = 0;
-	if (!spec->rate || (spec->kind == SL_BUCKET ? !spec->burst : !spec->span_ns))
+	if (!spec->rate || (spec->kind == SL_TOKEN_BUCKET ? !spec->burst : !spec->span_ns))
 		return MISUSED;
 	place_at(words, words->text[SPEC_BURST]	    ? SPEC_BURST
 			: words->text[SPEC_HORIZON] ? SPEC_HORIZON

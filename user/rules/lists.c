@@ -37,8 +37,8 @@ uint64_t lists_bits(const struct sl_list_info *lists)
 	return bits;
 }
 
-const char *const access_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
-const char *const access_done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
+const char *const access_words[] = {[SL_ACCESS_ALLOW] = "allow", [SL_ACCESS_DENY] = "deny"};
+const char *const access_done[] = {[SL_ACCESS_ALLOW] = "allowed", [SL_ACCESS_DENY] = "denied"};
 
 /* The length of the shortest prefix of the family that needs no `force`. */
 static unsigned int width_least(const struct sl_prefix *prefix)
@@ -61,17 +61,17 @@ int entry_check_width(const struct sl_prefix *prefix, const char *force)
 		      width_least(prefix), force);
 }
 
-const char *access_verb(enum sl_list access)
+const char *access_verb(enum sl_access access)
 {
-	return access == SL_LIST_ALLOW ? "allows" : "denies";
+	return access == SL_ACCESS_ALLOW ? "allows" : "denies";
 }
 
-enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits)
+enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits)
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (bits & 1ULL << place && lists[place].list == SL_LIST_ALLOW)
-			return SL_LIST_ALLOW;
-	return bits ? SL_LIST_DENY : SL_LIST_NONE;
+		if (bits & 1ULL << place && lists[place].access == SL_ACCESS_ALLOW)
+			return SL_ACCESS_ALLOW;
+	return bits ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
 void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
@@ -104,7 +104,8 @@ int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int p
 
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b)
 {
-	return !strcmp(a->name, b->name) && a->list == b->list && until_equal(a->until, b->until);
+	return !strcmp(a->name, b->name) && a->access == b->access &&
+	       until_equal(a->until, b->until);
 }
 
 bool list_ended(const struct sl_list_info *list)
@@ -139,7 +140,7 @@ int list_name_check(const char *name)
 bool list_is_sound(const struct sl_list_info *list)
 {
 	return memchr(list->name, '\0', SL_LIST_NAME) && name_is_valid(list->name) &&
-	       (list->list == SL_LIST_ALLOW || list->list == SL_LIST_DENY) &&
+	       (list->access == SL_ACCESS_ALLOW || list->access == SL_ACCESS_DENY) &&
 	       list->replaced <= MOMENT_LAST;
 }
 

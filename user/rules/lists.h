@@ -33,17 +33,17 @@ unsigned int lists_count(const struct sl_list_info *lists);
 /* Whether both have the same name, access and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
-/* The commands "allow" and "deny", by enum sl_list. */
+/* The commands "allow" and "deny", by enum sl_access. */
 extern const char *const access_words[];
 
 /* What such a word does to a prefix: "allowed", "denied". */
 extern const char *const access_done[];
 
 /* "allows" or "denies". */
-const char *access_verb(enum sl_list access);
+const char *access_verb(enum sl_access access);
 
-/* What the lists of these bits together say of a prefix; SL_LIST_NONE: there are no bits. */
-enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits);
+/* What the lists of these bits together say of a prefix; SL_ACCESS_NONE: there are no bits. */
+enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
  * Whether the prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and denies by hand

@@ -164,7 +164,7 @@ bool limit_equal(const struct limit *a, const struct limit *b)
 
 	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
 	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->kind == y->kind &&
-	       (x->kind == SL_BUCKET || x->span_ns == y->span_ns) &&
+	       (x->kind == SL_TOKEN_BUCKET || x->span_ns == y->span_ns) &&
 	       (x->kind != SL_WINDOW || x->groups == y->groups) && x->action == y->action &&
 	       (x->action != SL_ACTION_BLOCK || block_equal(x, y)) &&
 	       a->second.rate == b->second.rate && a->second.burst == b->second.burst &&

@@ -31,9 +31,9 @@ enum inherit {
 struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;	     /* a bit for each list that names the prefix, at its place */
-	uint32_t until;	     /* end of the entry by hand, as in struct sl_face; 0: no end */
+	uint32_t until;	     /* end of the entry by hand, as in struct sl_rule_content; 0: no end */
 	uint32_t list_until; /* end of the entry on the list at place `timed`; 0: no end */
-	uint8_t access;	     /* enum sl_list: of the entry by hand */
+	uint8_t access;	     /* enum sl_access: of the entry by hand */
 	uint8_t limits;	     /* elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;     /* enum inherit, of the policy */
 	uint8_t timed;

@@ -36,7 +36,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 {
 	int64_t level, charged;
 
-	now = kind_now(SL_BUCKET, &state, now);
+	now = kind_now(SL_TOKEN_BUCKET, &state, now);
 	if (credit_is_full(limit, &state, now)) /* as a draw does */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);

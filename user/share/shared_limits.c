@@ -56,7 +56,7 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 		const struct sl_limit *limit = &policy->limit[family][i];
 		unsigned int slot = limit->slot % SL_LIMITS_MAX;
 
-		if (!limit->shared || policy->home[slot])
+		if (!limit->shared || policy->origin[slot])
 			continue;
 		if (!array_grow(limits->list, limits->count, limits->room))
 			return false;

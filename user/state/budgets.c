@@ -17,10 +17,10 @@ static uint32_t policy_number(const struct gate *gate, const struct sl_policy *p
 }
 
 /* Adds what a policy counted to the budget that it has or inherits. */
-static int use_add(const struct gate *gate, const struct sl_policy *policy,
-			   struct budget_use *uses, unsigned int count)
+static int use_add(const struct gate *gate, const struct sl_policy *policy, struct budget_use *uses,
+		   unsigned int count)
 {
-	uint32_t number = policy_number(gate, policy), home = policy->newcomers_home ?: number;
+	uint32_t number = policy_number(gate, policy), home = policy->newcomers_origin ?: number;
 	struct sl_counters counters;
 	int status;
 
@@ -38,7 +38,7 @@ static int use_add(const struct gate *gate, const struct sl_policy *policy,
 }
 
 static int use_begin(const struct gate *gate, const struct sl_policy *policy,
-			     struct budget_use *ret)
+		     struct budget_use *ret)
 {
 	struct limit_state state;
 	int status = budget_state_read(gate, policy, 1, uptime_ticks(), false, &state);
@@ -61,7 +61,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		status = failure("cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
 	for (unsigned int i = 0; !status && i < policies_count; i++)
-		if (policies[i]->newcomers.burst && !policies[i]->newcomers_home)
+		if (policies[i]->newcomers.burst && !policies[i]->newcomers_origin)
 			status = use_begin(gate, policies[i], &uses[count++]);
 	for (unsigned int i = 0; !status && i < policies_count; i++)
 		if (policies[i]->newcomers.burst)

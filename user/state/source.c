@@ -9,7 +9,7 @@
 #include "gate/records.h"
 #include "rules/prefix.h"
 
-/* Whether rules divide the /64 of a source, as source_is_split() in bpf/lookup.h decides. */
+/* Whether rules divide the /64 of a source, as source_is_split() in bpf/rules.h decides. */
 static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
 {
 	uint32_t rules;

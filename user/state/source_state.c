@@ -112,7 +112,7 @@ static uint64_t trial_held(const struct trial *q)
 {
 	uint64_t held = 0;
 
-	for (unsigned int i = 0; q->limit->kind == SL_BUCKET && i < q->count; i++) {
+	for (unsigned int i = 0; q->limit->kind == SL_TOKEN_BUCKET && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
 
 		if (slice.credit > 0 && credit_span(q->state.full_at, slice.at) >= 0)
@@ -127,7 +127,8 @@ static uint64_t trial_held(const struct trial *q)
  */
 static uint64_t trial_owed(const struct trial *q)
 {
-	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->state.empty_at) : 0;
+	int64_t debt =
+		q->limit->kind == SL_TOKEN_BUCKET ? credit_span(q->now, q->state.empty_at) : 0;
 
 	return debt > 0 ? credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX)) : 0;
 }
@@ -227,7 +228,7 @@ static struct sl_bucket *budget_slices_read(const struct gate *gate, const struc
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
-	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));
+	uint32_t number = policy->newcomers_origin ?: SL_POLICY(record_number(gate, policy));
 	struct sl_bucket *cpus = budget_slices_read(gate, policy, number);
 	struct trial q = {
 		.limit = &policy->newcomers,

@@ -173,8 +173,8 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry);
-	struct sl_state full =
-		limit->kind == SL_BUCKET ? bucket_rested(limit, entry, now) : kind_full(limit, now);
+	struct sl_state full = limit->kind == SL_TOKEN_BUCKET ? bucket_rested(limit, entry, now)
+							      : kind_full(limit, now);
 	__u64 first = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST);
 	__u64 drawn = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&state->blocked_until, __ATOMIC_SEQ_CST);
@@ -183,7 +183,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 
 	if (!entry_is(entry, key))
 		return true; /* what has no state is full */
-	if (limit->kind == SL_BUCKET && credit_span(full.charged_at, drawn) > 0 &&
+	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, drawn) > 0 &&
 	    !word_swap(&state->charged_at, drawn, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
@@ -191,7 +191,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		return false;
 	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
 		word_swap(told, was_told, was_told >> 32 << 32 | ENTRY_HAS_HALF);
-	if (limit->kind == SL_BUCKET)
+	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);
 	if (limit->kind == SL_SHAPE)
 		moment_advance(&state->charged_at, full.charged_at);

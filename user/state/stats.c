@@ -39,7 +39,7 @@ static void line_add_limits(struct stats_line *line, const struct sl_policy *rec
 		if (!record->spec[slot].name[0])
 			continue;
 		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
-		if (record->home[slot])
+		if (record->origin[slot])
 			continue;
 		limit_label(&record->spec[slot], limit->name);
 		limit->action = record->spec[slot].action;
@@ -73,10 +73,12 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 		return failure("cannot read the counters of gate '%s': %s", gate->name,
 			       why(ENOMEM));
 	}
-	line_begin(stats, STATS_NONE, "none", gate, record_read(gate, SL_RECORD(SL_POLICY_NONE)));
+	line_begin(stats, STATS_NONE, "none", gate,
+		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_NONE)));
 	line_begin(stats, STATS_ALLOW, "allow", gate,
-		   record_read(gate, SL_RECORD(SL_POLICY_ALLOW)));
-	line_begin(stats, STATS_DENY, "deny", gate, record_read(gate, SL_RECORD(SL_POLICY_DENY)));
+		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_ALLOW)));
+	line_begin(stats, STATS_DENY, "deny", gate,
+		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_DENY)));
 	for (unsigned int i = 0; i < stats->rules; i++)
 		line_begin(stats, STATS_RULE, prefix_format(&policies[i]->prefix, text), gate,
 			   policies[i]);
@@ -100,7 +102,7 @@ static int lines_end(const struct gate *gate, struct stats *stats)
 	if (status)
 		return status;
 	deleted = line_add(stats, STATS_DELETED, "deleted");
-	deleted->counters = record_read(gate, SL_RECORD_MOVED)->base;
+	deleted->counters = record_read(gate, SL_POLICY_VERSION_MOVED)->base;
 	for (unsigned int i = 0; i < lines; i++) {
 		struct stats_line *line = &stats->lines[i];
 		struct sl_counters base = line->counters;

@@ -203,7 +203,8 @@ static int verdict_judge(const struct gate *gate, struct verdict *verdict)
 	else if (!rule->found)
 		verdict->reason = SL_PASS_NO_RULE;
 	else
-		verdict->reason = rule->access == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
+		verdict->reason =
+			rule->access == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
 	verdict->empty = limit_from_empty(verdict);
 	return status;
 }

@@ -16,7 +16,7 @@ static void swap_comes(const void *word);
 
 #include "bucket_host.h"
 #include "charge.h"
-#include "shortcut.h"
+#include "rule_cache.h"
 #include "table_host.h"
 
 #define RATE	  1000 /* packets per second */
@@ -122,7 +122,7 @@ static struct packet packet_from(uint32_t source)
 /* A packet's way through bpf/sluice.bpf.c, from the source that it has. */
 static enum sl_reason packet_send(uint32_t source)
 {
-	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
 	struct sl_bucket *bucket = bucket_find(&packet);
 
@@ -461,7 +461,8 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 			for (unsigned int i = 0; i < volley; i++) {
 				struct packet packet = packet_from(1);
 				struct sl_bucket *bucket = bucket_find(&packet);
-				struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+				struct verdict verdict = {
+					.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 
 				policy_charge(&packet, &world.policy, bucket, &verdict);
 				assert_int_equal(verdict.reason, SL_PASS_WITHIN);

@@ -105,7 +105,7 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 
 static enum sl_reason packet_send(uint32_t source)
 {
-	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = {
 		.packets = 1,
 		.bytes = 60,

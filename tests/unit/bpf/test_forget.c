@@ -115,7 +115,7 @@ static void world_begin(const struct scene *scene)
 /* Returns whether a packet of a source passes. */
 static bool table_passes(uint32_t source)
 {
-	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = {
 		.jiffy = test_jiffies,
 		.packets = 1,
@@ -187,7 +187,7 @@ static bool state_passes(struct sl_state *state)
 	struct kind_charge charge = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
 	struct sl_slice slice = {0};
 
-	return kind_charge(SL_BUCKET, limit, state, &slice, &charge);
+	return kind_charge(SL_TOKEN_BUCKET, limit, state, &slice, &charge);
 }
 
 static bool lru_passes(uint32_t source)

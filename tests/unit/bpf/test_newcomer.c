@@ -117,7 +117,8 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	limit = &world.policy.limit[family][0];
 	*limit = limit_of(BURST, cpus);
 	limit->owes = true;
-	world.rule = (struct sl_rule){.bits = 1, .now = {.record = SL_RECORD(SL_POLICY_FIRST)}};
+	world.rule =
+		(struct sl_rule){.bits = 1, .cur = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)}};
 	test_clock_ticks = 0;
 	clock_advance(1000 * SL_TICKS_PER_SEC);
 }
@@ -144,7 +145,7 @@ static struct packet packet_from(uint32_t source)
 /* A packet's way through bpf/sluice.bpf.c. */
 static enum sl_reason packet_send(uint32_t source)
 {
-	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
 	struct sl_bucket *bucket = bucket_find(&packet);
 
@@ -545,7 +546,7 @@ static void test_a_reused_bucket_keeps_nothing(void **state)
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
-			.policy_version = SL_RECORD(SL_POLICY_ALLOW),
+			.policy_version = SL_POLICY_VERSION(SL_POLICY_ALLOW),
 			.until = ~0ULL,
 			.slice[0] = {.credit = BURST * COST, .until = ~0ULL},
 			.passed.packets = 77,

@@ -270,7 +270,7 @@ static void world_begin(const struct schedule *schedule)
 
 static enum sl_reason packet_send(uint32_t source, bool is_hot)
 {
-	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
 
 	policy_charge(&packet, &world.policy, is_hot ? &world.bucket[host_cpu][source] : NULL,

@@ -19,7 +19,7 @@ static void other_charge(void)
 /* A charge by another CPU at any moment of a refund makes the refund try again. */
 static void test_a_refund_is_repeated_until_it_counts(void **state)
 {
-	const struct sl_limit limit = {.kind = SL_BUCKET,
+	const struct sl_limit limit = {.kind = SL_TOKEN_BUCKET,
 				       .cost = 1000,
 				       .burst = SL_TICKS_PER_SEC,
 				       .refill = SL_TICKS_PER_SEC,

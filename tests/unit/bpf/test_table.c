@@ -38,7 +38,7 @@ static uint64_t choose(uint64_t bound)
 /* A key, by number, of one of three limits of either family. */
 static struct state_key key_of(uint32_t number)
 {
-	static const enum sl_kind kinds[] = {SL_BUCKET, SL_WINDOW, SL_SHAPE};
+	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
 	unsigned int which = number % 3, ipv4 = number / 3 % 2;
 
 	return (struct state_key){

@@ -223,9 +223,9 @@ static void test_one_rule_a_prefix(void **state)
 			 OK);
 	assert_int_equal(config.rules.count, 3);
 	assert_int_equal(config.rules.rules[0].limits, 1);
-	assert_int_equal(config.rules.rules[0].access, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[0].access, SL_ACCESS_DENY);
 	assert_int_equal(config.rules.rules[1].limits, 1);
-	assert_int_equal(config.rules.rules[1].access, SL_LIST_NONE);
+	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_NONE);
 	assert_int_equal(config.rules.rules[2].limits, 0);
 	config_free(&config);
 }

@@ -37,11 +37,11 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_int_equal(config.rules.count, 2);
 	snprintf(line, sizeof(line), "%s/good.txt", scratch);
 	assert_string_equal(config.rules.lists[0].name, line);
-	assert_int_equal(config.rules.lists[0].list, SL_LIST_ALLOW);
+	assert_int_equal(config.rules.lists[0].access, SL_ACCESS_ALLOW);
 	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC_NS);
 	for (unsigned int i = 0; i < config.rules.count; i++) {
 		assert_int_equal(config.rules.rules[i].lists, 1);
-		assert_int_equal(config.rules.rules[i].access, SL_LIST_NONE);
+		assert_int_equal(config.rules.rules[i].access, SL_ACCESS_NONE);
 	}
 	config_free(&config);
 
@@ -49,7 +49,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_int_equal(config_read(path, &config), OK);
 	assert_int_equal(config.rules.count, 2);
 	assert_int_equal(config.rules.rules[1].lists, 1);
-	assert_int_equal(config.rules.rules[1].access, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_DENY);
 	config_free(&config);
 
 	snprintf(path, sizeof(path), "%s/bad.yaml", scratch);
@@ -96,7 +96,7 @@ static void test_bad_list_files_are_left_out(void **state)
 			assert_string_equal(end ? end + 1 : name, left_out[i]);
 	}
 	assert_true(until_left_ns(config.files.list[0].list.until) > 3599 * SEC_NS);
-	assert_int_equal(config.files.list[0].list.list, SL_LIST_DENY);
+	assert_int_equal(config.files.list[0].list.access, SL_ACCESS_DENY);
 	config_free(&config);
 	capture = capture_begin(stderr);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
@@ -279,7 +279,7 @@ static void test_entries_of_a_list_may_have_an_end(void **state)
 	assert_int_equal(config_read(path, &config), OK);
 	assert_int_equal(config.rules.count, 2);
 	assert_int_equal(config.rules.rules[0].list_until, 0);
-	assert_int_equal(config.rules.rules[1].access, SL_LIST_ALLOW);
+	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_ALLOW);
 	assert_int_equal(config.rules.rules[1].lists, 2);
 	assert_in_range(until_left_ns(rule_list_end(&config.rules.rules[1], 1)) / SEC_NS, 7190,
 			7200);

@@ -193,7 +193,7 @@ static void test_named_lists_read_the_same(void **state)
 	(void)state;
 	assert_int_equal(text_read(text, &config), OK);
 	assert_int_equal(config.rules.count, 2);
-	assert_int_equal(config.rules.rules[1].access, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_DENY);
 	assert_int_equal(config.rules.rules[1].lists, 3);
 	again = written(&config);
 	assert_string_equal(again, text);

@@ -24,16 +24,16 @@ static const struct {
 	const char *map;
 	uint64_t digest;
 } recorded[] = {
-	{"gate", 0x6ba875e886008917},		{"hosts4", 0x9c28ed1f17c99d0d},
-	{"hosts6", 0xa2467a2abc08b1e9},		{"prefixes", 0x9b9c3314c63f6b00},
-	{"splits", 0x7374f8e2e19aef84},		{"lists", 0xd7c11fbf3ead1812},
-	{"policies", 0xcd052e4e6445a654},	{"counters", 0xff10b84509260ae0},
-	{"sets", 0x19ea99a42be7c09a},		{"states", 0x4a45e1fd59095322},
-	{"buckets4", 0xc9256fb49f446a99},	{"buckets6", 0x7f6b245b903a528d},
-	{"in_use", 0x572b502b4a118ba1},		{"admission", 0xe42638d39cbf8a3f},
-	{"newcomers", 0xf8544570f915a724},	{"shortcuts", 0xb3e03a80af90acfd},
-	{"host_shortcuts", 0x7b779ea8b4fd4940}, {"blocks", 0xe158643891adc8d7},
-	{"budgets", 0x30673791ed1d59b3},	{"budget_slices", 0x3e9067bdbf2f01f9},
+	{"gate", 0x6ba875e886008917},	    {"hosts4", 0x40905bec4e02884b},
+	{"hosts6", 0xd06c133f12f0cf37},	    {"prefixes", 0x110f68f01f8ed9fa},
+	{"splits", 0x7374f8e2e19aef84},	    {"lists", 0x744fcc45dac6849c},
+	{"policies", 0x5c7626552abe20da},   {"counters", 0xff10b84509260ae0},
+	{"sets", 0x19ea99a42be7c09a},	    {"states", 0x4a45e1fd59095322},
+	{"buckets4", 0xc9256fb49f446a99},   {"buckets6", 0x7f6b245b903a528d},
+	{"in_use", 0x572b502b4a118ba1},	    {"admission", 0xe42638d39cbf8a3f},
+	{"newcomers", 0xf8544570f915a724},  {"rule_cache", 0x11a6b5fefb6c2efc},
+	{"host_cache", 0x7b779ea8b4fd4940}, {"subrules", 0xe158643891adc8d7},
+	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0x3e9067bdbf2f01f9},
 	{"secret", 0x8f652f7c85ef811c},
 };
 

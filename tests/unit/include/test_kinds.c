@@ -33,11 +33,11 @@ static const struct kind_row {
 	struct sl_limit_spec spec;
 } rows[] = {
 	{"bucket",
-	 SL_BUCKET,
-	 {.kind = SL_BUCKET, .rate = 1000, .burst = 100, .burst_unit = SL_BURST_PACKETS}},
+	 SL_TOKEN_BUCKET,
+	 {.kind = SL_TOKEN_BUCKET, .rate = 1000, .burst = 100, .burst_unit = SL_BURST_PACKETS}},
 	{"bucket of bytes",
-	 SL_BUCKET,
-	 {.kind = SL_BUCKET,
+	 SL_TOKEN_BUCKET,
+	 {.kind = SL_TOKEN_BUCKET,
 	  .rate = 8000,
 	  .rate_unit = SL_RATE_BITS,
 	  .burst = 6000,
@@ -62,7 +62,7 @@ static const struct kind_row {
 	 {.kind = SL_SHAPE, .rate = 8000, .rate_unit = SL_RATE_BITS, .span_ns = 6 * SEC_NS}},
 };
 
-#define BUCKETS (1U << SL_BUCKET)
+#define BUCKETS (1U << SL_TOKEN_BUCKET)
 #define WINDOWS (1U << SL_WINDOW)
 #define SHAPES	(1U << SL_SHAPE)
 #define ALL	(BUCKETS | WINDOWS | SHAPES)
@@ -139,7 +139,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	if (limit->kind == SL_BUCKET)
+	if (limit->kind == SL_TOKEN_BUCKET)
 		return credit_units(limit, limit->burst);
 	return credit_units(limit, limit->horizon) + 1;
 }
@@ -173,8 +173,8 @@ static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return (limit->groups + 2) * limit->period;
-	return limit->kind == SL_BUCKET ? limit->burst
-					: limit->horizon + credit_cost(limit, 1, 1514);
+	return limit->kind == SL_TOKEN_BUCKET ? limit->burst
+					      : limit->horizon + credit_cost(limit, 1, 1514);
 }
 
 /* --- Capacity ------------------------------------------------------------------------------- */
@@ -214,7 +214,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	wait = source_decide(&source, 1).retry_after;
 	assert_true(wait > 0 && wait <= whole_of(&source.limit));
-	if (row->kind == SL_BUCKET)
+	if (row->kind == SL_TOKEN_BUCKET)
 		assert_int_equal(wait, cost_of(&source, 1));
 	source.now += wait - 1;
 	assert_false(source_send(&source, 1));
@@ -503,7 +503,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	if (row->kind == SL_WINDOW) {
 		more.rate = row->spec.rate * 4 / 3; /* in counts of the same unit */
 		fewer.rate = row->spec.rate * 5 / 6;
-	} else if (row->kind == SL_BUCKET) {
+	} else if (row->kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
 		fewer.burst = row->spec.burst * 5 / 8;
 	} else {
@@ -521,7 +521,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
 		/* a bucket keeps what it holds, as more of it was never earned */
-		if (row->kind == SL_BUCKET)
+		if (row->kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
 				most - taken);
@@ -888,15 +888,15 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 {
 	struct sl_limit limit = spec_compile(&row->spec);
 	uint64_t span = row->spec.span_ns * SL_TICKS_PER_NS, passed;
-	uint64_t step = (row->kind == SL_WINDOW	  ? 40 * limit.period
-			 : row->kind == SL_BUCKET ? 8 * limit.burst
-						  : 8 * limit.horizon) /
+	uint64_t step = (row->kind == SL_WINDOW		? 40 * limit.period
+			 : row->kind == SL_TOKEN_BUCKET ? 8 * limit.burst
+							: 8 * limit.horizon) /
 			(THREADS * ASKS);
 
 	passed = crowd_send(row, epoch, step | 1); /* odd: moment 0 is never met */
 	if (row->kind == SL_SHAPE) {
 		check_departures();
-	} else if (row->kind == SL_BUCKET) {
+	} else if (row->kind == SL_TOKEN_BUCKET) {
 		assert_true(passed <= capacity_of(&limit) + credit_units(&limit, 8 * limit.burst));
 	} else {
 		for (int i = 0; i < THREADS * ASKS; i++) {

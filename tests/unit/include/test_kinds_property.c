@@ -115,7 +115,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 	(void)state;
 	for (uint64_t seed = first_seed, tried = 0; tried < (only_one ? 1 : SHARES); seed++) {
 		random_state = seed;
-		run_draw(SL_BUCKET, true, true);
+		run_draw(SL_TOKEN_BUCKET, true, true);
 		if (!run_has_slices())
 			continue;
 		share_check(seed);
@@ -248,13 +248,13 @@ static const struct plan {
 	enum sl_kind kind;
 	enum { ALONE, LAG, RACE } how;
 } plans[] = {
-	{"bucket is a plain bucket", SL_BUCKET, ALONE},
+	{"bucket is a plain bucket", SL_TOKEN_BUCKET, ALONE},
 	{"window is aligned sub-windows", SL_WINDOW, ALONE},
 	{"shape is a queue", SL_SHAPE, ALONE},
-	{"bucket keeps its promise where clocks differ", SL_BUCKET, LAG},
+	{"bucket keeps its promise where clocks differ", SL_TOKEN_BUCKET, LAG},
 	{"window is aligned sub-windows where clocks differ", SL_WINDOW, LAG},
 	{"shape is a queue where clocks differ", SL_SHAPE, LAG},
-	{"bucket keeps its promise in races", SL_BUCKET, RACE},
+	{"bucket keeps its promise in races", SL_TOKEN_BUCKET, RACE},
 	{"window keeps its promise in races", SL_WINDOW, RACE},
 	{"shape keeps its promise in races", SL_SHAPE, RACE},
 };

@@ -205,7 +205,7 @@ static void check_kind(enum sl_kind kind)
 static void test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one(void **state)
 {
 	(void)state;
-	check_kind(SL_BUCKET);
+	check_kind(SL_TOKEN_BUCKET);
 }
 
 static void test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one(void **state)
@@ -404,7 +404,7 @@ static void test_a_entry_tells_for_how_long_its_key_rested(void **state)
 		}
 	entry.refused = entry_seen(NOW) + 1;
 	assert_true(entry_idle(&entry, entry_state(&entry), NOW) < 0);
-	entry.limit = 8 | SL_BUCKET << 1;
+	entry.limit = 8 | SL_TOKEN_BUCKET << 1;
 	entry.state.charged_at = NOW - 5;
 	assert_true(entry_idle(&entry, entry_state(&entry), NOW) == 5);
 }

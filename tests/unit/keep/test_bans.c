@@ -153,8 +153,8 @@ static void test_what_is_damaged_is_refused_whole(void **state)
 static struct bans bans_make(void)
 {
 	struct bans bans = {.boot = "b", .file_is_known = true};
-	struct sl_list_info list = {.list = SL_LIST_DENY, .replaced = 1000000, .name = "a"};
-	struct rule rule = {.access = SL_LIST_DENY, .lists = 1, .until = until_after(HOUR_NS)};
+	struct sl_list_info list = {.access = SL_ACCESS_DENY, .replaced = 1000000, .name = "a"};
+	struct rule rule = {.access = SL_ACCESS_DENY, .lists = 1, .until = until_after(HOUR_NS)};
 
 	assert_int_equal(prefix_parse("192.0.2.7", &rule.prefix), OK);
 	assert_int_equal(ruleset_make_lists(&bans.given), OK);

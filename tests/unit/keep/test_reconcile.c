@@ -293,10 +293,10 @@ static void test_what_commands_gave(void **state)
 static void test_lists_that_are_left_out_are_completed(void **state)
 {
 	struct list_path left_out[] = {
-		{.is_left_out = true, .list = {.list = SL_LIST_DENY, .until = 77, .name = "a"}},
-		{.is_left_out = true, .list = {.list = SL_LIST_DENY, .name = "unknown"}},
-		{.is_left_out = true, .list = {.list = SL_LIST_DENY, .name = "c"}},
-		{.list = {.list = SL_LIST_DENY, .name = "x"}},
+		{.is_left_out = true, .list = {.access = SL_ACCESS_DENY, .until = 77, .name = "a"}},
+		{.is_left_out = true, .list = {.access = SL_ACCESS_DENY, .name = "unknown"}},
+		{.is_left_out = true, .list = {.access = SL_ACCESS_DENY, .name = "c"}},
+		{.list = {.access = SL_ACCESS_DENY, .name = "x"}},
 	};
 	const struct list_paths paths = {.list = left_out, .count = ARRAY_SIZE(left_out)};
 	struct config file = text_read("deny: [{list: c, prefix: 192.0.2.9}, {prefix: 192.0.2.1}]");

@@ -17,7 +17,7 @@ static int text_list(const char *text, struct ruleset *set)
 	int status;
 
 	file_make("list.txt", text, strlen(text));
-	status = list_read("list.txt", &(struct rule){.access = SL_LIST_DENY, .until = 7}, NULL,
+	status = list_read("list.txt", &(struct rule){.access = SL_ACCESS_DENY, .until = 7}, NULL,
 			   NULL, set);
 	unlink("list.txt");
 	return status;
@@ -28,7 +28,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	static const char *const sorted[] = {"default", "192.0.2.0/24", "192.0.2.1",
 					     "2001:db8::/32"};
 	struct ruleset set = {0};
-	struct rule first = {.access = SL_LIST_ALLOW};
+	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
 	assert_int_equal(ruleset_add(&set, &first), OK); /* what is there stays */
@@ -43,13 +43,13 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 				   &set),
 			 OK);
 	assert_int_equal(set.count, 1 + ARRAY_SIZE(sorted));
-	assert_int_equal(set.rules[0].access, SL_LIST_ALLOW);
+	assert_int_equal(set.rules[0].access, SL_ACCESS_ALLOW);
 	for (size_t i = 0; i < ARRAY_SIZE(sorted); i++) {
 		const struct rule *rule = &set.rules[1 + i];
 		char text[PREFIX_TEXT];
 
 		assert_string_equal(prefix_format(&rule->prefix, text), sorted[i]);
-		assert_int_equal(rule->access, SL_LIST_DENY);
+		assert_int_equal(rule->access, SL_ACCESS_DENY);
 		assert_int_equal(rule->until, 7);
 		assert_int_equal(rule->limits, 0);
 	}

@@ -38,7 +38,7 @@ static struct rule policy_of(const char *prefix)
 	return rule;
 }
 
-static struct rule entry_of(const char *prefix, enum sl_list list, uint32_t until)
+static struct rule entry_of(const char *prefix, enum sl_access list, uint32_t until)
 {
 	return (struct rule){.prefix = prefix_of(prefix), .access = list, .until = until};
 }
@@ -158,7 +158,7 @@ static void test_two_rates_take_two_of_the_four(void **state)
 static void test_ends_within_two_seconds_are_equal(void **state)
 {
 	const uint32_t apart = UNTIL_SAME_NS >> SL_UNTIL_SHIFT;
-	struct rule a = entry_of("192.0.2.1", SL_LIST_DENY, 1000), b = a;
+	struct rule a = entry_of("192.0.2.1", SL_ACCESS_DENY, 1000), b = a;
 
 	(void)state;
 	b.until = 1000 + apart;
@@ -171,7 +171,7 @@ static void test_ends_within_two_seconds_are_equal(void **state)
 	b.until = 0; /* for good */
 	assert_false(rule_equal(&a, &b));
 	b = a;
-	b.access = SL_LIST_ALLOW;
+	b.access = SL_ACCESS_ALLOW;
 	assert_false(rule_equal(&a, &b));
 }
 
@@ -254,7 +254,7 @@ static void test_a_set_is_sorted_by_prefix(void **state)
 	(void)state;
 	ruleset_sort(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		struct rule rule = entry_of(order[i * 3 % ARRAY_SIZE(order)], SL_LIST_DENY, 0);
+		struct rule rule = entry_of(order[i * 3 % ARRAY_SIZE(order)], SL_ACCESS_DENY, 0);
 
 		assert_int_equal(ruleset_add(&set, &rule), OK);
 	}
@@ -291,7 +291,7 @@ static int diff_refuse(void *data, const struct rule *from, const struct rule *t
 	return MISUSED;
 }
 
-static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_list list)
+static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_access list)
 {
 	*set = (struct ruleset){0};
 	for (; *prefixes; prefixes++) {
@@ -313,10 +313,10 @@ static void test_a_diff_has_what_goes_comes_and_changes(void **state)
 	int calls = 0;
 
 	(void)state;
-	set_of(&from, left, SL_LIST_DENY);
-	set_of(&to, right, SL_LIST_DENY);
-	set_of(&empty, none, SL_LIST_DENY);
-	to.rules[1].access = SL_LIST_ALLOW;
+	set_of(&from, left, SL_ACCESS_DENY);
+	set_of(&to, right, SL_ACCESS_DENY);
+	set_of(&empty, none, SL_ACCESS_DENY);
+	to.rules[1].access = SL_ACCESS_ALLOW;
 	assert_int_equal(ruleset_diff(&from, &to, diff_note, words), OK);
 	assert_string_equal(words, "-default +10.0.0.0/8 *10.0.0.1 -10.0.0.3 +10.0.0.4 +::2 ");
 	*words = '\0';
@@ -334,11 +334,11 @@ static void test_a_diff_has_what_goes_comes_and_changes(void **state)
 	ruleset_free(&to);
 }
 
-static void list_put(struct ruleset *set, int place, const char *name, enum sl_list list)
+static void list_put(struct ruleset *set, int place, const char *name, enum sl_access list)
 {
 	if (!set->lists)
 		assert_int_equal(ruleset_make_lists(set), OK);
-	set->lists[place] = (struct sl_list_info){.list = list};
+	set->lists[place] = (struct sl_list_info){.access = list};
 	strcpy(set->lists[place].name, name);
 }
 
@@ -358,11 +358,11 @@ static void test_lists_are_matched(void **state)
 	struct ruleset set = {0}, other = {0};
 
 	(void)state;
-	list_put(&other, 0, "x", SL_LIST_DENY);
-	list_put(&other, 1, "y", SL_LIST_DENY);
-	list_put(&set, 0, "x", SL_LIST_ALLOW);
-	list_put(&set, 1, "z", SL_LIST_DENY);
-	list_put(&set, 2, "y", SL_LIST_DENY);
+	list_put(&other, 0, "x", SL_ACCESS_DENY);
+	list_put(&other, 1, "y", SL_ACCESS_DENY);
+	list_put(&set, 0, "x", SL_ACCESS_ALLOW);
+	list_put(&set, 1, "z", SL_ACCESS_DENY);
+	list_put(&set, 2, "y", SL_ACCESS_DENY);
 	rule_put(&set, "10.0.0.1", 1 << 0 | 1 << 1);
 	rule_put(&set, "10.0.0.2", 1 << 2);
 	assert_int_equal(ruleset_match_lists(&set, other.lists), OK);
@@ -382,10 +382,10 @@ static void test_ends_on_lists(void **state)
 	uint32_t until = until_after(3600 * SEC_NS);
 
 	(void)state;
-	list_put(&other, 0, "x", SL_LIST_DENY);
-	list_put(&other, 1, "y", SL_LIST_DENY);
-	list_put(&set, 0, "y", SL_LIST_DENY);
-	list_put(&set, 1, "x", SL_LIST_DENY);
+	list_put(&other, 0, "x", SL_ACCESS_DENY);
+	list_put(&other, 1, "y", SL_ACCESS_DENY);
+	list_put(&set, 0, "y", SL_ACCESS_DENY);
+	list_put(&set, 1, "x", SL_ACCESS_DENY);
 	rule_put(&set, "10.0.0.1", 1 << 1);
 	assert_true(rule_add_list(&set.rules[0], 0, until));
 	assert_false(rule_add_list(&set.rules[0], 1, until));
@@ -428,13 +428,13 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	struct rule rule = policy_of("203.0.113.0/24"), none = {.prefix = rule.prefix};
 
 	(void)state;
-	rule.access = SL_LIST_ALLOW;
+	rule.access = SL_ACCESS_ALLOW;
 	assert_string_equal(printed(&rule, "main", "- "),
 			    "- sluice allow 203.0.113.0/24\n"
 			    "- sluice set 203.0.113.0/24 rate 10kpps burst 10000\n"
 			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 200 match udp "
 			    "port 53\n");
-	rule.access = SL_LIST_DENY;
+	rule.access = SL_ACCESS_DENY;
 	rule.until = until_after(3540 * SEC_NS);
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
@@ -453,8 +453,8 @@ static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 	struct capture capture;
 
 	(void)state;
-	list_put(&set, 0, "brief", SL_LIST_DENY);
-	list_put(&set, 1, "x", SL_LIST_ALLOW);
+	list_put(&set, 0, "brief", SL_ACCESS_DENY);
+	list_put(&set, 1, "x", SL_ACCESS_ALLOW);
 	set.lists[0].until = until_after(2 * 3600 * SEC_NS);
 	rule_put(&set, "10.0.0.1", 3);
 	rule_put(&set, "10.0.0.2", 1);
@@ -479,7 +479,7 @@ static void test_the_difference_is_what_the_other_lacks(void **state)
 
 	(void)state;
 	assert_int_equal(rule_copy(&a, &b), OK);
-	b.access = SL_LIST_DENY;
+	b.access = SL_ACCESS_DENY;
 	b.limit[1] = limit_of("dns", "300pps", "udp port 53");
 	assert_int_equal(rule_difference(&b, &a, &difference), OK);
 	assert_string_equal(printed(&difference, "main", "+ "),

@@ -138,7 +138,8 @@ static void test_sizes_are_written_as_users_do(void **state)
 
 static void test_an_empty_rule_takes_no_room(void **state)
 {
-	struct rule rules[] = {{.access = SL_LIST_DENY}, {.lists = 1}, {.limits = 1}, {.until = 1}};
+	struct rule rules[] = {
+		{.access = SL_ACCESS_DENY}, {.lists = 1}, {.limits = 1}, {.until = 1}};
 	const struct ruleset set = {.rules = rules, .count = ARRAY_SIZE(rules)};
 	const struct room room = room_needed(&set);
 

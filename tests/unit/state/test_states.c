@@ -179,7 +179,7 @@ static void test_moments_never_go_back(void **state)
 		struct sl_entry entry = entry_spent(&limits[i]);
 		uint64_t drawn = entry.state.charged_at;
 
-		if (limits[i].kind == SL_BUCKET)
+		if (limits[i].kind == SL_TOKEN_BUCKET)
 			continue;
 		assert_true(state_try_fill(&limits[i], &entry, &key, NOW - SECOND));
 		assert_int_equal(entry.state.charged_at, drawn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the packet path remembers of aggregates is always what the rules say: bpf/shortcut.h. */
+/* What the packet path remembers of aggregates is always what the rules say: bpf/rule_cache.h. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ static void blocks_check(const struct rig *rig)
 	assert_int_equal(rulemap_read(&rig->gate, &entries, &rules), 0);
 	for (unsigned int i = 0; i < rules; i++)
 		blocks_count(&entries[i], expected);
-	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_BLOCKS], NULL, &next, keys, found,
+	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_SUBRULES], NULL, &next, keys, found,
 					      &count, NULL),
 			 0);
 	assert_int_equal(count, SL_AGGREGATES);
@@ -60,8 +60,8 @@ static void blocks_check(const struct rig *rig)
 
 struct model_rule {
 	struct sl_prefix prefix;
-	enum sl_list list; /* none: it has a limit */
-	uint64_t end;	   /* of the list entry, in ticks; 0: none */
+	enum sl_access list; /* none: it has a limit */
+	uint64_t end;	     /* of the list entry, in ticks; 0: none */
 };
 
 struct model {
@@ -186,8 +186,8 @@ static void model_change(struct rig *rig, struct model *model)
 
 		char text[PREFIX_TEXT];
 
-		rules_add_list(&set, prefix_format(&model->rules[gone].prefix, text), SL_LIST_NONE,
-			       0);
+		rules_add_list(&set, prefix_format(&model->rules[gone].prefix, text),
+			       SL_ACCESS_NONE, 0);
 		model->rules[gone] = model->rules[--model->count];
 	} else if (model->count < MODEL_RULES) {
 		rule = random_rule(rig, model);
@@ -224,12 +224,12 @@ static struct expected expected_of(const struct rig *rig, const struct model_rul
 
 	if (!rule)
 		return (struct expected){SL_POLICY_NONE, SL_PASS_NO_RULE};
-	if (rule->list == SL_LIST_ALLOW)
+	if (rule->list == SL_ACCESS_ALLOW)
 		return (struct expected){SL_POLICY_ALLOW, SL_PASS_ALLOWED};
-	if (rule->list == SL_LIST_DENY)
+	if (rule->list == SL_ACCESS_DENY)
 		return (struct expected){SL_POLICY_DENY, SL_DROP_DENIED};
 	assert_int_equal(rulemap_get(&rig->gate, &rule->prefix, &held), 1);
-	return (struct expected){SL_POLICY(held.now.record), SL_PASS_NEWCOMER};
+	return (struct expected){SL_POLICY(held.cur.version), SL_PASS_NEWCOMER};
 }
 
 static void verdict_check(struct rig *rig, const struct model *model, int round)
@@ -251,15 +251,15 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 }
 
 /* How many aggregates are remembered, by all CPUs, under the rules in force. */
-static unsigned int shortcuts_in_use(const struct rig *rig)
+static unsigned int rule_cache_in_use(const struct rig *rig)
 {
-	uint32_t count = SL_SHORTCUTS * rig->gate.machine.cpus, next;
-	struct sl_shortcut *all = calloc(count, sizeof(*all));
+	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
+	struct sl_rule_cache *all = calloc(count, sizeof(*all));
 	uint32_t *keys = calloc(count, sizeof(*keys));
 	unsigned int used = 0;
 
 	assert_true(all && keys);
-	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_SHORTCUTS], NULL, &next, keys, all,
+	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_RULE_CACHE], NULL, &next, keys, all,
 					      &count, NULL),
 			 0);
 	for (uint32_t i = 0; i < count; i++)
@@ -282,7 +282,7 @@ static void test_random_rules(void **state)
 
 	srand(11);
 	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
-		struct model_rule rule = {.prefix = prefix_of(seeds[i]), .list = SL_LIST_DENY};
+		struct model_rule rule = {.prefix = prefix_of(seeds[i]), .list = SL_ACCESS_DENY};
 		struct ruleset set = {0};
 
 		rule_add_to(&set, &rule);
@@ -300,7 +300,7 @@ static void test_random_rules(void **state)
 			rig_admit(rig, false);
 			verdict_check(rig, &model, round);
 		}
-		used += shortcuts_in_use(rig);
+		used += rule_cache_in_use(rig);
 		if (round % 10 == 0)
 			blocks_check(rig);
 	}
@@ -323,7 +323,7 @@ static void test_shared_places(void **state)
 	struct sl_prefix prefix;
 	char text[PREFIX_TEXT];
 
-	rig_list(rig, "2001:db8::/32", SL_LIST_ALLOW, 0);
+	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
 	/* each 97th /48 is denied, all within one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
@@ -333,12 +333,14 @@ static void test_shared_places(void **state)
 		prefix = prefix_of(text);
 		entry = (struct rulemap_entry){
 			.prefix = prefix,
-			.rule = {.since = 1, .bits = prefix.bits, .now = {.list = SL_LIST_DENY}},
+			.rule = {.since = 1,
+				 .bits = prefix.bits,
+				 .cur = {.access = SL_ACCESS_DENY}},
 		};
 		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 	}
 	rig->gate.state->changing = 1; /* made by hand: counted by the next change */
-	rig_list(rig, "192.0.2.0/24", SL_LIST_DENY, 0);
+	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, 0);
 	blocks_check(rig);
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
@@ -374,9 +376,9 @@ static void test_ends(void **state)
 		struct frame frame = frame_from(cases[i].source, 62);
 
 		rig_empty(rig);
-		rig_list(rig, cases[i].rule, SL_LIST_DENY, rig_until(rig, 5 * SEC));
+		rig_list(rig, cases[i].rule, SL_ACCESS_DENY, rig_until(rig, 5 * SEC));
 		if (cases[i].divides)
-			rig_list(rig, cases[i].divides, SL_LIST_DENY, 0);
+			rig_list(rig, cases[i].divides, SL_ACCESS_DENY, 0);
 		rig_admit(rig, false);
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 3), 0);
 		rig_clock_forward(rig, 6 * SEC);
@@ -392,39 +394,38 @@ static void test_while_changing(void **state)
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("10.1.2.3", 62);
 
-	rig_list(rig, "10.0.0.0/8", SL_LIST_DENY, 0);
+	rig_list(rig, "10.0.0.0/8", SL_ACCESS_DENY, 0);
 	rig_admit(rig, false);
 	rig->gate.state->changing = 1;
 	assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 5), 0);
-	assert_int_equal(shortcuts_in_use(rig), 0);
+	assert_int_equal(rule_cache_in_use(rig), 0);
 	rig->gate.state->changing = 0;
 	assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 5), 0);
-	assert_int_equal(shortcuts_in_use(rig), 1);
+	assert_int_equal(rule_cache_in_use(rig), 1);
 	rig_check_counted(rig);
 }
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* The shortcuts to hosts under the rules in force. Those that are to be mixed get another answer. */
-static unsigned int host_shortcuts(const struct rig *rig, bool mixed)
+/* The rule_cache to hosts under the rules in force. Those that are to be mixed get another answer. */
+static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
 	unsigned int used = 0;
 
 	for (uint32_t i = 0; i < sets; i++) {
-		struct sl_host_set set;
+		struct sl_host_cache_set set;
 
-		assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_HOST_SHORTCUTS], &i, &set),
-				 0);
+		assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_HOST_CACHE], &i, &set), 0);
 		for (int way = 0; way < SL_HOST_WAYS; way++) {
 			if (set.way[way].answer >> 32 != rig->gate.state->generation)
 				continue;
 			used++;
-			set.way[way].answer ^=
-				mixed * (SL_RECORD(SL_POLICY_ALLOW) ^ SL_RECORD(SL_POLICY_DENY));
+			set.way[way].answer ^= mixed * (SL_POLICY_VERSION(SL_POLICY_ALLOW) ^
+							SL_POLICY_VERSION(SL_POLICY_DENY));
 		}
-		assert_int_equal(
-			bpf_map_update_elem(rig->gate.map[MAP_HOST_SHORTCUTS], &i, &set, 0), 0);
+		assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_HOST_CACHE], &i, &set, 0),
+				 0);
 	}
 	return used;
 }
@@ -437,8 +438,8 @@ static void test_hosts(void **state)
 	unsigned int count = ARRAY_SIZE(hosts);
 
 	for (unsigned int i = 0; i < count; i++)
-		rig_list(rig, hosts[i], SL_LIST_DENY, 0);
-	rig_list(rig, "10.1.2.5", SL_LIST_DENY, rig_until(rig, 5 * SEC));
+		rig_list(rig, hosts[i], SL_ACCESS_DENY, 0);
+	rig_list(rig, "10.1.2.5", SL_ACCESS_DENY, rig_until(rig, 5 * SEC));
 	rig_admit(rig, false);
 	for (unsigned int changing = 2; changing--;) {
 		struct frame ending = frame_from("10.1.2.5", 62);
@@ -450,14 +451,14 @@ static void test_hosts(void **state)
 
 			assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 2), 0);
 		}
-		assert_int_equal(host_shortcuts(rig, true), changing ? 0 : count);
+		assert_int_equal(host_cache(rig, true), changing ? 0 : count);
 	}
 	for (unsigned int i = 0; i < count; i++) {
 		struct frame frame = frame_from(hosts[i], 62);
 
 		assert_int_equal(send_cold(rig, HOOK_XDP, &frame, 2), 0);
-		rig_list(rig, hosts[i], SL_LIST_ALLOW, 0);
-		assert_int_equal(host_shortcuts(rig, false), 0);
+		rig_list(rig, hosts[i], SL_ACCESS_ALLOW, 0);
+		assert_int_equal(host_cache(rig, false), 0);
 		assert_int_equal(send_cold(rig, HOOK_XDP, &frame, 2), 2);
 	}
 	rig_check_counted(rig);
@@ -476,7 +477,7 @@ static void test_hosts_without_room(void **state)
 		char text[PREFIX_TEXT];
 
 		snprintf(text, sizeof(text), i % 2 ? "10.0.0.%u" : "2001:db8::%x", i);
-		rules_add_list(&set, text, i % 4 < 2 ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+		rules_add_list(&set, text, i % 4 < 2 ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, 0);
 	}
 	assert_int_equal(rig_change(rig, &set), OK);
 	for (uint32_t i = 0; i < 3 * 2 * sizes.hosts; i++) {
@@ -488,7 +489,7 @@ static void test_hosts_without_room(void **state)
 		frame = frame_from(text, 62);
 		assert_int_equal(send_cold(rig, i % HOOKS, &frame, 1), host % 4 < 2 ? 0 : 1);
 	}
-	assert_in_range(host_shortcuts(rig, false), 2 * sizes.hosts * 2 / 3, 2 * sizes.hosts);
+	assert_in_range(host_cache(rig, false), 2 * sizes.hosts * 2 / 3, 2 * sizes.hosts);
 	rig_check_counted(rig);
 	rig_free(rig);
 }
@@ -502,14 +503,14 @@ static void test_families_apart(void **state)
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_list(rig, "2001:db8:5::/48", SL_LIST_DENY, 0); /* divides the /14 */
+	rig_list(rig, "2001:db8:5::/48", SL_ACCESS_DENY, 0); /* divides the /14 */
 	rig_admit(rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
 
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 1), 1);
 	}
-	assert_int_equal(shortcuts_in_use(rig),
+	assert_int_equal(rule_cache_in_use(rig),
 			 4); /* a /14 each, both IPv6 sources share theirs, and two /48s */
 	rig_check_counted(rig);
 }
@@ -526,7 +527,7 @@ static struct ruleset cut_rules(bool there)
 	struct ruleset set = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		rules_add_list(&set, prefixes[i], there ? SL_LIST_DENY : SL_LIST_NONE, 0);
+		rules_add_list(&set, prefixes[i], there ? SL_ACCESS_DENY : SL_ACCESS_NONE, 0);
 	return set;
 }
 
@@ -545,7 +546,7 @@ static void test_cut_off(void **state)
 			else
 				ruleset_free(&base);
 			cut = rig_change_cut_off(rig, cut_rules(!there), stop);
-			rig_list(rig, "198.51.100.0/24", SL_LIST_DENY, 0); /* tidies up */
+			rig_list(rig, "198.51.100.0/24", SL_ACCESS_DENY, 0); /* tidies up */
 			blocks_check(rig);
 		}
 	print_message(
@@ -568,19 +569,19 @@ static const struct {
 
 static void fire_change(struct rig *rig, bool first)
 {
-	enum sl_list allow = first ? SL_LIST_NONE : SL_LIST_ALLOW;
-	enum sl_list deny = first ? SL_LIST_NONE : SL_LIST_DENY;
+	enum sl_access allow = first ? SL_ACCESS_NONE : SL_ACCESS_ALLOW;
+	enum sl_access deny = first ? SL_ACCESS_NONE : SL_ACCESS_DENY;
 	struct ruleset set = {0};
 
-	rules_add_list(&set, "10.1.0.0/16", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.1.0.0/16", first ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, 0);
 	rules_add_list(&set, "10.1.0.0/24", deny, 0);
-	rules_add_list(&set, "10.2.0.0/16", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, "10.2.0.0/16", first ? SL_ACCESS_ALLOW : SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "10.2.0.0/24", allow, 0);
-	rules_add_list(&set, "10.8.0.0/14", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.8.0.0/14", first ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, 0);
 	rules_add_list(&set, "10.8.0.0/16", deny, 0);
-	rules_add_list(&set, "2001:db8:1::/48", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "2001:db8:1::/48", first ? SL_ACCESS_DENY : SL_ACCESS_ALLOW, 0);
 	rules_add_list(&set, "2001:db8:1::/56", deny, 0);
-	rules_add_list(&set, "2001:db8:2::/48", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, "2001:db8:2::/48", first ? SL_ACCESS_ALLOW : SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8:2::/64", allow, 0);
 	assert_int_equal(rig_change(rig, &set), OK);
 }

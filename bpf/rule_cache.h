@@ -4,47 +4,47 @@
  * (include/aggregate.h). A trie lookup for each packet of a spoofed source would cost as much as
  * the rest of the packet path.
  */
-#ifndef SLUICE_SHORTCUT_H
-#define SLUICE_SHORTCUT_H
+#ifndef SLUICE_RULE_CACHE_H
+#define SLUICE_RULE_CACHE_H
 
 #include "aggregate.h"
 #include "digest.h"
-#include "lookup.h"
+#include "rules.h"
 
-static __always_inline struct sl_shortcut *shortcut_at(__u64 head, enum sl_aggregate_kind kind)
+static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_aggregate_kind kind)
 {
-	__u32 index = bpf_get_smp_processor_id() * SL_SHORTCUTS + aggregate_slot(head, kind);
+	__u32 index = bpf_get_smp_processor_id() * SL_RULE_CACHE_SIZE + aggregate_slot(head, kind);
 
-	return bpf_map_lookup_elem(&shortcuts, &index);
+	return bpf_map_lookup_elem(&rule_cache, &index);
 }
 
 /* Returns false if the cache has no entry of this generation. */
-static __always_inline bool shortcut_find(__u64 head, enum sl_aggregate_kind kind, __u32 generation,
-					  __u32 *ret_record)
+static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind kind,
+					    __u32 generation, __u32 *ret_version)
 {
-	const struct sl_shortcut *shortcut = shortcut_at(head, kind);
+	const struct sl_rule_cache *cached = rule_cache_at(head, kind);
 
-	if (!shortcut || shortcut->generation != generation ||
-	    shortcut->aggregate != aggregate_name(head, kind))
+	if (!cached || cached->generation != generation ||
+	    cached->aggregate != aggregate_name(head, kind))
 		return false;
-	*ret_record = shortcut->record;
+	*ret_version = cached->version;
 	return true;
 }
 
 /* Caches a policy version. If longer rules split the aggregate, caches that and returns true. */
-static __always_inline bool shortcut_keep(__u64 head, enum sl_aggregate_kind kind, __u32 generation,
-					  __u32 record)
+static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind kind,
+					     __u32 generation, __u32 version)
 {
-	struct sl_shortcut *shortcut = shortcut_at(head, kind);
+	struct sl_rule_cache *cached = rule_cache_at(head, kind);
 	__u32 place = aggregate_place(head, kind);
-	const __u64 *rules = bpf_map_lookup_elem(&blocks, &place);
+	const __u64 *rules = bpf_map_lookup_elem(&subrules, &place);
 	bool divided = !rules || *rules;
 
-	if (shortcut)
-		*shortcut = (struct sl_shortcut){
+	if (cached)
+		*cached = (struct sl_rule_cache){
 			.aggregate = aggregate_name(head, kind),
 			.generation = generation,
-			.record = divided ? SL_SHORTCUT_DIVIDED : record,
+			.version = divided ? SL_RULE_CACHE_SPLIT : version,
 		};
 	return divided;
 }
@@ -53,7 +53,7 @@ static __always_inline bool shortcut_keep(__u64 head, enum sl_aggregate_kind kin
  * Looks up the policy version in the trie and caches it, unless a writer may have half applied a
  * change, or an expiry will change the result.
  */
-BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gate *gate)
+BPF_GLOBAL __u32 rule_cache_fill(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct lookup lookup = {0};
 	bool at_rest, ipv4;
@@ -66,17 +66,18 @@ BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gat
 	head = aggregate_head(&packet->source, ipv4);
 	prefixes_lookup(packet, gate, &lookup);
 	if (!at_rest || gate_is_changing(gate) || lookup.until)
-		return lookup.record;
-	if (shortcut_keep(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE,
-			  packet->generation, lookup.record) &&
+		return lookup.version;
+	if (rule_cache_store(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE,
+			     packet->generation, lookup.version) &&
 	    !ipv4)
-		shortcut_keep(head, SL_AGGREGATE_IPV6_NARROW, packet->generation, lookup.record);
-	return lookup.record;
+		rule_cache_store(head, SL_AGGREGATE_IPV6_NARROW, packet->generation,
+				 lookup.version);
+	return lookup.version;
 }
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-static __always_inline __u64 host_digest(const struct packet *packet)
+static __always_inline __u64 host_cache_digest(const struct packet *packet)
 {
 	struct digest digest =
 		digest_key(hash_secret, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
@@ -84,18 +85,19 @@ static __always_inline __u64 host_digest(const struct packet *packet)
 	return (__u64)digest.mark << 32 | digest.place;
 }
 
-static __always_inline struct sl_host_set *host_set(const struct sl_gate *gate, __u64 digest)
+static __always_inline struct sl_host_cache_set *host_cache_set(const struct sl_gate *gate,
+								__u64 digest)
 {
 	__u32 index = digest & gate->params.host_mask;
 
-	return bpf_map_lookup_elem(&host_shortcuts, &index);
+	return bpf_map_lookup_elem(&host_cache, &index);
 }
 
 /* Caches the result for a host, in a way of an older generation if there is one. */
-static __always_inline void host_keep(struct sl_host_set *set, __u64 digest, __u32 generation,
-				      __u32 record)
+static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u64 digest,
+					     __u32 generation, __u32 version)
 {
-	__u64 answer = (__u64)generation << 32 | record;
+	__u64 answer = (__u64)generation << 32 | version;
 	int chosen = digest >> 62;
 
 	for (int way = 0; way < SL_HOST_WAYS; way++)
@@ -109,17 +111,17 @@ static __always_inline void host_keep(struct sl_host_set *set, __u64 digest, __u
  * Adds the rule of the source address to the lookup, from the cache if possible. Returns whether
  * the lookup is complete. A hash of a million hosts costs four or five cache lines, the cache one.
  */
-BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *gate,
-			   struct lookup *lookup)
+BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_gate *gate,
+				 struct lookup *lookup)
 {
-	struct sl_host_set *set;
+	struct sl_host_cache_set *set;
 	bool at_rest;
 	__u64 digest;
 
 	if (!packet || !gate || !lookup)
 		return false;
-	digest = host_digest(packet);
-	set = host_set(gate, digest);
+	digest = host_cache_digest(packet);
+	set = host_cache_set(gate, digest);
 	if (!set)
 		return false;
 	for (int way = 0; way < SL_HOST_WAYS; way++) {
@@ -128,23 +130,23 @@ BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *ga
 		if ((read_once(set->way[way].sealed) ^ answer) != digest ||
 		    answer >> 32 != packet->generation)
 			continue;
-		lookup->record = answer;
+		lookup->version = answer;
 		return true;
 	}
 	at_rest = !gate_is_changing(gate);
 	if (!host_lookup(packet, gate, lookup))
 		return false;
 	if (at_rest && !gate_is_changing(gate) && !lookup->until)
-		host_keep(set, digest, packet->generation, lookup->record);
+		host_cache_store(set, digest, packet->generation, lookup->version);
 	return true;
 }
 
 /* --- All rules ------------------------------------------------------------------------------- */
 
 /* Returns the policy version that decides about a source without a bucket. */
-BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
+BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_gate *gate)
 {
-	__u32 record = SL_SHORTCUT_DIVIDED;
+	__u32 version = SL_RULE_CACHE_SPLIT;
 	struct lookup lookup = {0};
 	bool ipv4;
 	__u64 head;
@@ -153,23 +155,23 @@ BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 		return 0;
 	ipv4 = packet_is_ipv4(packet);
 
-	if (gate->hosts && host_recall(packet, gate, &lookup))
-		return lookup.record;
+	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
+		return lookup.version;
 	if (lookup.listed) { /* a shorter runtime rule may allow, which is not cached */
 		prefixes_lookup(packet, gate, &lookup);
-		return lookup.record;
+		return lookup.version;
 	}
 	head = aggregate_head(&packet->source, ipv4);
-	if (!shortcut_find(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE,
-			   packet->generation, &record))
-		return shortcut_learn(packet, gate);
-	if (record == SL_SHORTCUT_DIVIDED && !ipv4 &&
-	    !shortcut_find(head, SL_AGGREGATE_IPV6_NARROW, packet->generation, &record))
-		return shortcut_learn(packet, gate);
-	if (record != SL_SHORTCUT_DIVIDED)
-		return record;
+	if (!rule_cache_find(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE,
+			     packet->generation, &version))
+		return rule_cache_fill(packet, gate);
+	if (version == SL_RULE_CACHE_SPLIT && !ipv4 &&
+	    !rule_cache_find(head, SL_AGGREGATE_IPV6_NARROW, packet->generation, &version))
+		return rule_cache_fill(packet, gate);
+	if (version != SL_RULE_CACHE_SPLIT)
+		return version;
 	prefixes_lookup(packet, gate, &lookup);
-	return lookup.record;
+	return lookup.version;
 }
 
 #endif

@@ -3,8 +3,8 @@
  * Looks up rules: hosts in hash maps, prefixes in a trie. struct sl_rule describes a rule, and how
  * a change switches generations.
  */
-#ifndef SLUICE_LOOKUP_H
-#define SLUICE_LOOKUP_H
+#ifndef SLUICE_RULES_H
+#define SLUICE_RULES_H
 
 #include "identity.h"
 #include "list_ends.h"
@@ -19,10 +19,10 @@
  * every deny by a list is ignored, and the longest remaining rule decides.
  */
 struct lookup {
-	__u32 record;  /* the policy version that decides; 0: none */
-	__u32 until;   /* the first expiry that can change it, as in struct sl_face; 0: none */
+	__u32 version; /* the policy version that decides; 0: none */
+	__u32 until; /* the first expiry that can change it, as in struct sl_rule_content; 0: none */
 	__u32 without; /* the version that decides if denies by lists are ignored; 0: none yet */
-	__u32 listed;  /* a list denies: only a shorter runtime rule can change `record` */
+	__u32 listed;  /* a list denies: only a shorter runtime rule can change `version` */
 };
 
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
@@ -32,15 +32,15 @@ static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 	return map_lookup(hosts6, source->addr);
 }
 
-static __always_inline __u32 word_record(enum sl_list word)
+static __always_inline __u32 access_version(enum sl_access word)
 {
-	return SL_RECORD(word == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
+	return SL_POLICY_VERSION(word == SL_ACCESS_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
 }
 
 /*
  * Returns a mask without expired lists and without the list on which the entry has expired. Lowers
  * the expiry of the lookup to the first expiry of the rest. until, timed: `list_until` and `timed`
- * of the face.
+ * of the content.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -54,55 +54,56 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 }
 
 /* Returns the access of the lists that contain one prefix: allow if any list allows. */
-static __always_inline enum sl_list lists_say(const struct sl_face *face,
-					      const struct sl_gate *gate, struct lookup *lookup)
+static __always_inline enum sl_access lists_say(const struct sl_rule_content *content,
+						const struct sl_gate *gate, struct lookup *lookup)
 {
-	__u64 lists = face->lists;
+	__u64 lists = content->list_mask;
 
-	if (lists & gate->lists_ending || face->list_until)
-		lists = lookup_lists(lists, face->list_until, face->timed, gate, lookup);
+	if (lists & gate->lists_ending || content->list_until)
+		lists = lookup_lists(lists, content->list_until, content->timed, gate, lookup);
 	if (lists & gate->lists_allow)
-		return SL_LIST_ALLOW;
-	return lists ? SL_LIST_DENY : SL_LIST_NONE;
+		return SL_ACCESS_ALLOW;
+	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
 /* Returns the content in force: a rule that was written for a later generation has both. */
-static __always_inline const struct sl_face *rule_face(const struct sl_rule *rule, __u32 generation)
+static __always_inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
+								  __u32 generation)
 {
-	return (__s32)(rule->since - generation) > 0 ? &rule->before : &rule->now;
+	return (__s32)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
 }
 
 /*
  * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
  * complete.
  */
-static __always_inline bool lookup_face(const struct sl_face *face, const struct sl_gate *gate,
-					struct lookup *lookup)
+static __always_inline bool lookup_add(const struct sl_rule_content *content,
+				       const struct sl_gate *gate, struct lookup *lookup)
 {
-	enum sl_list hand = face->list, listed = SL_LIST_NONE;
+	enum sl_access hand = content->access, listed = SL_ACCESS_NONE;
 	__u32 says;
 
-	if (hand && face->until && face->until <= clock_until())
-		hand = SL_LIST_NONE;
+	if (hand && content->until && content->until <= clock_until())
+		hand = SL_ACCESS_NONE;
 	if (hand)
-		lookup->until = end_first(lookup->until, face->until);
-	else if (face->lists)
-		listed = lists_say(face, gate, lookup);
-	says = hand			 ? word_record(hand)
-	       : listed == SL_LIST_ALLOW ? word_record(listed)
-					 : face->record;
+		lookup->until = end_first(lookup->until, content->until);
+	else if (content->list_mask)
+		listed = lists_say(content, gate, lookup);
+	says = hand			   ? access_version(hand)
+	       : listed == SL_ACCESS_ALLOW ? access_version(listed)
+					   : content->version;
 	if (!lookup->without)
 		lookup->without = says;
 	if (lookup->listed) {
-		if (hand == SL_LIST_ALLOW)
-			lookup->record = lookup->without;
+		if (hand == SL_ACCESS_ALLOW)
+			lookup->version = lookup->without;
 		return hand;
 	}
-	if (listed != SL_LIST_DENY) {
-		lookup->record = says;
+	if (listed != SL_ACCESS_DENY) {
+		lookup->version = says;
 		return says;
 	}
-	lookup->record = word_record(SL_LIST_DENY);
+	lookup->version = access_version(SL_ACCESS_DENY);
 	lookup->listed = true;
 	return !gate->hand_allows;
 }
@@ -115,17 +116,17 @@ static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 
 /* What a lookup of a host found. */
 struct found {
-	struct sl_face face;
+	struct sl_rule_content content;
 	__u64 bits; /* of its rule; 0: none */
 };
 
-static __always_inline struct found host_face(const struct sl_prefix *key, __u32 generation)
+static __always_inline struct found host_content(const struct sl_prefix *key, __u32 generation)
 {
 	const struct sl_rule *rule = host_find(key);
 
 	if (!rule)
 		return (struct found){0};
-	return (struct found){*rule_face(rule, generation), rule->bits};
+	return (struct found){*rule_content(rule, generation), rule->bits};
 }
 
 static __always_inline bool found_same(const struct found *a, const struct found *b)
@@ -142,7 +143,7 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, __u32 gener
 {
 	struct found before = *found;
 
-	*found = host_face(key, generation);
+	*found = host_content(key, generation);
 	return found_same(found, &before);
 }
 
@@ -165,13 +166,13 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 		return false;
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
-	found = host_face(&key, packet->generation);
+	found = host_content(&key, packet->generation);
 	/* No loop: clang merges its end with its head, which Linux 6.1's verifier refuses. */
 	if ((!at_rest || gate_is_changing(gate)) &&
 	    !host_agrees(&key, packet->generation, &found) &&
 	    !host_agrees(&key, packet->generation, &found))
 		host_agrees(&key, packet->generation, &found);
-	return found.bits && lookup_face(&found.face, gate, lookup);
+	return found.bits && lookup_add(&found.content, gate, lookup);
 }
 
 #define PREFIX_END (-1)
@@ -191,7 +192,7 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	key = packet->source;
 	key.bits = bits;
 	rule = bpf_map_lookup_elem(&prefixes, &key);
-	if (!rule || lookup_face(rule_face(rule, packet->generation), gate, lookup))
+	if (!rule || lookup_add(rule_content(rule, packet->generation), gate, lookup))
 		return PREFIX_END;
 	return (int)rule->bits - 1;
 }
