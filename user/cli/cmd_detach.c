@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attach/attach.h"
 #include "attach/attachment.h"
 #include "attach/published.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -14,47 +15,37 @@
 #include "gate/pins.h"
 #include "migrate/open.h"
 
-struct request {
-	char **names; /* of devices, or `all` */
-	int count;
-	bool all;
-	bool any_hook;
-	enum hook hook;
-};
-
-/* Stands for all devices of the gate. */
+/* The word for all devices of the gate. */
 static const char *const all_devices = "all";
 
 struct detach_args {
 	struct operands devices;
-	const char *hook;
+	unsigned int hook; /* enum hook + 1; 0: any */
 };
 
-static int request_parse(const struct detach_args *args, struct request *ret)
-{
-	struct request request = {
-		.names = args->devices.words,
-		.count = args->devices.count,
-		.any_hook = !args->hook,
-		.all = !strcmp(args->devices.words[0], all_devices),
-	};
+/* The attachments of the gate, and which of them the command names. */
+struct detaching {
+	struct attachment all[ATTACHMENTS_MAX];
+	bool is_marked[ATTACHMENTS_MAX];
+	unsigned int count;
+};
 
-	if (args->hook && !hook_parse(args->hook, &request.hook))
-		return MISUSED;
-	if (request.all && request.count > 1)
-		return unexpected(&command_detach, request.names[1]);
-	*ret = request;
-	return OK;
+static bool hook_is_meant(const struct detach_args *args, const struct attachment *a)
+{
+	return !args->hook || a->hook == args->hook - 1;
 }
 
-/* Whether the attachment's device has this name now, in this network namespace. */
+/* --- Names ---------------------------------------------------------------------------------- */
+
+/* Returns whether the attachment's device has this name now, in this network namespace. */
 static bool name_is_current(const struct attachment *a, const char *name)
 {
 	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
 }
 
 /*
- * Whether it had this name when it was attached. A device that is gone matches from any namespace.
+ * Returns whether it had this name when it was attached. A device that is gone matches from any
+ * namespace.
  */
 static bool name_is_old(const struct attachment *a, const char *name)
 {
@@ -62,197 +53,207 @@ static bool name_is_old(const struct attachment *a, const char *name)
 	       (!a->program_id || a->pinned.netns == netns_current());
 }
 
-/* Marks the attachments that a name of the request stands for. False: there is none. */
-static bool mark_named(const struct request *request, const char *name,
-		       bool (*is)(const struct attachment *a, const char *name),
-		       const struct attachment *all, unsigned int count, bool *marked)
+/* Marks the attachments of a name. Returns whether there is one. */
+static bool mark_name(struct detaching *detaching, const struct detach_args *args, const char *name,
+		      bool (*is)(const struct attachment *a, const char *name))
 {
-	bool found = false;
+	bool is_found = false;
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (!request->any_hook && all[i].hook != request->hook)
+	for (unsigned int i = 0; i < detaching->count; i++) {
+		const struct attachment *a = &detaching->all[i];
+
+		if (!hook_is_meant(args, a) || (is && !is(a, name)))
 			continue;
-		if (!request->all && !is(&all[i], name))
-			continue;
-		marked[i] = true;
-		found = true;
+		detaching->is_marked[i] = true;
+		is_found = true;
 	}
-	return found;
+	return is_found;
 }
 
 static int refuse_elsewhere(const struct gate *gate, const struct attachment *a, const char *hook)
 {
 	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
 	char netns[NETNS_NAME], option[NETNS_OPTION];
-	bool named = netns_name(a->netns, netns);
+	const char *name = netns_name(a->netns, netns) ? netns : "(unnamed)";
 
 	netns_option(a->netns, netns_home(), option);
 	if (*option || a->netns == netns_home())
-		return failure("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
-			       "%s%s%s'",
-			       a->device, named ? netns : "(unnamed)", option, of,
-			       operand_typed(a->device), on, hook ?: "");
-	return failure("%s is attached in network namespace '%s', which -n cannot name: 'sluice "
-		       "%sdetach all%s%s' detaches it, and all others of the gate",
-		       a->device, named ? netns : "(unnamed)", of, on, hook ?: "");
+		return error_add(ENODEV, "other-netns", a->device,
+				 "it is attached in network namespace '%s'; write 'sluice "
+				 "%s%sdetach %s%s%s'",
+				 name, option, of, operand_typed(a->device), on, hook ?: "");
+	return error_add(ENODEV, "other-netns", a->device,
+			 "it is attached in network namespace '%s', which -n cannot name; 'sluice "
+			 "%sdetach all%s%s' detaches it, and all others of the gate",
+			 name, of, on, hook ?: "");
 }
 
 /*
- * Says why a name matches no attachment. The device may be on another hook: mode auto of hook xdp
- * takes ingress where the driver has no XDP.
+ * Reports why a name matches no attachment. The device may be on another hook: mode auto of hook
+ * xdp uses hook ingress if the driver has no XDP.
  */
-static int refuse_unattached(const struct gate *gate, const struct request *request,
-			     const char *name, const struct attachment *all, unsigned int count)
+static int refuse_unattached(const struct gate *gate, const struct detach_args *args,
+			     const struct detaching *detaching, const char *name)
 {
-	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
+	const char *hook = args->hook ? hook_names[args->hook - 1] : NULL;
+	const char *option = gate_option(gate->name), *nearly;
 	const struct attachment *elsewhere = NULL;
-	const char *nearly;
 
-	for (unsigned int i = count; i--;)
-		if (all[i].program_id && all[i].netns != netns_current() &&
-		    !strcmp(all[i].device, name) &&
-		    (request->any_hook || all[i].hook == request->hook))
-			elsewhere = &all[i];
-	for (unsigned int i = 0; hook && i < count; i++)
-		if (name_is_current(&all[i], name))
-			return failure(
-				"%s is not attached to gate '%s' on hook %s, but on hook %s: "
-				"see 'sluice %sstatus'",
-				name, gate->name, hook, hook_names[all[i].hook],
-				gate_option(gate->name));
+	for (unsigned int i = detaching->count; i--;) {
+		const struct attachment *a = &detaching->all[i];
+
+		if (hook && name_is_current(a, name))
+			return error_add(ENODEV, "other-hook", name,
+					 "it is not attached to gate '%s' on hook %s, but on hook "
+					 "%s; see 'sluice %sstatus'",
+					 gate->name, hook, hook_names[a->hook], option);
+		if (a->program_id && a->netns != netns_current() && !strcmp(a->device, name) &&
+		    hook_is_meant(args, a))
+			elsewhere = a;
+	}
 	if (elsewhere)
 		return refuse_elsewhere(gate, elsewhere, hook);
 	nearly = keyword_nearly(&command_detach, name) ?: nearly_find(name, &all_devices, 1);
 	if (nearly && !if_nametoindex(name))
-		return misuse("detach: '%s' is unexpected: did you mean '%s'? See 'sluice help "
-			      "detach'",
-			      name, nearly);
-	return failure("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name,
-		       gate->name, hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
+		return error_misuse(
+			"unexpected", "detach",
+			"'%s' is unexpected; did you mean '%s'? See 'sluice help detach'", name,
+			nearly);
+	return error_add(ENODEV, "not-attached", name,
+			 "it is not attached to gate '%s'%s%s; see 'sluice %sstatus'", gate->name,
+			 hook ? " on hook " : "", hook ?: "", option);
 }
 
 /* Refuses a name without an attachment: a typo must not pass for success. */
-static int mark(const struct gate *gate, const struct request *request,
-		const struct attachment *all, unsigned int count, bool *marked)
+static int mark(const struct gate *gate, const struct detach_args *args, bool is_all,
+		struct detaching *detaching)
 {
-	for (int i = 0; i < request->count; i++) {
-		const char *name = request->names[i];
+	if (is_all)
+		mark_name(detaching, args, NULL, NULL);
+	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
+		const char *name = args->devices.words[i];
 
-		/* a device's old name counts only where no device has that name now */
-		if (!mark_named(request, name, name_is_current, all, count, marked) &&
-		    !mark_named(request, name, name_is_old, all, count, marked) && !request->all)
-			return refuse_unattached(gate, request, name, all, count);
+		/* a device's old name counts only if no device has that name now */
+		if (!mark_name(detaching, args, name, name_is_current) &&
+		    !mark_name(detaching, args, name, name_is_old))
+			return refuse_unattached(gate, args, detaching, name);
 	}
-	return OK;
+	return 0;
 }
 
-static void detached_report(const struct gate *gate, const struct attachment *a, json_t *list)
+/* --- Detaching ------------------------------------------------------------------------------ */
+
+static void detached_print(const struct gate *gate, const struct attachment *a)
 {
 	const char *what = "detached from";
 
-	if (list) {
-		json_t *object = attachment_json(a);
-
-		json_object_set_new(object, "gate", json_string(gate->name));
-		json_object_set_new(object, "state", json_string("detached"));
-		json_array_append_new(list, object);
-		return;
-	}
 	if (!a->program_id)
 		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
-	printf("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
-	       hook_names[a->hook]);
+	print_object(NULL);
+	print_attachment(a, "detached");
+	print_string("gate", NULL, gate->name);
+	print_text("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
+		   hook_names[a->hook]);
 	if (strcmp(a->device, a->pinned.device))
-		printf(", attached as %s", name_shown(a->pinned.device));
-	putchar('\n');
+		print_text(", attached as %s", name_shown(a->pinned.device));
+	print_text("\n");
+	print_end();
 }
 
 /*
- * Detaches the marked attachments and removes the pins of those that are gone. Counts those that
- * stay.
+ * Detaches the marked attachments, and removes the pins of those that are gone. After a failure the
+ * report has what was detached before it. Counts the attachments that stay.
  */
-static int detach_marked(const struct gate *gate, const struct attachment *all, unsigned int count,
-			 const bool *marked, json_t *list, unsigned int *ret_left)
+static int detach_marked(const struct gate *gate, const struct detaching *detaching,
+			 unsigned int *ret_left)
 {
-	int status = OK;
+	bool is_begun = false;
+	int err = 0;
 
 	*ret_left = 0;
-	for (unsigned int i = 0; !status && i < count; i++) {
-		if (!marked[i] && all[i].program_id) {
+	for (unsigned int i = 0; !err && i < detaching->count; i++) {
+		const struct attachment *a = &detaching->all[i];
+
+		if (!detaching->is_marked[i] && a->program_id) {
 			++*ret_left;
 			continue;
 		}
-		status = detach(gate, &all[i]);
-		if (status)
+		err = detach(gate, a);
+		if (err)
 			break;
-		detached_report(gate, &all[i], list);
+		if (!is_begun)
+			print_array(NULL);
+		is_begun = true;
+		detached_print(gate, a);
 	}
-	return status;
+	if (!err && !is_begun)
+		print_array(NULL);
+	print_end();
+	return err;
 }
 
-static int detach_from(struct gate *gate, const struct request *request, json_t *list)
+static int detach_from(struct gate *gate, const struct detach_args *args, bool is_all)
 {
-	struct attachment all[ATTACHMENTS_MAX];
-	bool marked[ATTACHMENTS_MAX] = {false};
-	unsigned int count, left = 0;
-	int status = attachments_read(gate, all, &count);
+	struct detaching detaching = {0};
+	unsigned int left = 0;
+	int err = attachments_read(gate, detaching.all, &detaching.count)
+		  ?: mark(gate, args, is_all, &detaching)
+		  ?: pins_check_writable(&gate->dir);
 
-	if (!status)
-		status = mark(gate, request, all, count, marked);
-	if (!status)
-		status = pins_check_writable(&gate->dir);
-	if (!status)
-		status = detach_marked(gate, all, count, marked, list, &left);
+	if (err)
+		return err;
+	err = detach_marked(gate, &detaching, &left);
 	if (left)
 		attachments_publish(gate);
-	if (status || left)
-		return status;
+	if (err || left)
+		return err;
 	attachments_unpublish(gate);
-	status = gate_dir_remove(gate);
-	if (!status)
-		kept_forget(gate->name);
-	if (!status && !list)
-		printf("gate '%s': no device is left; its rules and counters are removed\n",
-		       gate->name);
-	return status;
+	err = gate_dir_remove(gate);
+	if (err)
+		return err;
+	kept_forget(gate->name);
+	print_text("gate '%s': no device is left; its rules and counters are removed\n",
+		   gate->name);
+	return 0;
 }
 
-/* Without -g, `all` may have been meant for all gates. */
-static void others_note(const char *gate)
+static int detach_run(const struct context *context, const void *data)
 {
+	const struct detach_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	bool is_all = !strcmp(args->devices.words[0], all_devices);
 	char first[GATE_NAME + 1], others[GATES_TEXT];
+	int err;
 
-	if (!gates_beside(gate, first, others) && *others)
-		note("detached only the devices of gate '%s'; other gates are %s: 'sluice -g %s "
-		     "detach all'",
-		     gate, others, first);
-}
-
-static int detach_run(const struct context *context, const void *args)
-{
-	json_t *list = context->json ? json_array() : NULL;
-	struct gate gate = GATE_CLOSED;
-	struct request request = {0};
-	int status = request_parse(args, &request);
-
-	if (!status)
-		status = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL);
-	if (!status)
-		status = detach_from(&gate, &request, list);
+	if (is_all && args->devices.count > 1)
+		return unexpected(&command_detach, args->devices.words[1]);
+	err = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL)
+		      ?: detach_from(&gate, args, is_all);
+	if (err)
+		return err;
 	gate_close(&gate);
-	if (!status)
-		kept_note_attachments(context->gate);
-	if (!status && request.all && !context->gate_given)
-		others_note(context->gate);
-	if (list && (!status || json_array_size(list)))
-		return json_print(list) ?: status; /* with a failure: what was detached before it */
-	json_decref(list);
-	return status;
+	kept_note_attachments(context->gate);
+	/* without -g, `all` may have been meant for all gates */
+	if (is_all && !context->gate_given && !gates_beside(context->gate, first, others) &&
+	    *others)
+		error_notice("other-gates", NULL,
+			     "detached only the devices of gate '%s'; other gates are %s; 'sluice "
+			     "-g %s detach all'",
+			     context->gate, others, first);
+	return 0;
 }
+
+static const struct value_type given_hook = {
+	.name = "xdp|ingress|egress",
+	.parse = choice_parse,
+	.words = hook_names,
+	.word_count = HOOKS,
+	.least = 1,
+};
 
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
-	{"hook", KEYWORD, VALUE_TEXT("xdp|ingress|egress"), offsetof(struct detach_args, hook),
+	{"hook", KEYWORD, &given_hook, offsetof(struct detach_args, hook),
 	 "only from that hook; else from all"},
 };
 

@@ -221,7 +221,7 @@ static void print_placing(struct diff *diff, const struct attachment *a, const c
 	diff->differs = true;
 	print_row(NULL, NULL);
 	if (print_is_json())
-		print_attachment(a);
+		print_attachment(a, NULL);
 	else if (!print_attach(a, none, diff->gate, lead))
 		error_notice("no-netns-name", a->device, "differs, and no line here can name it");
 	print_end();

@@ -126,7 +126,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 		idle &= a->hook != HOOK_EGRESS;
 		print_row(NULL, columns);
-		print_attachment(a);
+		print_attachment(a, NULL);
 		print_cell(a->device);
 		print_cell_number(a->ifindex);
 		print_cell(hook_names[a->hook]);

@@ -14,7 +14,7 @@ static void print_replaced(const struct gate *gate, const struct replaced *repla
 	const struct attachment *a = &replaced->attachment;
 
 	print_row(NULL, NULL);
-	print_attachment(a);
+	print_attachment(a, NULL);
 	print_string("gate", NULL, gate->name);
 	print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
 	print_number("program_id_before", " program %" PRIu64, replaced->before);

@@ -14,7 +14,7 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-void print_attachment(const struct attachment *a)
+void print_attachment(const struct attachment *a, const char *state)
 {
 	char netns[NETNS_NAME];
 
@@ -23,7 +23,7 @@ void print_attachment(const struct attachment *a)
 	print_string("hook", NULL, hook_names[a->hook]);
 	print_string("mode", NULL, mode_names[a->mode]);
 	print_number("program_id", NULL, a->program_id);
-	print_string("state", NULL, a->program_id ? "attached" : "gone");
+	print_string("state", NULL, state ?: a->program_id ? "attached" : "gone");
 	print_string("gone", NULL, a->program_id ? NULL : a->device_gone ? "device" : "filter");
 	print_string("netns", NULL, netns_name(a->netns, netns) ? netns : NULL);
 	print_number("netns_inode", NULL, a->netns);

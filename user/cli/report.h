@@ -15,9 +15,9 @@
 
 /*
  * Prints JSON: "device", "ifindex", "hook", "mode", "program_id", "netns", "netns_inode", "state"
- * (attached, gone) and "gone" (device, filter, null).
+ * (attached, gone) and "gone" (device, filter, null). state: replaces "state"; NULL: it is read.
  */
-void print_attachment(const struct attachment *attachment);
+void print_attachment(const struct attachment *attachment, const char *state);
 
 /* Prints JSON: {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);

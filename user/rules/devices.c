@@ -21,6 +21,10 @@ const char *const mode_names[MODES] = {
 	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
 };
 
+const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, HOOK_XDP);
+const struct value_type value_mode =
+	VALUE_CHOICE("auto|native|generic|tcx|clsact", mode_names, MODE_AUTO);
+
 bool hook_parse(const char *name, enum hook *ret)
 {
 	int found = word_find(hook_names, HOOKS, name);

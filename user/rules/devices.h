@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/netns.h"
+#include "rules/value.h"
 
 enum hook {
 	HOOK_XDP,
@@ -30,6 +31,9 @@ enum mode {
 
 extern const char *const hook_names[HOOKS];
 extern const char *const mode_names[MODES];
+
+/* Types of values: enum hook, enum mode. */
+extern const struct value_type value_hook, value_mode;
 
 /* Parse a hook and a mode. False: there is no such name, which is reported. */
 bool hook_parse(const char *name, enum hook *ret);

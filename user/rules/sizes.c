@@ -37,13 +37,18 @@ uint32_t size_told(const struct gate_sizes *sizes, enum size size)
 	return has > own ? has - own : 0;
 }
 
+void size_set(struct gate_sizes *sizes, enum size which, uint32_t size)
+{
+	*size_of(sizes, which) = size + size_own(which);
+}
+
 int size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
 	uint32_t value;
 	int err = value_parse(&value_size, size_names[size], text, &value);
 
 	if (!err)
-		*size_of(sizes, size) = value + size_own(size);
+		size_set(sizes, size, value);
 	return err;
 }
 
