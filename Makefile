@@ -20,37 +20,40 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS     := libbpf jansson libmnl libsystemd yaml-0.1 hiredis
-# Not in Debian 12: there a store is reached without TLS.
-STORE_TLS := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
-LIBS     += $(STORE_TLS)
+LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
+# Of sluice-share alone. hiredis of Debian 12 has no TLS.
+STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
+SHARE_LIBS := hiredis $(STORE_TLS)
 WARNINGS := -Wall -Wextra -Werror
-CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS)) \
+CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
 	$(if $(STORE_TLS),-DSL_STORE_TLS)
 CFLAGS   ?= -O2 -g
 # lines and sets of the table of states are read as other types than they are declared: ways.h
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
+SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread
 DEPS     := -MMD -MP
 
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate program keep share doctor
+ROOMS   := base rules config gate attach state migrate program keep sharing doctor
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
+SHARE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/share/*.c))
 
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
 TEST_LIB := $(BUILD)/test/libsluice.a
+TEST_SHARE := $(BUILD)/test/libshare.a
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/*/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
 
-all: $(BUILD)/sluice
+all: $(BUILD)/sluice $(BUILD)/sluice-share
 
 # --- BPF ---------------------------------------------------------------------------------------
 
@@ -85,6 +88,10 @@ $(BUILD)/sluice: $(CLI_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
+$(BUILD)/sluice-share: $(SHARE_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
+
 $(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
@@ -110,14 +117,29 @@ $(TEST_LIB): $(LIB_SRC:user/%.c=$(BUILD)/test/user/%.o)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+$(TEST_SHARE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SHARE_OBJ)))
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 # The command with the sanitizers: what it reads of a gate may be anything.
 $(BUILD)/test/sluice: $(CLI_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
 
-tests: $(BUILD)/test/sluice
+$(BUILD)/test/sluice-share: $(BUILD)/test/user/share/main.o $(TEST_SHARE) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
-$(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
+tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share
+
+SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
+
+$(SHARE_UNIT): $(BUILD)/test/unit/share/%: $(BUILD)/test/unit/share/%.o $(TEST_SHARE) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(SHARE_LDLIBS) -o $@
+
+$(filter-out $(SHARE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
@@ -180,7 +202,7 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB)
 
 # Its connections and its clock are the fuzzer's.
 $(BUILD)/fuzz/fuzz_store: FUZZ_LDFLAGS := $(patsubst %,-Wl$(comma)--wrap=%,redisConnectNonBlock \
-	redisBufferWrite poll clock_gettime)
+	redisBufferWrite poll clock_gettime) $(SHARE_LDLIBS)
 
 # The traffic generator of the demo and the tests.
 $(BUILD)/traffic: tests/tools/traffic.c
@@ -210,9 +232,9 @@ $(BUILD)/starve.so: tests/tools/starve.c
 tests: $(BUILD)/starve.so
 
 # The client of the store alone, driven by lines; with the sanitizers.
-$(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_LIB)
+$(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_SHARE) $(TEST_LIB)
 	$(say) LINK $@
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
 tests: $(BUILD)/test/store_client
 
@@ -238,7 +260,7 @@ $(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(LIB)
 
 tests: $(BUILD)/forge
 
-tests: $(BUILD)/sluice $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
+tests: all $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
 
 check: tests
 	$(Q)scripts/run-tests
@@ -333,7 +355,12 @@ check-cluster: tests
 
 # --- The rest ------------------------------------------------------------------------------------
 
-install: $(BUILD)/sluice
+UNITS_TO := $(DESTDIR)$(PREFIX)/lib/systemd/system
+COMPLETIONS_TO := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+
+install: install-sluice install-share
+
+install-sluice: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(Q)install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
@@ -341,17 +368,25 @@ install: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/man
 	$(Q)install -D -m 0644 docs/man/sluice.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice.8
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5
-	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
-	$(Q)install -D -m 0644 docs/sluice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
-	$(say) INSTALL $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
+	$(say) INSTALL $(COMPLETIONS_TO)/sluice
+	$(Q)install -D -m 0644 docs/sluice.bash $(COMPLETIONS_TO)/sluice
+	$(say) INSTALL $(UNITS_TO)/sluice@.service
 	$(Q)install -D -m 0644 scripts/systemd/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/tmpfiles.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/sluice.conf
-	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
-	$(Q)install -D -m 0644 scripts/systemd/sluice-share@.service \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system/sluice-share@.service
-	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice*@.service
+	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(UNITS_TO)/sluice@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice@.service
 
-# The package of Debian, $(BUILD)/sluice_VERSION_ARCH.deb.
+# Needs what install-sluice installs.
+install-share: $(BUILD)/sluice-share
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice-share
+	$(Q)install -D -m 0755 $(BUILD)/sluice-share $(DESTDIR)$(PREFIX)/sbin/sluice-share
+	$(Q)install -D -m 0644 docs/man/sluice-share.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-share.8
+	$(Q)install -d $(COMPLETIONS_TO)
+	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-share
+	$(Q)install -D -m 0644 scripts/systemd/sluice-share@.service $(UNITS_TO)/sluice-share@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice-share@.service
+
+# The packages of Debian, $(BUILD)/sluice_VERSION_ARCH.deb and $(BUILD)/sluice-share_VERSION_ARCH.deb.
 deb:
 	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
 
@@ -364,7 +399,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds install deb format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds install install-sluice install-share deb format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

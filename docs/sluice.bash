@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-# bash completion of sluice(8): the command itself knows its words, see user/cli/cmd_complete.c.
+# bash completion of sluice(8) and of the programs sluice-NAME: the command itself knows its words, see user/cli/cmd_complete.c.
 
 _sluice() {
-	local IFS=$' \t\n' typed=${COMP_LINE:0:COMP_POINT} words word i
+	local IFS=$' \t\n' typed=${COMP_LINE:0:COMP_POINT} words word i program=$1 command=()
 	# shellcheck disable=SC2162 # a backslash quotes, as it does when bash puts a word in
 	read -a words <<<"$typed"
 	[[ $typed == *[[:space:]] && $typed != *\\[[:space:]] ]] && words+=('')
 	word=${words[-1]}
-	mapfile -t COMPREPLY < <("$1" complete -- "${words[@]:1}" 2>/dev/null)
+	if [[ ${1##*/} == sluice-* ]]; then # completed as `sluice NAME`
+		command=("${1##*sluice-}")
+		program=${1%-"${command[0]}"}
+	fi
+	mapfile -t COMPREPLY < <("$program" complete -- "${command[@]}" "${words[@]:1}" 2>/dev/null)
 	if [[ ${COMPREPLY[*]} == FILE ]]; then
 		COMPREPLY=()
 		compopt -o default
@@ -21,4 +25,4 @@ _sluice() {
 	done
 }
 
-complete -F _sluice sluice
+complete -F _sluice sluice sluice-share

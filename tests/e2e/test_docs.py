@@ -14,7 +14,7 @@ import pytest
 from lab import BUILD, MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
-PAGES = {"sluice": "sluice.8", "sluice-rules": "sluice-rules.5"}
+PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-rules": "sluice-rules.5"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]
 
@@ -101,9 +101,11 @@ def test_install_installs_all_of_it(tmp_path):
                        if os.path.isfile(path))
     assert installed == ["usr/lib/systemd/system/sluice-share@.service",
                          "usr/lib/systemd/system/sluice@.service", "usr/lib/sysusers.d/sluice.conf",
-                         "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice",
-                         "usr/share/bash-completion/completions/sluice", "usr/share/man/man5/sluice-rules.5",
-                         "usr/share/man/man8/sluice.8", "usr/share/sluice/sluice.schema.json"]
+                         "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice", "usr/sbin/sluice-share",
+                         "usr/share/bash-completion/completions/sluice",
+                         "usr/share/bash-completion/completions/sluice-share", "usr/share/man/man5/sluice-rules.5",
+                         "usr/share/man/man8/sluice-share.8", "usr/share/man/man8/sluice.8",
+                         "usr/share/sluice/sluice.schema.json"]
 
 
 # --- sluice(8) against the tables of the commands -------------------------------------------------
@@ -179,6 +181,14 @@ def test_the_page_has_the_words_of_the_table(command):
     usual = set(re.findall(r"[a-z0-9][a-z0-9-]*", helped))
     for line in lines:
         assert {word for macro, word in words_of(line) if macro == "Cm"} <= usual, line
+
+
+def test_the_page_of_sluice_share_has_the_words_of_its_table():
+    page = parts(read("docs/man/sluice-share.8"), "Sh")
+    form, = synopsis_in([*page["SYNOPSIS"], ".Pp"])
+    assert form[form.index("STORE"):] == synopsis_of("share")[1:]
+    options = [f"-{word}" for word in items(page["OPTIONS"], "Fl")]
+    assert options == [word for word in form if word.startswith("--")]
 
 
 def test_the_page_has_the_options_of_the_table():

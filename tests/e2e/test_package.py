@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package that `make tests` has made: what is in it, and what tools of Debian and systemd say of
-it. tests/boot installs it, and boots with it."""
+"""The packages that `make tests` has made: what is in them, and what tools of Debian and systemd report.
+tests/boot installs them, and boots with them."""
 
 import glob
 import os
@@ -15,7 +15,6 @@ from lab import BUILD, SLUICE, TOP, run
 FILES = """
 etc/default/sluice
 etc/sluice/main.yaml.example
-usr/lib/systemd/system/sluice-share@.service
 usr/lib/systemd/system/sluice@.service
 usr/lib/sysusers.d/sluice.conf
 usr/lib/tmpfiles.d/sluice.conf
@@ -28,10 +27,18 @@ usr/share/man/man5/sluice-rules.5.gz
 usr/share/man/man8/sluice.8.gz
 usr/share/sluice/sluice.schema.json
 """.split()
+SHARE_FILES = """
+usr/lib/systemd/system/sluice-share@.service
+usr/sbin/sluice-share
+usr/share/bash-completion/completions/sluice-share
+usr/share/doc/sluice-share/changelog.gz
+usr/share/doc/sluice-share/copyright
+usr/share/man/man8/sluice-share.8.gz
+""".split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # by a link
-UNITS = ["usr/lib/systemd/system/sluice@.service", "usr/lib/systemd/system/sluice-share@.service"]
+UNITS = ["sluice", "sluice-share"]
 MOST_EXPOSED = 25  # tenths, of systemd-analyze security
 
 
@@ -47,30 +54,53 @@ def version():
 @pytest.fixture(scope="module", name="package")
 def fixture_package():
     needs("dpkg-deb")
-    found = glob.glob(os.path.join(BUILD, f"sluice_{version()}_*.deb"))
-    if not found:
+    return found("sluice")
+
+
+def found(name):
+    paths = glob.glob(os.path.join(BUILD, f"{name}_{version()}_*.deb"))
+    if not paths:
         pytest.skip("there is no package: dpkg-dev is not installed")
-    return found[0]
+    return paths[0]
+
+
+def unpacked(package, folder):
+    """What the package installs; below DEBIAN what it has for dpkg."""
+    run("dpkg-deb", "-R", package, str(folder))
+    return folder
 
 
 @pytest.fixture(scope="module", name="tree")
 def fixture_tree(package, tmp_path_factory):
-    """What the package installs; below DEBIAN what it tells dpkg."""
-    tree = tmp_path_factory.mktemp("package")
-    run("dpkg-deb", "-R", package, str(tree))
-    return tree
+    return unpacked(package, tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture(scope="module", name="share_tree")
+def fixture_share_tree(tmp_path_factory):
+    needs("dpkg-deb")
+    return unpacked(found("sluice-share"), tmp_path_factory.mktemp("share"))
 
 
 def field(package, name):
     return run("dpkg-deb", "-f", package, name).out.strip()
 
 
+def files(tree):
+    return {os.path.relpath(path, tree) for path in glob.glob(f"{tree}/**", recursive=True)
+            if (os.path.isfile(path) or os.path.islink(path)) and "/DEBIAN/" not in path}
+
+
 def test_it_has_all_files_and_no_other(tree):
-    installed = {os.path.relpath(path, tree) for path in glob.glob(f"{tree}/**", recursive=True)
-                 if os.path.isfile(path) and "/DEBIAN/" not in path}
     expected = {os.path.join(folder, os.path.basename(path)) for folder, paths in FOLDERS.items()
                 for path in glob.glob(os.path.join(TOP, paths))}
-    assert installed == set(FILES) | expected
+    assert files(tree) == set(FILES) | expected | {f"{DOC}/docs/examples"}
+
+
+def test_sluice_share_is_a_package_that_needs_the_same_version(tree, share_tree):
+    assert files(share_tree) == set(SHARE_FILES)
+    depends = field(found("sluice-share"), "Depends")
+    assert f"sluice (= {version()})" in depends and "libhiredis" in depends
+    assert "hiredis" not in field(found("sluice"), "Depends")
 
 
 def test_all_of_it_is_roots_and_only_root_may_write(package):
@@ -120,21 +150,23 @@ def test_commands_of_its_pages_find_the_examples(tree):
     assert [name for name in named if not (tree / DOC / name).is_file()] == []
 
 
-def test_lintian_has_no_objection(package):
+@pytest.mark.parametrize("name", UNITS)
+def test_lintian_has_no_objection(name):
     needs("lintian")
-    assert run("lintian", "--allow-root", "--fail-on", "error,warning", package, check=False) == (0, "", "")
+    assert run("lintian", "--allow-root", "--fail-on", "error,warning", found(name), check=False) == (0, "", "")
 
 
 # --- systemd --------------------------------------------------------------------------------------
 
 @pytest.fixture(name="unit", params=UNITS)
-def fixture_unit(tree, tmp_path, request):
+def fixture_unit(tree, share_tree, tmp_path, request):
     """A unit, for a command that need not be installed here."""
     needs("systemd-analyze")
-    text = (tree / request.param).read_text()
-    assert text.count("=/usr/sbin/sluice ") == 1
-    path = tmp_path / os.path.basename(request.param)
-    path.write_text(text.replace("=/usr/sbin/sluice ", f"={SLUICE} "))
+    name = request.param
+    path = tmp_path / f"{name}@.service"
+    text = ((share_tree if name == "sluice-share" else tree) / "usr/lib/systemd/system" / path.name).read_text()
+    assert text.count(f"=/usr/sbin/{name} ") == 1
+    path.write_text(text.replace(f"=/usr/sbin/{name} ", f"={os.path.join(BUILD, name)} "))
     return path
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -74,3 +75,10 @@ def test_of_several_errors_json_has_the_first(tmp_path):
     lines = done.err.splitlines()
     error = json.loads(done.out)["error"]
     assert len(lines) > 1 and error["text"] in lines[0] and error["text"] not in lines[1]
+
+
+def test_only_sluice_share_links_the_client_of_the_store():
+    """A host without the package sluice-share needs neither hiredis nor OpenSSL."""
+    def linked(program):
+        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto)\b", run("readelf", "-d", program).out))
+    assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")

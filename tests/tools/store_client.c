@@ -143,7 +143,6 @@ int main(int argc, char **argv)
 	options.timeout_ms = atoi(argv[2]);
 	options.user = argc > 4 && strcmp(argv[3], "-") ? argv[3] : NULL;
 	options.password = argc > 4 ? argv[4] : NULL;
-	options.tls = argc > 5;
 	options.ca_file = argc > 5 ? argv[5] : NULL;
 	store = store_open(&options);
 	if (!store) {

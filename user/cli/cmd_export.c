@@ -21,7 +21,7 @@
 #include "gate/rules.h"
 #include "migrate/open.h"
 #include "program/writer.h"
-#include "share/share_state.h"
+#include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"
 #include "state/table_fill.h"

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "keep/lock_file.h"
 #include "program/writer.h"
-#include "share/share_state.h"
+#include "sharing/share_state.h"
 
 /* Who keeps a gate, in words. */
 #define KEPT_TEXT (PATH_MAX + 64)

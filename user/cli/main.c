@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
+#include "sharing/command_share.h"
 
 static const struct command *const commands[] = {
 	&command_attach,    &command_detach,  &command_status,	&command_doctor,  &command_set,

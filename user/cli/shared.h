@@ -4,7 +4,7 @@
 #define SLUICE_SHARED_H
 
 #include "rules/ruleset.h"
-#include "share/share_state.h"
+#include "sharing/share_state.h"
 
 /*
  * Prints what shares the limits of a gate, or why they are not shared. JSON: "has_shared_limits",

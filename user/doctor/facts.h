@@ -14,7 +14,7 @@
 #include "doctor/rule_facts.h"
 #include "keep/lock_file.h"
 #include "rules/sizes.h"
-#include "share/share_state.h"
+#include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
 

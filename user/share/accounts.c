@@ -26,8 +26,8 @@ int accounts_open(struct accounts *accounts, const struct gate *gate, const char
 	*accounts = (struct accounts){.name = name, .most = most, .gate = gate};
 	accounts->list = calloc(most, sizeof(*accounts->list));
 	if (!accounts->list)
-		return error_add(ENOMEM, "no-memory", gate->name, "cannot share its limits: %s",
-				 why(ENOMEM));
+		return gate_error(gate, ENOMEM, "no-memory", "cannot share its limits: %s",
+				  why(ENOMEM));
 	err = samples_open(gate, &accounts->samples);
 	return err ?: shared_limits_read(gate, &accounts->limits);
 }

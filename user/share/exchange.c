@@ -261,7 +261,7 @@ static int refuse(const struct store_options *options, int err)
 }
 
 int exchange_open(const struct store_options *options, const char *name, const char *node,
-			  unsigned int alive_ms, struct exchange **ret)
+		  unsigned int alive_ms, struct exchange **ret)
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
 	int err = ENOMEM;

@@ -33,7 +33,7 @@ struct exchange;
  * others are to count it. alive_ms: how long a node counts after its last round.
  */
 int exchange_open(const struct store_options *options, const char *name, const char *node,
-			  unsigned int alive_ms, struct exchange **ret);
+		  unsigned int alive_ms, struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 
 /*

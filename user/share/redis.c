@@ -341,8 +341,7 @@ static bool options_read(struct store *store, const struct store_options *option
 
 	errno = EINVAL;
 	if (options->timeout_ms <= 0 || !options->address ||
-	    (options->user && !options->password) || (options->tls && !options->ca_file) ||
-	    !seeds_read(&store->cluster, options->address))
+	    (options->user && !options->password) || !seeds_read(&store->cluster, options->address))
 		return false;
 	setup->timeout_ms = options->timeout_ms;
 	errno = ENOMEM;
@@ -350,7 +349,7 @@ static bool options_read(struct store *store, const struct store_options *option
 		return false;
 	if (options->password && !(setup->password = strdup(options->password)))
 		return false;
-	return !options->tls || (setup->tls = tls_open(options->ca_file));
+	return !options->ca_file || (setup->tls = tls_open(options->ca_file));
 }
 
 struct store *store_open(const struct store_options *options)

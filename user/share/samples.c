@@ -25,8 +25,8 @@ int samples_open(const struct gate *gate, struct samples *ret)
 	samples.list = calloc(samples.table.count, sizeof(*samples.list));
 	if (!samples.list) {
 		table_close(&samples.table);
-		return error_add(ENOMEM, "no-memory", gate->name, "cannot share its limits: %s",
-				 why(ENOMEM));
+		return gate_error(gate, ENOMEM, "no-memory", "cannot share its limits: %s",
+				  why(ENOMEM));
 	}
 	*ret = samples;
 	return 0;

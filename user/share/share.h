@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: the process that shares a gate's limits with other nodes. Every 10 ms it charges states
- * for what others took; every round it tells the store what this node took, and learns the totals.
- * No packet waits for it, and the filter goes on without it.
+ * for what others took; every round it reports to the store what this node took, and gets the
+ * totals. No packet waits for it, and the filter continues without it.
  */
 #ifndef SLUICE_SHARE_H
 #define SLUICE_SHARE_H
 
-#include "base/log.h"
 #include "share/store.h"
-
-/* What becomes of shared limits while the store does not answer. */
-enum flow_on_loss {
-	FLOW_LOCAL,  /* they are this node's alone */
-	FLOW_DIVIDE, /* each node has 1/nodes of them: division.h */
-};
+#include "sharing/command_share.h"
 
 /*
  * Default round, in ms. With the default number of keys a packet costs at most 0.09 commands from
@@ -23,7 +17,7 @@ enum flow_on_loss {
 #define SHARE_ROUND_MS 110
 
 /*
- * Default number of keys that are reported at a time. Each costs 1 command a round, and 1 every 10
+ * Default number of keys that are reported at a time. A key costs 1 command a round, and 1 every 10
  * seconds: with the default round and the count of nodes some 2,400 a second, at most 2,800 if keys
  * come and go. A key of `shared block` costs 1 more a round, and 1 for each block.
  */
@@ -31,16 +25,16 @@ enum flow_on_loss {
 
 struct share_args {
 	const char *gate;
-	const char *name;    /* of the cluster: nodes that share have the same */
-	const char *node;    /* of this machine: each has its own */
-	const char *command; /* share_told.command */
+	const char *name;    /* of the cluster: the same on all nodes */
+	const char *node;    /* of this machine: different on each */
+	const char *command; /* share_source.command */
 	unsigned int round_ms;
-	unsigned int most; /* keys that are told at a time */
-	enum flow_on_loss on_loss;
-	struct store_options store; /* but for timeout_ms */
+	unsigned int most; /* keys that are reported at a time */
+	enum share_on_loss on_loss;
+	struct store_options store; /* without timeout_ms */
 };
 
-/* Shares until SIGTERM, SIGINT or SIGHUP. Fails at once where there is no gate. */
+/* Shares until SIGTERM, SIGINT or SIGHUP. Returns -ENOENT if there is no gate. */
 int share_run(const struct share_args *args);
 
 #endif

@@ -100,8 +100,8 @@ int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 	for (unsigned int i = 0; i < count; i++)
 		for (int family = 0; family < SL_FAMILIES; family++)
 			if (!policy_add(&limits, policies[i], family))
-				return error_add(ENOMEM, "no-memory", gate->name,
-						 "cannot read its rules: %s", why(ENOMEM));
+				return gate_error(gate, ENOMEM, "no-memory",
+						  "cannot read its rules: %s", why(ENOMEM));
 	if (limits.count)
 		qsort(limits.list, limits.count, sizeof(*limits.list), by_number);
 	*ret = limits;

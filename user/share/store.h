@@ -46,10 +46,8 @@ struct store_options {
 	const char *address; /* HOST:PORT, more by commas: where to begin */
 	const char *user;    /* of an ACL; NULL: the default user */
 	const char *password;
-	bool tls;
-	const char
-		*ca_file; /* of the authority that the store's certificate must be of; with tls */
-	int timeout_ms;	  /* of each call, in all */
+	const char *ca_file; /* TLS: of the authority of the store's certificate; NULL: no TLS */
+	int timeout_ms;	     /* of each call, in all */
 };
 
 struct store_counts {
@@ -75,8 +73,8 @@ bool store_address_is_valid(const char *address);
 
 /*
  * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: the
- * address is not valid, there is no timeout, a user has no password, or tls no readable ca_file.
- * EOPNOTSUPP: tls, and this was built without.
+ * address is not valid, there is no timeout, a user has no password, or ca_file cannot be read.
+ * EOPNOTSUPP: ca_file, and this was built without TLS.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);

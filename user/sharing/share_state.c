@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "share/share_state.h"
+#include "sharing/share_state.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stddef.h>
@@ -9,11 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "gate/policy.h"
 #include "keep/lock_file.h"
+#include "sharing/command_share.h"
 
 #define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
@@ -70,39 +74,33 @@ static json_t *state_json(const struct share_state *state)
 	return object;
 }
 
-/* A word that a user typed may be no UTF-8. */
-static void word_set(json_t *object, const char *key, const char *word)
-{
-	json_object_set_new(object, key, json_string(word) ?: json_string("?"));
-}
-
+/* Sets members to words that a user typed, which may be no UTF-8. */
 static void words_set(json_t *object, const char *store, const char *name, const char *node)
 {
-	word_set(object, "address", store);
-	word_set(object, "name", name);
-	word_set(object, "node", node);
+	json_object_set_new(object, "address", json_string(store) ?: json_string("?"));
+	json_object_set_new(object, "name", json_string(name) ?: json_string("?"));
+	json_object_set_new(object, "node", json_string(node) ?: json_string("?"));
 }
 
-int share_state_publish(const struct gate *gate, const struct share_told *told,
+int share_state_publish(const struct gate *gate, const struct share_source *source,
 			const struct share_state *state)
 {
 	struct stat st = {.st_gid = GROUP_KEPT};
 	json_t *object = state_json(state);
-	char path[STATE_PATH], *text;
-	int status;
+	_cleanup_free_ char *text = NULL;
+	char path[STATE_PATH];
 
-	words_set(object, told->store, told->name, told->node);
-	json_object_set_new(object, "command", json_string(told->command) ?: json_string(""));
+	words_set(object, source->store, source->name, source->node);
+	json_object_set_new(object, "command", json_string(source->command) ?: json_string(""));
 	json_object_set_new(object, "version", json_integer(STATE_VERSION));
 	json_object_set_new(object, "uptime_ns", json_integer((json_int_t)uptime_ns()));
 	text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
+	state_path(gate->name, path);
 	if (!text)
-		return failure("cannot write the sharing of gate '%s': %s", gate->name, why(12));
+		return error_add(ENOMEM, "no-memory", path, "cannot write: %s", why(ENOMEM));
 	fstat(gate->dir.fd, &st);
-	status = file_replace(state_path(gate->name, path), text, strlen(text), 0640, st.st_gid);
-	free(text);
-	return status;
+	return file_replace(path, text, strlen(text), 0640, st.st_gid);
 }
 
 void share_state_remove(const char *gate)
@@ -118,7 +116,7 @@ void share_state_forget(const char *gate)
 		share_state_remove(gate);
 }
 
-/* --- What commands tell --------------------------------------------------------------------- */
+/* --- For other commands --------------------------------------------------------------------- */
 
 /* The words of a process are printed by other commands. */
 static void word_get(json_t *object, const char *key, char *word, size_t size)

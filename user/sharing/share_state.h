@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: what the process that shares a gate's limits tells other commands, in
- * /run/sluice/GATE.share.json (0640, of the gate's group), once a second; and whether there is one,
- * by its lock.
+ * Sharing: the state of the process that shares a gate's limits, which the process writes once a
+ * second to /run/sluice/GATE.share.json (0640, of the gate's group). Its lock shows that it lives.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
@@ -21,7 +20,7 @@ struct share_state {
 	uint64_t nodes;	       /* that share, this one included; 0: not known yet */
 	uint64_t unlike;       /* of them, whose shared limits are not all the same as here */
 	uint64_t same_node;    /* other processes that share under this node's name */
-	uint64_t reported;     /* keys that this node tells the store of now */
+	uint64_t reported;     /* keys that this node reports to the store */
 	uint64_t round_ms;     /* how long the last round took */
 	uint64_t rounds;       /* that were answered */
 	uint64_t rounds_lost;  /* that were not */
@@ -50,26 +49,26 @@ extern const struct share_number share_numbers[SHARE_NUMBERS];
 
 uint64_t share_number(const struct share_state *state, unsigned int number);
 
-/* What a process was told. */
-struct share_told {
+/* How the process was started. */
+struct share_source {
 	const char *store;   /* its address */
 	const char *name;    /* of the cluster */
 	const char *node;    /* of this machine */
-	const char *command; /* by which it can be started again; "": it is too long */
+	const char *command; /* that starts it again; "": it is too long */
 };
 
-int share_state_publish(const struct gate *gate, const struct share_told *told,
+int share_state_publish(const struct gate *gate, const struct share_source *source,
 			const struct share_state *state);
 void share_state_remove(const char *gate);
 
-/* Removes what a process left that was killed, of a gate that is gone. */
+/* Removes what a process left that was killed, of a gate that does not exist any more. */
 void share_state_forget(const char *gate);
 
-/* --- What commands tell --------------------------------------------------------------------- */
+/* --- For other commands --------------------------------------------------------------------- */
 
 enum sharer {
 	SHARER_NONE,   /* no process shares the limits of the gate */
-	SHARER_SILENT, /* one does, and has told nothing for some seconds */
+	SHARER_SILENT, /* one does, and has written no state for some seconds */
 	SHARER_LIVES,
 };
 
@@ -80,9 +79,9 @@ struct sharing {
 	bool is_wanted; /* a limit of the gate says that it is shared */
 	enum sharer sharer;
 	pid_t pid;		 /* 0: it has no number here, or the caller may not read the lock */
-	uint64_t silent_ns;	 /* since the process has told something; 0: it never has */
-	unsigned int divided_by; /* of each shared limit this node has such a part now */
-	char store[SHARE_TEXT];	 /* these of the process that told something last; "": not known */
+	uint64_t silent_ns;	 /* since the process has written its state; 0: it never has */
+	unsigned int divided_by; /* the packet path divides each shared limit by this now */
+	char store[SHARE_TEXT];	 /* these of the process that wrote a state last; "": not known */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
 	char command[SHARE_COMMAND]; /* that started it; whole, or "". Of the caller's own file */
@@ -95,9 +94,6 @@ struct sharing sharing_read(const struct gate *gate);
 /* "process 4711"; "a process", where its number is not known. */
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
-
-/* The largest --most: to charge so many states takes a quarter of the 10 ms of a step. */
-#define SHARE_MOST_MAX 20000
 
 /*
  * A value of --most that has room for what is told and was left out at the last scan, and, as far
