@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "attach/attachment.h"
-#include "base/clock.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -13,7 +9,6 @@
 #include "cli/report.h"
 #include "cli/warnings.h"
 #include "config/config.h"
-#include "gate/gate.h"
 #include "gate/gate_make.h"
 #include "keep/apply.h"
 #include "migrate/open.h"
@@ -26,168 +21,94 @@ struct apply_args {
 
 /* --- Report --------------------------------------------------------------------------------- */
 
-/* Prints "2 policies added, 1 changed": only the first count has the noun. */
-static void policies_print(const struct apply *change, const char **separator)
+static const struct {
+	const char *key, *words;
+} effects[EFFECTS] = {
+	[POLICIES_ADDED] = {"policies_added", "added"},
+	[POLICIES_CHANGED] = {"policies_changed", "changed"},
+	[POLICIES_DELETED] = {"policies_deleted", "deleted"},
+	[NOW_DENIED] = {"denied", "denied"},
+	[NOW_ALLOWED] = {"allowed", "allowed"},
+	[NO_LONGER_DENIED] = {"no_longer_denied", "no longer denied"},
+	[NO_LONGER_ALLOWED] = {"no_longer_allowed", "no longer allowed"},
+};
+
+/* Prints "2 policies added, 1 changed; 3 denied": only the first count of policies has the noun. */
+static void effects_print(const struct apply *change, const char *separator)
 {
-	static const char *const words[] = {
-		[POLICIES_ADDED] = "added",
-		[POLICIES_CHANGED] = "changed",
-		[POLICIES_DELETED] = "deleted",
-	};
-	const char *noun = NULL;
+	bool has_noun = false;
 
-	for (unsigned int i = POLICIES_ADDED; i <= POLICIES_DELETED; i++) {
+	for (unsigned int i = 0; i < EFFECTS; i++) {
 		unsigned int count = change->effects[i];
+		const char *noun = plural(count, " policy", " policies");
 
+		print_number(effects[i].key, NULL, count);
+		if (i == NOW_DENIED && has_noun)
+			separator = "; ";
 		if (!count)
 			continue;
-		if (noun)
-			printf(", %u %s", count, words[i]);
-		else
-			printf("%s%u %s %s", *separator, count, plural(count, "policy", "policies"),
-			       words[i]);
-		noun = words[i];
-		*separator = "; ";
+		print_text("%s%u%s %s", separator, count,
+			   i > POLICIES_DELETED || has_noun ? "" : noun, effects[i].words);
+		has_noun = i <= POLICIES_DELETED;
+		separator = ", ";
 	}
 }
 
-static void entries_print(const struct apply *change, const char **separator)
+static void placings_print(const char *key, const struct gate *gate, const struct apply *change,
+			   bool detaches)
 {
-	static const char *const words[] = {
-		[NOW_DENIED] = "denied",
-		[NOW_ALLOWED] = "allowed",
-		[NO_LONGER_DENIED] = "no longer denied",
-		[NO_LONGER_ALLOWED] = "no longer allowed",
-	};
-
-	for (unsigned int i = NOW_DENIED; i < EFFECTS; i++) {
-		if (!change->effects[i])
-			continue;
-		printf("%s%u %s", *separator, change->effects[i], words[i]);
-		*separator = ", ";
-	}
-}
-
-static json_t *placings_json(const struct apply *change, bool detached)
-{
-	json_t *list = json_array();
-
-	for (unsigned int i = 0; i < change->placings.count; i++)
-		if (change->placings.list[i].detaches == detached)
-			json_array_append_new(
-				list, attachment_json(&change->placings.list[i].attachment));
-	return list;
-}
-
-static void placings_print(const struct gate *gate, const struct apply *change)
-{
+	print_array(key);
 	for (unsigned int i = 0; i < change->placings.count; i++) {
 		const struct placing *placing = &change->placings.list[i];
 		const struct attachment *a = &placing->attachment;
 
-		printf("%s: %s gate '%s', hook %s, mode %s\n", name_shown(a->device),
-		       placing->detaches ? "detached from" : "attached to", gate->name,
-		       hook_names[a->hook], mode_names[a->mode]);
+		if (placing->detaches != detaches)
+			continue;
+		print_object(NULL);
+		print_attachment(a, NULL);
+		print_text("%s: %s gate '%s', hook %s, mode %s\n", name_shown(a->device),
+			   detaches ? "detached from" : "attached to", gate->name,
+			   hook_names[a->hook], mode_names[a->mode]);
+		print_end();
 	}
+	print_end();
 }
 
-static int report_json(const struct gate *gate, const struct apply *change, uint64_t trial_ns)
+static void apply_print(const struct gate *gate, const struct apply *change, uint64_t trial_ns)
 {
-	static const char *const keys[EFFECTS] = {
-		[POLICIES_ADDED] = "policies_added",
-		[POLICIES_CHANGED] = "policies_changed",
-		[POLICIES_DELETED] = "policies_deleted",
-		[NOW_DENIED] = "denied",
-		[NOW_ALLOWED] = "allowed",
-		[NO_LONGER_DENIED] = "no_longer_denied",
-		[NO_LONGER_ALLOWED] = "no_longer_allowed",
-	};
-	json_t *object =
-		json_pack("{s:s, s:I, s:b, s:b, s:o, s:o}", "gate", gate->name, "generation",
-			  (json_int_t)gate->state->generation, "changed",
-			  apply_has_rules(change) || change->resized || change->placings.count,
-			  "resized", change->resized, "attached", placings_json(change, false),
-			  "detached", placings_json(change, true));
+	bool has_rules = apply_has_rules(change);
+	bool changed = has_rules || change->resized;
 
-	json_object_set_new(object, "trial_ms",
-			    trial_ns ? json_integer(trial_ns / 1000000) : json_null());
-	for (unsigned int i = 0; i < EFFECTS; i++)
-		json_object_set_new(object, keys[i], json_integer(change->effects[i]));
-	return json_print(object);
-}
-
-static int report(const struct context *context, const struct gate *gate,
-		  const struct apply *change)
-{
-	const char *separator = "";
-
-	if (context->json)
-		return report_json(gate, change, context->trial_ns);
-	if (!apply_has_rules(change) && !change->resized && !change->placings.count)
-		printf("gate '%s': nothing to change\n", gate->name);
-	if (change->resized || apply_has_rules(change))
-		printf("gate '%s': %s", gate->name, change->resized ? "resized" : "");
-	if (apply_has_rules(change)) {
-		separator = change->resized ? "; " : "";
-		policies_print(change, &separator);
-		entries_print(change, &separator);
-		if (!change->wanted.count)
-			printf("%sonly lists without entries", separator);
-		printf("; in force as generation %u", gate->state->generation);
-	}
-	if (change->resized || apply_has_rules(change))
-		putchar('\n');
-	placings_print(gate, change);
-	return OK;
-}
-
-/*
- * Counts the attachments that will filter once the change is made. Read before it: a command that
- * cannot read them leaves the rules as they were.
- */
-static int alive_count(const struct gate *gate, const struct placings *placings, unsigned int *ret)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count, alive = 0;
-	int status = attachments_read(gate, all, &count);
-
-	for (unsigned int i = 0; !status && i < count; i++)
-		alive += all[i].program_id != 0;
-	for (unsigned int i = 0; !status && i < placings->count; i++) {
-		const struct placing *placing = &placings->list[i];
-
-		if (placing->detaches)
-			alive -= placing->attachment.program_id != 0;
-		else
-			alive += !placing->replaces;
-	}
-	*ret = alive;
-	return status;
-}
-
-/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
-static void say_unattached(const struct gate *gate, const struct places *places)
-{
-	if (!places->said)
-		note("gate '%s' filters nothing yet: no device is attached. That does 'sluice "
-		     "%s-g %s attach DEV'",
-		     gate->name, netns_typed(), gate->name);
-	else if (!places->count)
-		note("gate '%s' filters nothing: 'attach' of the file names no device", gate->name);
+	print_object(NULL);
+	print_string("gate", NULL, gate->name);
+	print_number("generation", NULL, gate->state->generation);
+	print_bool("changed", changed || change->placings.count);
+	print_bool("resized", change->resized);
+	if (trial_ns)
+		print_number("trial_ms", NULL, trial_ns / 1000000);
 	else
-		note("gate '%s' filters nothing yet: no device of the file is there. 'sluice keep' "
-		     "waits for one; else apply the file again when there is one",
-		     gate->name);
+		print_null("trial_ms");
+	if (changed)
+		print_text("gate '%s': %s", gate->name, change->resized ? "resized" : "");
+	else if (!change->placings.count)
+		print_text("gate '%s': nothing to change\n", gate->name);
+	effects_print(change, change->resized ? "; " : "");
+	if (has_rules && !change->wanted.count)
+		print_text("%sonly lists without entries", change->resized ? "; " : "");
+	if (has_rules)
+		print_text("; in force as generation %u", gate->state->generation);
+	if (changed)
+		print_text("\n");
+	placings_print("attached", gate, change, false);
+	placings_print("detached", gate, change, true);
+	print_end();
 }
 
-/* --- The command ---------------------------------------------------------------------------- */
-
-/* What a user may not expect of a change that is in force. */
-static int change_say(const struct gate *gate, struct apply *change)
+/* Reports the effects of a change in force that may surprise. */
+static int apply_warn(const struct gate *gate, struct apply *change)
 {
 	struct attachment made[ATTACHMENTS_MAX];
 	struct oversize oversize = {0};
-	unsigned int count;
 
 	for (unsigned int i = 0; i < change->wanted.count; i++) {
 		const struct rule *before = &change->before.rules[i]; /* of the same prefix */
@@ -199,51 +120,88 @@ static int change_say(const struct gate *gate, struct apply *change)
 	warn_oversize(gate, &oversize);
 	warn_newcomers(change->wanted.rules, change->wanted.count);
 	warn_losses(gate, &change->losses, true);
-	count = placings_made(&change->placings, made);
-	return warn_attached(gate, made, count);
+	return warn_attached(gate, made, placings_made(&change->placings, made));
 }
 
-static int config_apply(const struct context *context, struct config *config,
-			const struct apply_args *args)
+/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
+static void warn_unattached(const struct gate *gate, const struct places *places)
 {
-	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
-	struct gate gate = GATE_CLOSED;
-	struct apply change = {0};
-	unsigned int alive = 0;
-	int status = gate_open(&gate, context->gate, GATE_MAKE, &config->sizes);
+	if (!places->said)
+		error_notice(
+			"not-attached", NULL,
+			"gate '%s' filters nothing yet, because no device is attached; 'sluice "
+			"%s-g %s attach DEV' attaches one",
+			gate->name, netns_typed(), gate->name);
+	else if (!places->count)
+		error_notice("not-attached", NULL,
+			     "gate '%s' filters nothing, because 'attach' of the file names no "
+			     "device",
+			     gate->name);
+	else
+		error_notice("not-attached", NULL,
+			     "gate '%s' filters nothing yet, because no device of the file exists; "
+			     "'sluice keep' waits for one; or apply the file again when one exists",
+			     gate->name);
+}
 
-	if (!status)
-		status = apply_prepare(&gate, config, &may, &change);
-	if (!status)
-		status = alive_count(&gate, &change.placings, &alive);
-	if (!status)
-		status = context->trial_ns ? change_try(&gate, &change, context->trial_ns)
-					   : apply_make(&gate, &change);
-	if (status)
-		gate_undo(&gate);
-	if (!status)
-		status = change_say(&gate, &change);
-	if (!status)
-		status = report(context, &gate, &change);
-	if (!status && !alive)
-		say_unattached(&gate, &config->places);
-	if (!status)
-		kept_note_file(context->gate, args->file);
-	apply_free(&change);
-	gate_close(&gate);
-	return status;
+/* --- The command ---------------------------------------------------------------------------- */
+
+/*
+ * Counts the attachments that will filter after the change. Read before it: a command that cannot
+ * read them leaves the rules as they were.
+ */
+static int alive_count(const struct gate *gate, const struct placings *placings, unsigned int *ret)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count, alive = 0;
+	int err = attachments_read(gate, all, &count);
+
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < count; i++)
+		alive += all[i].program_id != 0;
+	for (unsigned int i = 0; i < placings->count; i++) {
+		const struct placing *placing = &placings->list[i];
+
+		if (placing->detaches)
+			alive -= placing->attachment.program_id != 0;
+		else
+			alive += !placing->replaces;
+	}
+	*ret = alive;
+	return 0;
 }
 
 static int apply_run(const struct context *context, const void *data)
 {
 	const struct apply_args *args = data;
-	struct config config = {0};
-	int status = config_read(args->file, &config);
+	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(config_free) struct config config = {0};
+	_cleanup_(apply_free) struct apply change = {0};
+	unsigned int alive = 0;
+	int err = config_read(args->file, &config)
+			  ?: gate_open(&gate, context->gate, GATE_MAKE, &config.sizes);
 
-	if (!status)
-		status = config_apply(context, &config, args);
-	config_free(&config);
-	return status;
+	if (err)
+		return err;
+	err = apply_prepare(&gate, &config, &may, &change)
+		      ?: alive_count(&gate, &change.placings, &alive);
+	if (!err)
+		err = context->trial_ns ? change_try(&gate, &change, context->trial_ns)
+					: apply_make(&gate, &change);
+	if (err) {
+		gate_undo(&gate);
+		return err;
+	}
+	err = apply_warn(&gate, &change);
+	if (err)
+		return err;
+	apply_print(&gate, &change, context->trial_ns);
+	if (!alive)
+		warn_unattached(&gate, &config.places);
+	kept_note_file(context->gate, args->file);
+	return 0;
 }
 
 static const struct word apply_words[] = {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
+#include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
 #include "cli/kept.h"
-#include "cli/report.h"
 #include "cli/warnings.h"
-#include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/rules.h"
+#include "program/writer.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-/* What to delete: a policy, or one limit of it. */
-struct request {
+struct del_args {
 	struct sl_prefix prefix;
 	const char *name; /* of the limit; NULL: the policy */
+	const char *file;
 };
 
 /* What was deleted. */
@@ -25,20 +25,31 @@ struct deleted {
 	char names[SL_LIMITS_MAX][SL_NAME];
 	unsigned int limits;
 	bool newcomers;
-	enum sl_access access; /* the word of an entry by hand, where there was no policy */
-};
-
-struct del_args {
-	const char *prefix;
-	const char *name;
-	const char *file;
+	enum sl_access access; /* of an entry by hand, if there was no policy */
 };
 
 /* --- Deleting ------------------------------------------------------------------------------- */
 
-static void limit_note(struct deleted *deleted, const struct limit *limit)
+/* Refuses a rule without a policy and without an entry by hand. */
+static int refuse_absent(const struct gate *gate, const struct rule *rule)
 {
-	memcpy(deleted->names[deleted->limits++], limit->spec.name, SL_NAME);
+	const char *option = gate_option(gate->name);
+	struct sl_list_info lists[SL_LIST_PLACES];
+	const struct sl_list_info *list;
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	if (!rule->lists)
+		return error_add(ENOENT, "no-rule", NULL,
+				 "gate '%s' has no rule for %s; see 'sluice %sshow'", gate->name,
+				 prefix, option);
+	lists_copy(gate, lists);
+	list = &lists[__builtin_ctzll(rule->lists)];
+	return error_add(ENOENT, "no-rule", NULL,
+			 "gate '%s' has a rule for %s only by list '%s'; 'sluice %sun%s %s as %s' "
+			 "takes it off, 'sluice %sdel -f %s' takes all the list back",
+			 gate->name, prefix, list->name, option, access_words[list->access], prefix,
+			 operand_typed(list->name), option, word_typed(list->name));
 }
 
 static int limit_remove(const struct gate *gate, struct rule *rule, const char *name,
@@ -46,162 +57,118 @@ static int limit_remove(const struct gate *gate, struct rule *rule, const char *
 {
 	struct limit *limit = rule_find_limit(rule, name);
 	char text[PREFIX_TEXT];
-	size_t behind;
 
 	if (!limit)
-		return failure("gate '%s' has no limit '%s' for %s: see 'sluice %sshow'",
-			       gate->name, name, prefix_format(&rule->prefix, text),
-			       gate_option(gate->name));
-	limit_note(deleted, limit);
-	behind = &rule->limit[rule->limits] - (limit + 1);
-	memmove(limit, limit + 1, behind * sizeof(*limit));
+		return error_add(ENOENT, "no-limit", NULL,
+				 "gate '%s' has no limit '%s' for %s; see 'sluice %sshow'",
+				 gate->name, name, prefix_format(&rule->prefix, text),
+				 gate_option(gate->name));
+	memcpy(deleted->names[deleted->limits++], limit->spec.name, SL_NAME);
+	memmove(limit, limit + 1, (char *)&rule->limit[rule->limits] - (char *)(limit + 1));
 	if (--rule->limits)
-		return OK;
+		return 0;
 	deleted->newcomers = rule->newcomers; /* the budget goes with the last limit */
 	rule_free(rule);
-	return OK;
+	return 0;
 }
 
-static int refuse_both(const struct gate *gate, const struct rule *rule)
-{
-	const char *option = gate_option(gate->name);
-	char text[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, text);
-
-	return failure(
-		"%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
-		"back, 'sluice %sdel %s name LIMIT' a limit",
-		prefix, access_done[rule->access], option, access_words[rule->access], prefix,
-		option, prefix);
-}
-
-static int refuse_listed(const struct gate *gate, const struct rule *rule)
-{
-	const char *option = gate_option(gate->name);
-	struct sl_list_info lists[SL_LIST_PLACES];
-	char text[PREFIX_TEXT];
-	const struct sl_list_info *list;
-	const char *prefix = prefix_format(&rule->prefix, text);
-
-	lists_copy(gate, lists);
-	list = &lists[__builtin_ctzll(rule->lists)];
-	return failure(
-		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
-		"off, 'sluice %sdel -f %s' takes all the list back",
-		gate->name, prefix, list->name, option, access_words[list->access], prefix,
-		operand_typed(list->name), option, word_typed(list->name));
-}
-
-/* Takes from the rule what the request names, and no more. */
-static int rule_remove(const struct gate *gate, const struct request *request, struct rule *rule,
+/* Removes what the arguments name from the rule. */
+static int rule_remove(const struct gate *gate, const struct del_args *args, struct rule *rule,
 		       struct deleted *deleted)
 {
+	const char *option = gate_option(gate->name);
 	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
 
-	if (request->name)
-		return limit_remove(gate, rule, request->name, deleted);
+	if (args->name)
+		return limit_remove(gate, rule, args->name, deleted);
 	if (rule->limits && rule->access)
-		return refuse_both(gate, rule);
+		return error_add(EEXIST, "two-rules", prefix,
+				 "it is %s by hand, and has limits as well; 'sluice %sun%s %s' "
+				 "takes the entry back, 'sluice %sdel %s name LIMIT' a limit",
+				 access_done[rule->access], option, access_words[rule->access],
+				 prefix, option, prefix);
 	if (rule->limits) {
-		for (unsigned int i = 0; i < rule->limits; i++)
-			limit_note(deleted, &rule->limit[i]);
+		for (; deleted->limits < rule->limits; deleted->limits++)
+			memcpy(deleted->names[deleted->limits],
+			       rule->limit[deleted->limits].spec.name, SL_NAME);
 		deleted->newcomers = rule->newcomers;
 		rule_free(rule);
-	} else if (rule->access) {
-		deleted->access = rule->access;
-		rule->access = SL_ACCESS_NONE;
-	} else if (rule->lists) {
-		return refuse_listed(gate, rule);
-	} else {
-		return failure("gate '%s' has no rule for %s: see 'sluice %sshow'", gate->name,
-			       prefix_format(&request->prefix, text), gate_option(gate->name));
+		return 0;
 	}
-	return OK;
+	if (!rule->access)
+		return refuse_absent(gate, rule);
+	deleted->access = rule->access;
+	rule->access = SL_ACCESS_NONE;
+	return 0;
 }
 
-static int request_apply(struct gate *gate, const struct request *request, struct deleted *deleted)
+static int del_apply(struct gate *gate, const struct del_args *args, struct deleted *deleted)
 {
-	struct rule rule = {.prefix = request->prefix};
+	_cleanup_(rule_free) struct rule rule = {.prefix = args->prefix};
 	struct losses losses;
-	int status = rules_get(gate, &request->prefix, &rule);
+	int err = rules_get(gate, &args->prefix, &rule)
+		  ?: rule_remove(gate, args, &rule, deleted)
+		  ?: rule_replace(gate, &rule, &losses);
 
-	if (!status)
-		status = rule_remove(gate, request, &rule, deleted);
-	if (!status)
-		status = rule_replace(gate, &rule, &losses);
-	if (!status)
-		warn_newcomers(&rule, 1);
-	if (!status)
-		warn_losses(gate, &losses, false);
-	rule_free(&rule);
-	return status;
+	if (err)
+		return err;
+	warn_newcomers(&rule, 1);
+	warn_losses(gate, &losses, false);
+	return 0;
 }
 
-/* --- Report --------------------------------------------------------------------------------- */
-
-static int report_json(const struct context *context, const struct request *request,
-		       const struct deleted *deleted)
+static void deleted_print(const char *gate, const struct del_args *args,
+			  const struct deleted *deleted)
 {
-	json_t *limits = json_array();
 	char text[PREFIX_TEXT];
 
+	print_object(NULL);
+	print_string("gate", NULL, gate);
+	print_string("prefix", "%s: ", prefix_format(&args->prefix, text));
+	if (args->name)
+		print_string("name", NULL, args->name);
+	print_array("limits");
 	for (unsigned int i = 0; i < deleted->limits; i++)
-		json_array_append_new(limits, json_string(deleted->names[i]));
-	return json_print(json_pack("{s:s, s:s, s:s*, s:o, s:b, s:s*}", "gate", context->gate,
-				    "prefix", prefix_format(&request->prefix, text), "name",
-				    request->name, "limits", limits, "newcomers",
-				    deleted->newcomers, "list",
-				    deleted->access ? access_words[deleted->access] : NULL));
-}
-
-static void report(const struct request *request, const struct deleted *deleted)
-{
-	char text[PREFIX_TEXT];
-
-	printf("%s: ", prefix_format(&request->prefix, text));
+		print_string(NULL, i ? ", %s" : "limit %s", deleted->names[i]);
+	print_end();
+	print_bool("newcomers", deleted->newcomers);
 	if (deleted->access) {
-		printf("no longer %s by hand\n", access_done[deleted->access]);
-		return;
+		print_string("list", NULL, access_words[deleted->access]);
+		print_text("no longer %s by hand\n", access_done[deleted->access]);
+	} else {
+		print_text("%s deleted\n", deleted->newcomers ? " and the newcomers' budget" : "");
 	}
-	for (unsigned int i = 0; i < deleted->limits; i++)
-		printf("%s%s", i ? ", " : "limit ", deleted->names[i]);
-	printf("%s deleted\n", deleted->newcomers ? " and the newcomers' budget" : "");
+	print_end();
 }
 
 static int del_run(const struct context *context, const void *data)
 {
 	const struct del_args *args = data;
-	struct gate gate = GATE_CLOSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct deleted deleted = {0};
-	struct request request = {0};
-	int status;
+	char text[PREFIX_TEXT];
+	int err;
 
-	if (args->file && (args->prefix || args->name))
-		return unexpected(context->command, args->prefix ?: "name");
+	if (args->file && (context->operands || args->name))
+		return unexpected(context->command,
+				  context->operands ? prefix_format(&args->prefix, text) : "name");
 	if (args->file)
 		return list_of_file_remove(context, args->file);
-	if (!args->prefix)
-		return misuse("del: default, or which prefix? See 'sluice help del'");
-	request.name = args->name;
-	status = prefix_parse(args->prefix, &request.prefix);
-	if (!status)
-		status = gate_open_to_try(&gate, context);
-	if (!status)
-		status = request_apply(&gate, &request, &deleted);
-	gate_close(&gate);
-	if (status)
-		return status;
+	if (!context->operands)
+		return error_misuse("no-operand", "del",
+				    "default, or which prefix? See 'sluice help del'");
+	err = gate_open_to_try(&gate, context) ?: del_apply(&gate, args, &deleted);
+	if (err)
+		return err;
 	if (!deleted.access)
 		kept_note_limits(context->gate);
-	if (context->json)
-		return report_json(context, &request, &deleted);
-	report(&request, &deleted);
-	return OK;
+	deleted_print(context->gate, args, &deleted);
+	return 0;
 }
 
 static const struct word del_words[] = {
-	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"), offsetof(struct del_args, prefix),
-	 NULL},
+	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct del_args, prefix), NULL},
 	{"name", KEYWORD, VALUE_TEXT("LIMIT"), offsetof(struct del_args, name),
 	 "only the limit of that name"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct del_args, file),

@@ -1,172 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
-#include <string.h>
+#include <errno.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/warnings.h"
-#include "program/print_rules.h"
-#include "gate/gate.h"
 #include "gate/policy.h"
 #include "gate/records.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
-#include "rules/prefix.h"
-#include "cli/report.h"
+#include "program/print_rules.h"
 #include "rules/limit_words.h"
-#include "rules/value.h"
-
-struct request {
-	struct sl_prefix prefix;
-	bool none; /* there is to be no budget */
-	struct limit budget;
-	/* What holds where there is none. */
-	bool passes; /* a flood */
-	bool inherits;
-	struct sl_prefix home; /* of the budget that holds instead */
-	struct rule replaced;  /* the budget that the request changes or removes */
-};
-
-/* --- Words ---------------------------------------------------------------------------------- */
+#include "rules/prefix.h"
 
 struct newcomers_args {
-	const char *prefix;
+	struct sl_prefix prefix;
 	const char *rate;
 	const char *burst;
 	bool none;
 };
 
-static int request_parse(const struct newcomers_args *args, struct request *ret)
+static int newcomers_apply(struct gate *gate, const struct sl_prefix *prefix,
+			   const struct limit *budget, struct rule *replaced)
 {
-	struct request request = {.none = args->none};
-	int status = prefix_parse(args->prefix, &request.prefix);
+	_cleanup_(rule_free) struct rule rule = {.prefix = *prefix};
+	char text[PREFIX_TEXT];
+	const char *name = prefix_format(prefix, text);
+	struct losses losses;
+	int err = rules_get(gate, prefix, &rule);
 
-	if (status)
-		return status;
-	if (args->none && (args->rate || args->burst))
-		return misuse("newcomers: 'none' says that there is no budget: write it alone, or "
-			      "leave it out");
-	if (!args->none && !args->rate)
-		return misuse("newcomers: a budget needs a rate: write 'rate 10kpps', or 'none'");
-	if (!args->none)
-		status = spec_parse_budget(args->rate, args->burst, NULL, NULL, &request.budget);
-	if (!status)
-		*ret = request;
-	return status;
+	if (err)
+		return err;
+	if (!rule.limits)
+		return error_add(ENOENT, "no-limits", name,
+				 "gate '%s' has no limits for it, whose newcomers these could be; "
+				 "set one first, with 'sluice %sset %s rate RATE'",
+				 gate->name, gate_option(gate->name), name);
+	replaced->prefix = *prefix;
+	if (rule.newcomers && !(budget && limit_equal(budget, rule.newcomers))) {
+		err = rule_set_newcomers(replaced, rule.newcomers);
+		if (err)
+			return err;
+	}
+	err = rule_set_newcomers(&rule, budget) ?: rule_replace(gate, &rule, &losses);
+	if (err)
+		return err;
+	warn_newcomers(&rule, 1);
+	warn_losses(gate, &losses, false);
+	return 0;
 }
 
-/* --- Changing the rule ---------------------------------------------------------------------- */
-
-static void budget_look(const struct gate *gate, struct request *request)
+/* Prints what holds if the policy has no budget of its own. */
+static void none_print(const struct gate *gate, const struct sl_prefix *prefix)
 {
-	const struct sl_policy *policy;
+	const struct sl_policy *policy = NULL;
+	char text[PREFIX_TEXT];
 	struct sl_rule rule;
 
-	if (rulemap_get(gate, &request->prefix, &rule) <= 0)
-		return;
-	policy = record_read(gate, rule.cur.version);
-	request->passes = policy_lacks_budget(policy);
-	request->inherits = policy->newcomers_origin;
-	if (request->inherits)
-		request->home = *inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0));
-}
+	if (rulemap_get(gate, prefix, &rule) > 0)
+		policy = record_read(gate, rule.cur.version);
+	if (policy && policy->newcomers_origin) {
+		const struct sl_prefix *origin =
+			inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0));
 
-static int request_apply(struct gate *gate, struct request *request)
-{
-	struct limit *budget = request->none ? NULL : &request->budget;
-	struct rule rule = {.prefix = request->prefix};
-	int status = rules_get(gate, &request->prefix, &rule);
-	char text[PREFIX_TEXT];
-	const char *prefix = prefix_format(&request->prefix, text);
-	struct losses losses;
-
-	if (!status && !rule.limits) {
-		return failure(
-			"gate '%s' has no limits for %s, whose newcomers these could be: set "
-			"one first, with 'sluice %sset %s rate RATE'",
-			gate->name, prefix, gate_option(gate->name), prefix);
+		print_string("inherited_from", "have no budget of their own: that of %s holds\n",
+			     prefix_format(origin, text));
+	} else if (policy && policy_lacks_budget(policy)) {
+		print_text("have no budget: in a flood they pass\n");
+	} else {
+		print_text("have no budget, and need none: no limit drops, or one starts empty\n");
 	}
-	request->replaced.prefix = request->prefix;
-	if (!status && rule.newcomers && !(budget && limit_equal(budget, rule.newcomers)))
-		status = rule_set_newcomers(&request->replaced, rule.newcomers);
-	if (!status)
-		status = rule_set_newcomers(&rule, budget);
-	if (!status)
-		status = rule_replace(gate, &rule, &losses);
-	if (!status)
-		warn_newcomers(&rule, 1);
-	if (!status)
-		warn_losses(gate, &losses, false);
-	if (!status)
-		budget_look(gate, request);
-	rule_free(&rule);
-	return status;
 }
 
-/* --- Report --------------------------------------------------------------------------------- */
-
-/* Prints what holds where the policy has no budget of its own. */
-static void none_print(const struct request *request)
+static void newcomers_print(const struct gate *gate, const struct sl_prefix *prefix,
+			    const struct limit *budget, const struct rule *replaced)
 {
-	char text[PREFIX_TEXT];
+	char text[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
 
-	if (request->inherits)
-		printf("have no budget of their own: that of %s holds\n",
-		       prefix_format(&request->home, text));
-	else if (request->passes)
-		puts("have no budget: in a flood they pass");
-	else
-		puts("have no budget, and need none: no limit drops, or one starts empty");
+	print_object(NULL);
+	print_string("gate", NULL, gate->name);
+	print_string("prefix", "%s: newcomers ", prefix_format(prefix, text));
+	if (budget) {
+		print_object("newcomers");
+		print_budget_fields(&budget->spec);
+		print_text("together %s, burst %s\n", rate_format(&budget->spec, rate),
+			   burst_format(&budget->spec, burst));
+		print_end();
+	} else {
+		print_null("newcomers");
+		none_print(gate, prefix);
+	}
+	if (replaced->newcomers) {
+		print_object("replaced");
+		print_budget_fields(&replaced->newcomers->spec);
+		print_end();
+	}
+	print_commands(replaced, NULL, NULL, gate->name, "replaced: ");
+	print_end();
 }
 
-static int report(const struct context *context, const struct request *request)
+static int newcomers_run(const struct context *context, const void *data)
 {
-	const struct sl_limit_spec *spec = &request->budget.spec;
-	const struct limit *replaced = request->replaced.newcomers;
-	char text[PREFIX_TEXT], home[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
-	const char *prefix = prefix_format(&request->prefix, text);
+	const struct newcomers_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(rule_free) struct rule replaced = {0};
+	struct limit budget;
+	int err = 0;
 
-	if (context->json)
-		return json_print(json_pack(
-			"{s:s, s:s, s:o, s:s*, s:o*}", "gate", context->gate, "prefix", prefix,
-			"newcomers", request->none ? json_null() : budget_json(&request->budget),
-			"inherited_from",
-			request->inherits ? prefix_format(&request->home, home) : NULL, "replaced",
-			replaced ? budget_json(replaced) : NULL));
-	printf("%s: newcomers ", prefix);
-	if (request->none)
-		none_print(request);
-	else
-		printf("together %s, burst %s\n", rate_format(spec, rate),
-		       burst_format(spec, burst));
-	print_commands(&request->replaced, NULL, NULL, context->gate, "replaced: ");
-	return OK;
-}
-
-static int newcomers_run(const struct context *context, const void *args)
-{
-	struct gate gate = GATE_CLOSED;
-	struct request request = {0};
-	int status = request_parse(args, &request);
-
-	if (!status)
-		status = gate_open_to_try(&gate, context);
-	if (!status)
-		status = request_apply(&gate, &request);
-	gate_close(&gate);
-	if (!status)
-		kept_note_limits(context->gate);
-	if (!status)
-		status = report(context, &request);
-	rule_free(&request.replaced);
-	return status;
+	if (args->none && (args->rate || args->burst))
+		return error_misuse("conflict", "newcomers",
+				    "'none' means that there is no budget; write it alone, or "
+				    "leave it out");
+	if (!args->none && !args->rate)
+		return error_misuse("no-rate", "newcomers",
+				    "a budget needs a rate; write 'rate 10kpps', or 'none'");
+	if (!args->none)
+		err = spec_parse_budget(args->rate, args->burst, NULL, NULL, &budget);
+	if (err)
+		return err;
+	err = gate_open_to_try(&gate, context)
+		      ?: newcomers_apply(&gate, &args->prefix, args->none ? NULL : &budget,
+					 &replaced);
+	if (err)
+		return err;
+	kept_note_limits(context->gate);
+	newcomers_print(&gate, &args->prefix, args->none ? NULL : &budget, &replaced);
+	return 0;
 }
 
 static const struct word newcomers_words[] = {
-	{"default|PREFIX", OPERAND, VALUE_TEXT("default|PREFIX"),
-	 offsetof(struct newcomers_args, prefix), NULL},
+	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct newcomers_args, prefix), NULL},
 	{"rate", KEYWORD, VALUE_TEXT("RATE", .extent = VALUE_NUMBERS),
 	 offsetof(struct newcomers_args, rate), "as in 'sluice help set'. Needed, but for none"},
 	{"burst", KEYWORD, VALUE_TEXT("BURST", .extent = VALUE_NUMBERS),
