@@ -20,7 +20,6 @@
 #include "prefix_of.h"
 #include "rules/sizes.h"
 #include "state/source.h"
-#include "state/source_state.h"
 #include "test.h"
 
 #define RIG_CPUS_MAX 64

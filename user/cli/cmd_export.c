@@ -24,7 +24,6 @@
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"
-#include "state/table_fill.h"
 
 /* Maps of sources and rules; the rest are arrays, whose size says nothing. */
 #define MAPS_LISTED MAP_ADMISSION
@@ -122,7 +121,7 @@ static void print_u32(const struct metric *metric, const struct exported *e)
 static void print_lost(const struct metric *metric, const struct exported *e)
 {
 	print_name(metric, e);
-	print_text("} %.3f\n", pressure_bursts_lost(&e->pressure));
+	print_text("} %.3f\n", e->pressure.bursts_lost);
 }
 
 static void print_share_up(const struct metric *metric, const struct exported *e)

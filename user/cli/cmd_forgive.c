@@ -11,7 +11,6 @@
 #include "rules/prefix.h"
 #include "state/states.h"
 #include "state/source.h"
-#include "state/source_state.h"
 #include "state/sources.h"
 
 /* A source, and its state under each limit before it was forgiven. */

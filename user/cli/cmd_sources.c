@@ -12,7 +12,7 @@
 #include "rules/limit.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "state/source_state.h"
+#include "state/source.h"
 #include "state/sources.h"
 
 #define CELL_TEXT 24

@@ -65,6 +65,17 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 	print_end();
 }
 
+/* Returns how many packets a line, or one of its limits, has counted. */
+static unsigned long long line_sum(const struct stats_line *line)
+{
+	unsigned long long sum = counters_passed(&line->counters).packets +
+				 counters_dropped(&line->counters).packets;
+
+	for (unsigned int i = 0; i < line->limits; i++)
+		sum += line->counters.refused[line->limit[i].slot].packets;
+	return sum;
+}
+
 /* Prints what a policy passed and dropped, and what its limits refused. */
 static void print_policy(const struct stats_line *line, struct listing *listing)
 {
@@ -88,7 +99,8 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 		print_string("action", NULL, action_names[limit->action]);
 		print_text(" %16s %16llu", "", refused->packets);
 		print_packets("refused", refused);
-		print_string("verdict", "  %s", stats_limit_verdict(limit));
+		print_string("verdict", "  %s",
+			     limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop");
 		print_row_end();
 	}
 	print_end();
@@ -113,7 +125,7 @@ static int stats_run(const struct context *context, const void *args)
 			const struct stats_line *line = &stats.lines[i];
 
 			if (print_is_json() ? line->kind == STATS_RULE
-					    : is_shown(&listing, stats_line_counted(line)))
+					    : is_shown(&listing, line_sum(line)))
 				print_policy(line, &listing);
 		}
 		print_end();

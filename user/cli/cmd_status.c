@@ -18,10 +18,8 @@
 #include "migrate/open.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "state/budgets.h"
 #include "state/pressure.h"
 #include "state/stats.h"
-#include "state/table_fill.h"
 
 /* Text lists the maps of sources and rules. The others are for new sources. */
 #define MAPS_LISTED MAP_ADMISSION
@@ -210,7 +208,7 @@ static void print_pressure(const struct gate *gate, const struct facts *facts)
 	print_pace("new_keys", "", "newcomers met", &event[SL_EVENT_NEW_KEY]);
 	print_pace("insertions", "", "insertions", &event[SL_EVENT_INSERTED]);
 	print_pace("evicted", "", "evicted", &event[SL_EVENT_EVICTED]);
-	print_real("bursts_lost", pressure_bursts_lost(pressure));
+	print_real("bursts_lost", pressure->bursts_lost);
 	print_causes("refused", "refused: ", &event[SL_EVENT_BUSY]);
 	print_pace("bucket_insertions", "", "bucket insertions", &event[SL_EVENT_BUCKET_INSERTED]);
 	print_causes("buckets_refused", "no bucket: ", &event[SL_EVENT_BUCKET_BUSY]);

@@ -11,7 +11,6 @@
 #include "rules/ruleset.h"
 #include "rules/value.h"
 #include "state/source.h"
-#include "state/source_state.h"
 
 /*
  * Prints JSON: "device", "ifindex", "hook", "mode", "program_id", "netns", "netns_inode", "state"

@@ -23,7 +23,7 @@
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "gate/trial.h"
-#include "state/budgets.h"
+#include "state/pressure.h"
 #include "state/stats.h"
 
 /* Takes the errors and notices from `mark` on from the list, joined by "; ". */

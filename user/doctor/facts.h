@@ -16,7 +16,6 @@
 #include "rules/sizes.h"
 #include "sharing/share_state.h"
 #include "state/pressure.h"
-#include "state/table_fill.h"
 
 /* What is to be examined. */
 struct asked {

@@ -31,7 +31,7 @@ static int set_read(const struct gate *gate, const struct table *table, uint32_t
 	return err;
 }
 
-uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
+static uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
 {
 	static __u64 secret[SL_SECRETS];
 

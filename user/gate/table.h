@@ -32,9 +32,6 @@ struct table {
 
 #define TABLE_CLOSED ((struct table){0})
 
-/* A keyed hash for tables in memory, with a secret of its own: a reader cannot read the gate's. */
-uint32_t reader_hash(const __u64 addr[2], uint32_t beside);
-
 int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 

@@ -13,15 +13,15 @@
  * Reads the buckets of the source of an address, of each CPU that has used its bucket. The caller
  * frees `ret`; it is NULL if there are none.
  */
-int buckets_read(const struct gate *gate, const struct sl_prefix *address,
-			 struct sl_bucket **ret, unsigned int *ret_count);
+int buckets_read(const struct gate *gate, const struct sl_prefix *address, struct sl_bucket **ret,
+		 unsigned int *ret_count);
 
 /*
- * Called with a source and its buckets, valid during the call. A status other than OK ends the walk
- * and is returned.
+ * Called with a source and its buckets, valid during the call. A result other than 0 ends the walk,
+ * which returns it.
  */
 typedef int buckets_call(void *data, const struct sl_prefix *source,
-				 const struct sl_bucket *buckets, unsigned int count);
+			 const struct sl_bucket *buckets, unsigned int count);
 
 /*
  * Walks all sources that have an entry, in pages: the kernel locks one hash bucket at a time. An

@@ -2,15 +2,20 @@
 #include "state/pressure.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "admission.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/counters.h"
 #include "gate/policy.h"
 #include "gate/records.h"
 #include "gate/rules.h"
-#include "admission.h"
+#include "rules/sizes.h"
+#include "state/source.h"
 #include "ways.h"
 
 const char *const cause_names[CAUSES] = {
@@ -20,116 +25,202 @@ const char *const cause_names[CAUSES] = {
 
 _Static_assert(SL_EVENT_BUSY + CAUSES == SL_EVENT_NO_ROOM + 1, "each cause has a name");
 
-/* The present moment: the packet path counts seconds by the clock, and windows in jiffies. */
-struct moment {
-	uint32_t second;
-	uint64_t jiffy;
-};
-
-/* --- Pressure on all CPUs ------------------------------------------------------------------- */
-
-static void pressure_add(struct pressure *pressure, struct sl_admission *here,
-			 const struct moment *now)
-{
-	/* what the CPU would do at its next newcomer */
-	flood_count_interval(here);
-	flood_turn(here, now->second);
-	for (int event = 0; event < SL_EVENTS; event++) {
-		pressure->event[event].total += here->event[event].total;
-		pressure->event[event].per_second += here->event[event].last;
-	}
-	pressure->lost += here->evicted;
-	pressure->flooded += flood_is_any(here, now->jiffy);
-	for (int budgeted = 0; budgeted < 2; budgeted++)
-		pressure->crowded[budgeted] += flood_is_on(here, budgeted, now->jiffy);
-}
-
-static int refuse_unread(const struct gate *gate, int err)
-{
-	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_ADMISSION],
-		       gate->name, why(err));
-}
-
-/* Reads the counts before the clock, so that no count is of a later moment. */
-static int cpus_read(const struct gate *gate, struct sl_admission *cpus, struct moment *ret_now)
-{
-	uint32_t zero = 0;
-	int err = bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus);
-
-	if (err)
-		return refuse_unread(gate, err);
-	ret_now->second = uptime_ns() >> SL_SECOND_SHIFT;
-	return jiffies_read(&ret_now->jiffy);
-}
-
 int pressure_read(const struct gate *gate, struct pressure *ret)
 {
-	struct sl_admission *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	_cleanup_free_ struct sl_admission *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	const uint32_t zero = 0;
 	struct pressure pressure = {0};
-	struct moment now;
-	int status = cpus ? cpus_read(gate, cpus, &now) : refuse_unread(gate, ENOMEM);
+	uint64_t jiffy, evicted = 0;
+	uint32_t second;
+	int err = cpus ? bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus) : -ENOMEM;
 
-	for (unsigned int cpu = 0; !status && cpu < gate->machine.cpus; cpu++)
-		pressure_add(&pressure, &cpus[cpu], &now);
-	free(cpus);
-	if (status)
-		return status;
+	if (err)
+		return error_add(err, "map-read", NULL, "cannot read map '%s' of gate '%s': %s",
+				 gate_map_names[MAP_ADMISSION], gate->name, why(err));
+	/* the clocks are read after the counts, so that no count is later */
+	second = uptime_ns() >> SL_SECOND_SHIFT;
+	err = jiffies_read(&jiffy);
+	if (err)
+		return err;
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
+		struct sl_admission *here = &cpus[cpu];
+
+		/* as the CPU would at its next new key */
+		flood_count_interval(here);
+		flood_turn(here, second);
+		for (int event = 0; event < SL_EVENTS; event++) {
+			pressure.event[event].total += here->event[event].total;
+			pressure.event[event].per_second += here->event[event].last;
+		}
+		evicted += here->evicted;
+		pressure.flooded += flood_is_any(here, jiffy);
+		for (int budgeted = 0; budgeted < 2; budgeted++)
+			pressure.crowded[budgeted] += flood_is_on(here, budgeted, jiffy);
+	}
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
 		/* counted in 2^SL_SECOND_SHIFT ns, which is a little more than a second; rounded */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
+	pressure.bursts_lost = (double)evicted / EVICT_PARTS;
 	*ret = pressure;
-	return OK;
+	return 0;
 }
 
-double pressure_bursts_lost(const struct pressure *pressure)
+/* --- Policies without a budget -------------------------------------------------------------- */
+
+/* Reads what a policy counted itself: its base is what its counters showed before. */
+static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
+			   struct sl_counters *ret)
 {
-	return (double)pressure->lost / EVICT_PARTS;
+	int err = counters_read(gate, SL_POLICY(record_number(gate, policy)), ret);
+
+	if (!err)
+		counters_take_from(ret, &policy->base);
+	return err;
 }
 
-/* --- Policies that newcomers pass without a budget ------------------------------------------ */
-
-/* Counts from before this policy are in its base, and are subtracted. */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
 {
 	struct sl_counters counters;
-	int status;
+	int err;
 
 	*ret = false;
 	if (!policy_lacks_budget(policy))
-		return OK;
-	status = counters_read(gate, SL_POLICY(record_number(gate, policy)), &counters);
-	if (status)
-		return status;
-	counters_take_from(&counters, &policy->base);
-	*ret = counters.reason[SL_PASS_NEWCOMER].packets;
-	return OK;
+		return 0;
+	err = policy_counters(gate, policy, &counters);
+	if (!err)
+		*ret = counters.reason[SL_PASS_NEWCOMER].packets;
+	return err;
 }
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret)
 {
-	const struct sl_policy **policies;
-	struct passing passing = {0};
+	_cleanup_free_ const struct sl_policy **policies = NULL;
 	unsigned int count;
-	int status;
+	int err;
 
-	*ret = passing;
+	*ret = (struct passing){0};
 	if (!pressure->crowded[false])
-		return OK;
-	status = rules_policies(gate, &policies, &count);
-	if (status)
-		return status;
-	for (unsigned int i = 0; !status && i < count; i++) {
+		return 0;
+	err = rules_policies(gate, &policies, &count);
+	for (unsigned int i = 0; !err && i < count; i++) {
 		bool is_passed;
 
-		status = policy_passed_by(gate, policies[i], &is_passed);
-		if (!status && is_passed && !passing.policies++)
-			passing.first = policies[i]->prefix;
+		err = policy_passed_by(gate, policies[i], &is_passed);
+		if (!err && is_passed && !ret->policies++)
+			ret->first = policies[i]->prefix;
 	}
-	free(policies);
-	if (!status)
-		*ret = passing;
-	return status;
+	return err;
+}
+
+/* --- Budgets -------------------------------------------------------------------------------- */
+
+int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count)
+{
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	_cleanup_free_ struct budget_use *uses = NULL;
+	unsigned int policy_count, count = 0;
+	int err = rules_policies(gate, &policies, &policy_count);
+
+	if (err)
+		return err;
+	uses = calloc(policy_count + 1, sizeof(*uses));
+	if (!uses)
+		return error_add(ENOMEM, "no-memory", NULL,
+				 "cannot read the budgets of gate '%s': %s", gate->name,
+				 why(ENOMEM));
+	for (unsigned int i = 0; i < policy_count; i++) {
+		struct limit_state state;
+
+		if (!policies[i]->newcomers.burst || policies[i]->newcomers_origin)
+			continue;
+		err = budget_state_read(gate, policies[i], 1, uptime_ticks(), false, &state);
+		if (err)
+			return err;
+		uses[count++] = (struct budget_use){.policy = policies[i], .left = state.remaining};
+	}
+	/* what a policy counted belongs to the budget that it has or inherits */
+	for (unsigned int i = 0; i < policy_count; i++) {
+		uint32_t home = policies[i]->newcomers_origin
+					?: SL_POLICY(record_number(gate, policies[i]));
+		struct sl_counters counters;
+
+		if (!policies[i]->newcomers.burst)
+			continue;
+		err = policy_counters(gate, policies[i], &counters);
+		if (err)
+			return err;
+		for (unsigned int j = 0; j < count; j++) {
+			if (SL_POLICY(record_number(gate, uses[j].policy)) != home)
+				continue;
+			uses[j].passed += counters.reason[SL_PASS_NEWCOMER].packets;
+			uses[j].dropped += counters.reason[SL_DROP_OVER_BUDGET].packets;
+		}
+	}
+	*ret = steal_pointer(&uses);
+	*ret_count = count;
+	return 0;
+}
+
+/* --- The table ------------------------------------------------------------------------------ */
+
+void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
+{
+	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
+			 fill->entries / SL_WAYS * sizeof(struct sl_set);
+	/* as many sources as a size says fill three quarters of its table at most */
+	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
+
+	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
+	fill->sources_short = 0;
+	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
+	    pressure->event[SL_EVENT_EVICTED].per_second)
+		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
+}
+
+const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT])
+{
+	static const char what[] = "room is short: levels were evicted, or newcomers got none";
+
+	if (!fill->sources_short)
+		return NULL;
+	if (fill->sources_short == SIZE_MAX_ENTRIES)
+		snprintf(text, TABLE_SHORT_TEXT, "%s; sources %" PRIu32 " is the largest size",
+			 what, fill->sources_short);
+	else
+		snprintf(text, TABLE_SHORT_TEXT,
+			 "%s; sources must be %" PRIu32 " or more, and is %" PRIu32, what,
+			 fill->sources_short, fill->sources);
+	return text;
+}
+
+int table_fill_read(const struct gate *gate, const struct pressure *pressure,
+		    struct table_fill *ret)
+{
+	struct table_fill fill = {.sources = gate->state->params.sources};
+	struct table table = TABLE_CLOSED;
+	int err = table_open(gate, &table);
+	uint64_t now = uptime_ticks();
+
+	if (err)
+		return err;
+	fill.entries = table.count;
+	for (uint32_t i = 0; i < table.count; i++) {
+		struct sl_entry entry;
+		int64_t cost;
+
+		if (!table_once(table.entries[i].limit))
+			continue;
+		entry = table.entries[i];
+		cost = entry_evict_cost(&entry, entry_state(&entry), now, false);
+		fill.in_use++;
+		fill.partial += cost > 0;
+		fill.protected += evict_is_protected(cost);
+	}
+	table_close(&table);
+	table_fill_judge(&fill, pressure);
+	*ret = fill;
+	return 0;
 }

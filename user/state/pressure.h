@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: the pressure of newcomers on a gate: how many come, how many get memory, and whether they
- * have to wait. It is read from map `admission`, without a walk over sources.
+ * State: the pressure of new sources on a gate: how many come, how many get memory, whether they
+ * have to wait, and what is left of their budgets and of the table.
  */
 #ifndef SLUICE_PRESSURE_H
 #define SLUICE_PRESSURE_H
 
 #include <stdint.h>
 
-#include "gate/gate.h"
+#include "gate/table.h"
 
 /* How often an event happened, on all CPUs. */
 struct pace {
@@ -18,24 +18,31 @@ struct pace {
 
 struct pressure {
 	struct pace event[SL_EVENTS];
-	unsigned int flooded;	 /* CPUs on which new sources wait for a level */
+	unsigned int flooded;	 /* CPUs on which new sources wait for a state */
 	unsigned int crowded[2]; /* of these, by policies without and with a budget */
-	uint64_t lost;		 /* as in struct sl_admission */
+	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
 };
 
+/* Reads map `admission`, without a walk over sources. */
 int pressure_read(const struct gate *gate, struct pressure *ret);
 
-/* What states lacked that were forgotten, in whole bursts. */
-double pressure_bursts_lost(const struct pressure *pressure);
+/*
+ * The causes for which new sources got no state, and sources no bucket: the events from
+ * SL_EVENT_BUSY on, and from SL_EVENT_BUCKET_BUSY on, in their order.
+ */
+#define CAUSES 2
+extern const char *const cause_names[CAUSES];
+
+/* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Whether newcomers have passed a policy without a budget although it has limits that drop. The
- * rules alone do not tell: all its packets may be denied or match none of its limits, and then no
- * budget would stop them.
+ * Reads whether new sources have passed a policy without a budget although it has limits that drop.
+ * The rules alone do not tell: if all its packets are denied, or match none of its limits, a budget
+ * would stop no packet.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
-/* The number of such policies, and the first by prefix. 0 when there is no flood. */
+/* The number of such policies, and the first by prefix. 0 if there is no flood. */
 struct passing {
 	unsigned int policies;
 	struct sl_prefix first;
@@ -43,12 +50,41 @@ struct passing {
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
 
-/*
- * Why newcomers got no state, and sources no bucket: the events from SL_EVENT_BUSY on, and from
- * SL_EVENT_BUCKET_BUSY on, in their order.
- */
-#define CAUSES 2
+/* --- Budgets -------------------------------------------------------------------------------- */
 
-extern const char *const cause_names[CAUSES];
+/* The budget of a policy, with the policies that inherit it. */
+struct budget_use {
+	const struct sl_policy *policy; /* in the gate's memory */
+	uint64_t left;			/* of its burst, in packets, or bytes of a bit rate */
+	uint64_t passed;		/* packets that it paid for */
+	uint64_t dropped;
+};
+
+/* Reads all budgets of a gate, by prefix. The caller frees `ret`. */
+int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count);
+
+/* --- The table ------------------------------------------------------------------------------ */
+
+struct table_fill {
+	uint32_t entries;
+	uint32_t in_use;
+	uint32_t partial;   /* states that are not full, so that an eviction loses something */
+	uint32_t protected; /* partial states that are evicted last */
+	uint32_t bytes;	    /* bytes of the table for each of `sources` */
+	uint32_t sources;   /* size of the gate: so many sources with one limit fit */
+	/* while room is short, the least size with a larger table, or the largest size; else 0 */
+	uint32_t sources_short;
+};
+
+/* Walks the table. pressure: of the same time. */
+int table_fill_read(const struct gate *gate, const struct pressure *pressure,
+		    struct table_fill *ret);
+
+/* Computes `bytes` and `sources_short` from `entries`, `sources` and the pressure. */
+void table_fill_judge(struct table_fill *fill, const struct pressure *pressure);
+
+/* Formats that room is short, and which size has more. NULL: it is not short. */
+#define TABLE_SHORT_TEXT 160
+const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT]);
 
 #endif

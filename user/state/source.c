@@ -1,61 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "state/source.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "gate/counters.h"
 #include "gate/records.h"
 #include "rules/prefix.h"
-
-/* Whether rules divide the /64 of a source, as source_is_split() in bpf/rules.h decides. */
-static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
-{
-	uint32_t rules;
-
-	return prefix_is_ipv6(source) && source->bits == SL_FAMILY_BITS + 64 &&
-	       gate->state->split_rules &&
-	       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source->addr, &rules);
-}
-
-/*
- * Sums the buckets, and empties the slices that the next packet would find void. A split /64 has no
- * slices.
- */
-static void source_sum(const struct gate *gate, struct source *source)
-{
-	uint32_t owner = SL_POLICY(source->rule.record);
-
-	for (unsigned int i = 0; i < source->count; i++) {
-		struct sl_bucket *bucket = &source->buckets[i];
-
-		cell_add_to(&source->passed, &bucket->passed);
-		cell_add_to(&source->dropped, &bucket->dropped);
-		cell_add_to(&source->observed, &bucket->observed);
-		if (source->split || owner < SL_POLICY_FIRST)
-			memset(bucket->slice, 0, sizeof(bucket->slice));
-		else
-			slices_fit(bucket, record_read(gate, source->rule.record), owner);
-	}
-}
+#include "state/states.h"
+#include "ways.h"
 
 int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 		struct source *ret)
 {
 	struct source source = {.prefix = prefix_source(address), .table = table};
-	int status = rules_judge(gate, address, &source.rule);
+	int err = rules_judge(gate, address, &source.rule)
+			  ?: buckets_read(gate, &source.prefix, &source.buckets, &source.count);
+	uint32_t rules, owner;
 
-	if (!status)
-		status = buckets_read(gate, &source.prefix, &source.buckets, &source.count);
-	if (status)
-		return status;
-	source.split = source_is_split(gate, &source.prefix);
+	if (err)
+		return err;
+	/* as source_is_split() in bpf/rules.h decides */
+	source.split = prefix_is_ipv6(&source.prefix) &&
+		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
+		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
+	owner = SL_POLICY(source.rule.record);
 	if (source.rule.record)
 		source.policy = record_read(gate, source.rule.record);
-	source_sum(gate, &source);
+	for (unsigned int i = 0; i < source.count; i++) {
+		struct sl_bucket *bucket = &source.buckets[i];
+
+		cell_add_to(&source.passed, &bucket->passed);
+		cell_add_to(&source.dropped, &bucket->dropped);
+		cell_add_to(&source.observed, &bucket->observed);
+		/* a split /64 has no slices */
+		if (source.split || owner < SL_POLICY_FIRST)
+			memset(bucket->slice, 0, sizeof(bucket->slice));
+		else
+			slices_fit(bucket, source.policy, owner);
+	}
 	*ret = source;
-	return OK;
+	return 0;
 }
 
 void source_free(struct source *source)
@@ -63,4 +52,212 @@ void source_free(struct source *source)
 	free(source->buckets);
 	source->buckets = NULL;
 	source->count = 0;
+}
+
+const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count)
+{
+	enum sl_family family = prefix_is_ipv4(&source->prefix) ? SL_IPV4 : SL_IPV6;
+
+	*ret_count = source->policy ? source->policy->limits[family] : 0;
+	return source->policy ? source->policy->limit[family] : NULL;
+}
+
+struct limit source_limit(const struct source *source, const struct sl_limit *limit)
+{
+	return (struct limit){
+		.spec = source->policy->spec[limit->slot],
+		.match = source->policy->match[limit->slot],
+	};
+}
+
+const char *source_label(const struct source *source, const struct sl_limit *limit,
+			 char text[LIMIT_LABEL])
+{
+	return limit_label(&source->policy->spec[limit->slot], text);
+}
+
+struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes)
+{
+	return (struct packet_args){
+		.source = source->prefix,
+		.facts.facts = SL_FACT_ANY,
+		.bytes = bytes,
+	};
+}
+
+uint64_t burst_units(const struct sl_limit *limit)
+{
+	if (limit->kind == SL_WINDOW)
+		return limit->most;
+	/* of shape, as kind_decide() tells: the last packet may depart at the horizon itself */
+	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
+}
+
+/* --- A trial charge ------------------------------------------------------------------------- */
+
+/* A trial charge of a packet's cost to copies of a state and of its slices. */
+struct trial {
+	const struct sl_limit *limit;
+	struct sl_state state;
+	uint64_t cost;
+	unsigned int times; /* how often a packet is charged its cost: credit_times() */
+	uint64_t now;
+	const struct sl_bucket *buckets; /* with a slice of this state */
+	unsigned int count;
+	unsigned int cpus; /* those without such a bucket have an empty slice */
+};
+
+/*
+ * A slice with more than any packet leaves there, which the owner of the gate wrote, is empty.
+ * index: of a bucket, or beyond them.
+ */
+static struct sl_slice slice_of(const struct trial *q, unsigned int index)
+{
+	const int64_t max = SL_BURST_TICKS_MAX;
+	struct sl_slice slice = {0};
+
+	if (index < q->count)
+		slice = q->buckets[index].slice[q->limit->slot];
+	if (slice.credit > max || slice.credit < -max)
+		slice.credit = 0;
+	return slice;
+}
+
+/* Returns whether the packet would pass with that slice, as limit_ask() in bpf/charge.h decides. */
+static bool slice_passes(const struct trial *q, unsigned int index)
+{
+	struct sl_slice slice = slice_of(q, index);
+	struct sl_state state = q->state;
+
+	if (credit_must_wait(&slice, q->cost, q->now))
+		return false;
+	kind_roll(q->limit, &state, q->now);
+	return kind_charge(q->limit->kind, q->limit, &state, &slice,
+			   &(struct kind_charge){.cost = q->cost, .now = q->now});
+}
+
+static enum sl_reason trial_reason(const struct trial *q)
+{
+	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++)
+		if (slice_passes(q, i))
+			return SL_PASS_WITHIN;
+	return kind_refusal(q->limit, q->cost);
+}
+
+/* Returns ticks in milliseconds, rounded up so that a time is past by then. */
+static uint64_t ms_of(uint64_t ticks)
+{
+	const uint64_t per_ms = SL_TICKS_PER_SEC / 1000;
+
+	return ticks / per_ms + !!(ticks % per_ms);
+}
+
+static void trial_run(const struct trial *q, struct limit_state *state)
+{
+	bool is_bucket = q->limit->kind == SL_TOKEN_BUCKET;
+	bool is_blocked = block_holds(q->limit, &q->state, q->now);
+	int64_t debt = is_bucket ? credit_span(q->now, q->state.empty_at) : 0;
+	struct decision decision;
+	uint64_t held = 0; /* in slices, beside the state */
+
+	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
+		struct sl_slice slice = slice_of(q, i);
+
+		if (slice.credit > 0 && credit_span(q->state.full_at, slice.at) >= 0)
+			held += slice.credit;
+	}
+	decision = kind_decide(q->limit, &q->state, held, q->cost, q->now);
+	state->reason = is_blocked ? SL_DROP_BLOCKED : trial_reason(q);
+	state->remaining = decision.remaining / q->times;
+	/* of large packets, of other nodes, and of a limit divided by more nodes than its burst */
+	if (debt > 0)
+		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
+	state->remaining_after_waiting = decision.remaining_then / q->times;
+	state->full_in_ms = ms_of(decision.full_in);
+	state->never = decision.retry_after == KIND_NEVER;
+	if (is_blocked)
+		state->blocked_ms = ms_of(credit_span(q->now, block_end(q->limit, &q->state)));
+	if (state->reason == SL_PASS_WITHIN)
+		state->remaining_after_waiting = state->remaining;
+	else if (!state->never)
+		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
+}
+
+/* Returns whether the address determines the key: a /64 has many keys if they are longer. */
+static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *address)
+{
+	if (prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128)
+		return !limit->mask[1];
+	return address->bits;
+}
+
+int limit_state_read(const struct gate *gate, const struct source *source,
+		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
+		     struct limit_state *ret)
+{
+	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
+	const struct sl_match *match = &source->policy->match[limit->slot];
+	struct trial q = {
+		.limit = limit,
+		.times = limit->shared ? gate_divided_by(gate, now) : 1,
+		.buckets = source->buckets,
+		.count = limit->apart ? 0 : source->count,
+		.cpus = gate->machine.cpus,
+	};
+	bool found;
+	int err;
+
+	*ret = (struct limit_state){
+		.matches = match_limit(limit, match, &packet->facts, packet->egress),
+		.known = key_is_known(limit, address),
+	};
+	if (!ret->known)
+		return 0;
+	err = state_read(gate, source->table, limit, address, now, &q.state, &found, &ret->age);
+	if (err)
+		return err;
+	ret->fresh = !found;
+	q.cost = credit_multiply(credit_cost(limit, 1, packet->bytes), q.times);
+	q.now = kind_now(limit->kind, &q.state, now);
+	trial_run(&q, ret);
+	return 0;
+}
+
+/* The slices of the budget are charged as those of buckets with one slice. */
+int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
+		      uint64_t now, bool waits, struct limit_state *ret)
+{
+	uint32_t number = policy->newcomers_origin ?: SL_POLICY(record_number(gate, policy));
+	_cleanup_free_ struct sl_budget_slice *slices = calloc(gate->machine.cpus, sizeof(*slices));
+	_cleanup_free_ struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	struct trial q = {
+		.limit = &policy->newcomers,
+		.state = gate->budgets[number],
+		.cost = credit_cost(&policy->newcomers, 1, bytes),
+		.times = 1,
+		.buckets = cpus,
+		.count = gate->machine.cpus,
+		.cpus = gate->machine.cpus,
+	};
+	int err = -ENOMEM;
+
+	if (slices && cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
+	if (err)
+		return error_add(err, "map-read", NULL,
+				 "cannot read the newcomers' budget of gate '%s': %s", gate->name,
+				 why(err));
+	/* a slice borrowed under another record is void, as in budget_charge() of bpf/budget.h */
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		if (slices[cpu].since == policy->newcomers_since)
+			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
+	q.now = kind_now(q.limit->kind, &q.state, now);
+	*ret = (struct limit_state){.matches = true, .known = true};
+	trial_run(&q, ret);
+	if (ret->reason == SL_PASS_WITHIN)
+		ret->reason = waits && credit_is_low(q.limit, &q.state, now) ? SL_DROP_OVER_BUDGET
+									     : SL_PASS_NEWCOMER;
+	else if (ret->reason == SL_DROP_OVER_LIMIT)
+		ret->reason = SL_DROP_OVER_BUDGET;
+	return 0;
 }

@@ -6,84 +6,35 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/counters.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
 #include "ways.h"
 
-/* --- A list without duplicates -------------------------------------------------------------- */
-
-/* Places of a hash table: the index of an item + 1; 0: free. At most half of them are used. */
-struct index {
-	uint32_t *places;
-	uint32_t mask;
-};
-
-struct lister {
-	const struct gate *gate;
-	const struct table *table;
-	const struct sl_prefix *within;
-	struct source_list list;
-	struct index index;
-};
-
 static int list_failed(const struct gate *gate)
 {
-	return failure("cannot list the sources of gate '%s': %s", gate->name, why(ENOMEM));
-}
-
-static uint32_t *index_place(const struct lister *lister, const struct sl_prefix *prefix)
-{
-	const struct index *index = &lister->index;
-	__u64 addr[2];
-	uint32_t at;
-
-	memcpy(addr, prefix->addr, sizeof(addr));
-	at = reader_hash(addr, 0);
-	while (index->places[at & index->mask] &&
-	       !prefix_equal(&lister->list.items[index->places[at & index->mask] - 1].prefix,
-			     prefix))
-		at++;
-	return &index->places[at & index->mask];
-}
-
-/* Doubles the hash table once it is half full. False: out of memory. */
-static bool index_grow(struct lister *lister)
-{
-	uint32_t size = 2 * (lister->index.mask + 1);
-
-	if (lister->index.places && lister->list.count < size / 4)
-		return true;
-	if (!lister->index.places)
-		size = 2 * ARRAY_ROOM_FIRST;
-	free(lister->index.places);
-	lister->index.places = calloc(size, sizeof(*lister->index.places));
-	lister->index.mask = size - 1;
-	for (uint32_t i = 0; lister->index.places && i < lister->list.count; i++)
-		*index_place(lister, &lister->list.items[i].prefix) = i + 1;
-	return lister->index.places;
-}
-
-/* The item of a source, which is added if it is missing. NULL: out of memory. */
-static struct listed_source *list_item(struct lister *lister, const struct sl_prefix *prefix)
-{
-	struct source_list *list = &lister->list;
-	uint32_t *place;
-
-	if (!index_grow(lister))
-		return NULL;
-	place = index_place(lister, prefix);
-	if (*place)
-		return &list->items[*place - 1];
-	if (!array_grow(list->items, list->count, list->room))
-		return NULL;
-	list->items[list->count] = (struct listed_source){.prefix = *prefix};
-	*place = ++list->count;
-	return &list->items[*place - 1];
+	return error_add(ENOMEM, "no-memory", NULL, "cannot list the sources of gate '%s': %s",
+			 gate->name, why(ENOMEM));
 }
 
 /* --- Sources with buckets ------------------------------------------------------------------- */
+
+struct lister {
+	const struct gate *gate;
+	const struct sl_prefix *within;
+	struct source_list list; /* in no order; a source may be there several times */
+};
+
+/* Returns a new item, or NULL without memory. */
+static struct listed_source *list_add(struct source_list *list, const struct sl_prefix *prefix)
+{
+	if (!array_grow(list->items, list->count, list->room))
+		return NULL;
+	list->items[list->count] = (struct listed_source){.prefix = *prefix};
+	return &list->items[list->count++];
+}
 
 static int bucket_list(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		       unsigned int count)
@@ -92,8 +43,8 @@ static int bucket_list(void *data, const struct sl_prefix *source, const struct 
 	struct listed_source *item;
 
 	if (!prefix_covers(lister->within, source))
-		return OK;
-	item = list_item(lister, source);
+		return 0;
+	item = list_add(&lister->list, source);
 	if (!item)
 		return list_failed(lister->gate);
 	item->is_counted = true;
@@ -102,74 +53,33 @@ static int bucket_list(void *data, const struct sl_prefix *source, const struct 
 		cell_add_to(&item->dropped, &buckets[i].dropped);
 		cell_add_to(&item->observed, &buckets[i].observed);
 	}
-	return OK;
+	return 0;
 }
 
-/* Whether a prefix is one source, and no more. */
-static bool prefix_is_source(const struct sl_prefix *prefix)
-{
-	__u64 addr[2];
-
-	memcpy(addr, prefix->addr, sizeof(addr));
-	return prefix_is_host(prefix) || (prefix_is_ipv6(prefix) && !identity_is_whole(addr) &&
-					  prefix->bits == SL_FAMILY_BITS + 64);
-}
-
+/* Lists the sources with buckets. If the prefix is one source, the maps are not walked. */
 static int buckets_list(struct lister *lister)
 {
-	struct sl_bucket *buckets;
+	const struct sl_prefix *within = lister->within;
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
 	unsigned int count;
-	int status;
+	__u64 addr[2];
+	int err;
 
-	if (!prefix_is_source(lister->within))
+	memcpy(addr, within->addr, sizeof(addr));
+	if (!prefix_is_host(within) && (!prefix_is_ipv6(within) || identity_is_whole(addr) ||
+					within->bits != SL_FAMILY_BITS + 64))
 		return buckets_walk(lister->gate, bucket_list, lister);
-	status = buckets_read(lister->gate, lister->within, &buckets, &count);
-	if (!status && count)
-		status = bucket_list(lister, lister->within, buckets, count);
-	free(buckets);
-	return status;
+	err = buckets_read(lister->gate, within, &buckets, &count);
+	return err || !count ? err : bucket_list(lister, within, buckets, count);
 }
 
-/* --- Sources with states ------------------------------------------------------------------- */
+/* --- Sources with states -------------------------------------------------------------------- */
 
-/* A limit whose keys tell the source: each is one, or some addresses of one. */
+/* A limit whose keys are sources, or addresses of a source. */
 struct source_limit {
 	__u32 limit;	 /* as in struct sl_entry */
-	bool only_whole; /* only those of sources that are whole addresses: identity_key() */
+	bool only_whole; /* only keys of sources that are whole addresses: identity_key() */
 };
-
-struct source_limits {
-	struct source_limit *items;
-	unsigned int count;
-	unsigned int room;
-};
-
-static bool limit_tells_source(const struct sl_limit *limit, bool ipv4)
-{
-	if (limit->key_dst)
-		return false;
-	return ipv4 ? (__u32)limit->mask[0] == ~0U : limit->mask[0];
-}
-
-static bool limits_add(struct source_limits *limits, const struct sl_policy *policy,
-		       enum sl_family family)
-{
-	const __u64 zero[2] = {0};
-
-	for (unsigned int i = 0; i < policy->limits[family]; i++) {
-		const struct sl_limit *limit = &policy->limit[family][i];
-
-		if (!limit_tells_source(limit, family == SL_IPV4))
-			continue;
-		if (!array_grow(limits->items, limits->count, limits->room))
-			return false;
-		limits->items[limits->count++] = (struct source_limit){
-			.limit = state_key_of(limit, zero, family == SL_IPV4).limit,
-			.only_whole = family == SL_IPV6 && ~limit->mask[0],
-		};
-	}
-	return true;
-}
 
 static int limit_order(const void *a, const void *b)
 {
@@ -178,84 +88,98 @@ static int limit_order(const void *a, const void *b)
 	return left->limit < right->limit ? -1 : left->limit > right->limit;
 }
 
-static int limits_collect(const struct gate *gate, struct source_limits *ret)
+/* Collects such limits of all policies, sorted. The caller frees them. */
+static int limits_collect(const struct gate *gate, struct source_limit **ret,
+			  unsigned int *ret_count)
 {
-	struct source_limits limits = {0};
-	const struct sl_policy **policies;
-	unsigned int count;
-	int status = rules_policies(gate, &policies, &count);
-	bool is_whole = true;
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	_cleanup_free_ struct source_limit *limits = NULL;
+	unsigned int policy_count, count = 0;
+	const __u64 zero[2] = {0};
+	int err = rules_policies(gate, &policies, &policy_count);
 
-	if (status)
-		return status;
-	for (unsigned int i = 0; is_whole && i < count; i++)
-		is_whole = limits_add(&limits, policies[i], SL_IPV4) &&
-			   limits_add(&limits, policies[i], SL_IPV6);
-	free(policies);
-	if (!is_whole) {
-		free(limits.items);
+	if (err)
+		return err;
+	limits = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*limits));
+	if (!limits)
 		return list_failed(gate);
-	}
-	if (limits.count)
-		qsort(limits.items, limits.count, sizeof(*limits.items), limit_order);
-	*ret = limits;
-	return OK;
+	for (unsigned int i = 0; i < policy_count; i++)
+		for (int family = 0; family < SL_FAMILIES; family++)
+			for (unsigned int j = 0; j < policies[i]->limits[family]; j++) {
+				const struct sl_limit *limit = &policies[i]->limit[family][j];
+				bool ipv4 = family == SL_IPV4;
+
+				if (limit->key_dst ||
+				    (ipv4 ? (__u32)limit->mask[0] != ~0U : !limit->mask[0]))
+					continue;
+				limits[count++] = (struct source_limit){
+					.limit = state_key_of(limit, zero, ipv4).limit,
+					.only_whole = !ipv4 && ~limit->mask[0],
+				};
+			}
+	qsort(limits, count, sizeof(*limits), limit_order);
+	*ret = steal_pointer(&limits);
+	*ret_count = count;
+	return 0;
 }
 
-/* Whether a entry tells something of a source; ret: which. */
-static bool entry_source(const struct sl_entry *entry, const struct source_limits *limits,
-			 uint64_t now, struct sl_prefix *ret)
+static int states_list(struct lister *lister, const struct table *table)
 {
-	const struct source_limit wanted = {.limit = entry->limit}, *limit;
-	struct sl_entry copy = *entry;
-
-	limit = limits->count ? bsearch(&wanted, limits->items, limits->count,
-					sizeof(*limits->items), limit_order)
-			      : NULL;
-	if (!limit || (limit->only_whole && !identity_is_whole(entry->addr)) ||
-	    entry_evict_cost(entry, entry_state(&copy), now, false) <= 0)
-		return false;
-	*ret = prefix_of_source(entry->addr, entry->limit & 1);
-	return true;
-}
-
-static int entries_walk(struct lister *lister)
-{
-	const struct table *table = lister->table;
-	struct source_limits limits = {0};
+	_cleanup_free_ struct source_limit *limits = NULL;
 	uint64_t now = uptime_ticks();
-	int status = limits_collect(lister->gate, &limits);
+	unsigned int count = 0;
+	int err = limits_collect(lister->gate, &limits, &count);
 
-	if (status)
-		return status;
-	for (uint32_t i = 0; !status && i < table->count; i++) {
-		struct sl_entry entry = {0};
+	for (uint32_t i = 0; !err && i < table->count; i++) {
+		const struct source_limit wanted = {.limit = table_once(table->entries[i].limit)};
+		const struct source_limit *limit;
 		struct sl_prefix source;
+		struct sl_entry entry;
 
-		if (table_once(table->entries[i].limit))
-			entry = table->entries[i];
-		if (entry.limit && entry_source(&entry, &limits, now, &source) &&
-		    prefix_covers(lister->within, &source) && !list_item(lister, &source))
-			status = list_failed(lister->gate);
+		if (!wanted.limit)
+			continue;
+		limit = bsearch(&wanted, limits, count, sizeof(*limits), limit_order);
+		entry = table->entries[i];
+		if (!limit || entry.limit != wanted.limit ||
+		    (limit->only_whole && !identity_is_whole(entry.addr)) ||
+		    entry_evict_cost(&entry, entry_state(&entry), now, false) <= 0)
+			continue;
+		source = prefix_of_source(entry.addr, entry.limit & 1);
+		if (prefix_covers(lister->within, &source) && !list_add(&lister->list, &source))
+			err = list_failed(lister->gate);
 	}
-	free(limits.items);
-	return status;
+	return err;
 }
 
 /* --- Both ----------------------------------------------------------------------------------- */
 
+/* By prefix; the item with counts is the first. */
+static int source_order(const void *a, const void *b)
+{
+	const struct listed_source *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix)
+		       ?: right->is_counted - left->is_counted;
+}
+
 int sources_list(const struct gate *gate, const struct table *table, const struct sl_prefix *within,
 		 struct source_list *ret)
 {
-	struct lister lister = {.gate = gate, .table = table, .within = within};
-	int status = buckets_list(&lister);
+	struct lister lister = {.gate = gate, .within = within};
+	struct source_list *list = &lister.list;
+	int err = buckets_list(&lister) ?: states_list(&lister, table);
+	unsigned int kept = 0;
 
-	if (!status)
-		status = entries_walk(&lister);
-	free(lister.index.places);
-	if (status)
-		free(lister.list.items);
-	else
-		*ret = lister.list;
-	return status;
+	if (err) {
+		free(list->items);
+		return err;
+	}
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), source_order);
+	for (unsigned int i = 0; i < list->count; i++)
+		if (!kept || !prefix_equal(&list->items[kept - 1].prefix, &list->items[i].prefix))
+			list->items[kept++] = list->items[i];
+	list->count = kept;
+	*ret = *list;
+	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: all sources that a gate remembers, found in one walk over its memory: those with a bucket,
- * and those without one that have a state. A state that is whole says no more of a source than
- * none, so a source with nothing but such states is not listed.
+ * and those without a bucket that have a state. A full state contains no more than none, so a source
+ * with nothing but full states is not listed.
  */
 #ifndef SLUICE_SOURCES_H
 #define SLUICE_SOURCES_H
@@ -18,7 +18,7 @@ struct listed_source {
 };
 
 struct source_list {
-	struct listed_source *items; /* in no order */
+	struct listed_source *items; /* by prefix */
 	unsigned int count;
 	unsigned int room;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "state/states.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,86 +22,72 @@ int state_read(const struct gate *gate, const struct table *table, const struct 
 {
 	struct state_key key = key_of(limit, address);
 	struct found_entry found;
-	int status = table_read_in(gate, table, &key, &found);
+	struct sl_entry *entry = &found.entry;
+	int err = table_read_in(gate, table, &key, &found);
 
-	if (status)
-		return status;
-	*ret = found.is_found ? *entry_state(&found.entry)
-			      : kind_new(limit->kind, limit, gate->state->nodes, now);
+	if (err)
+		return err;
 	*ret_found = found.is_found;
 	*ret_age = 0;
-	if (found.is_found &&
-	    (found.entry.made & ENTRY_ESTABLISHED || entry_is_due(&found.entry, now)))
-		*ret_age = entry_age(&found.entry, now);
-	return OK;
-}
-
-/* --- Newcomers ------------------------------------------------------------------------------ */
-
-/* Lowers `least` to the least eviction cost in a set: table_choose() in bpf/table.h. */
-static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set *ways, uint64_t now,
-		     bool flood, int64_t *least)
-{
-	for (uint32_t way = 0; way < SL_WAYS; way++) {
-		struct sl_entry entry;
-		int64_t loss = -1; /* a free way */
-		int err = 0;
-
-		if (ways->tag[way])
-			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &entry);
-		if (err)
-			return err;
-		if (ways->tag[way])
-			loss = entry_evict_cost(&entry, entry_state(&entry), now, flood);
-		if (loss < *least)
-			*least = loss;
+	if (!found.is_found) {
+		*ret = kind_new(limit->kind, limit, gate->state->nodes, now);
+		return 0;
 	}
+	*ret = *entry_state(entry);
+	if (entry->made & ENTRY_ESTABLISHED || entry_is_due(entry, now))
+		*ret_age = entry_age(entry, now);
 	return 0;
 }
 
-/*
- * How often a key will have shown itself with its next packet, on the CPU where it did most. The
- * coin decides only about other keys. Returns 0 or a negative errno.
- */
-static int newcomer_shown(const struct gate *gate, struct digest digest, uint32_t *ret)
+/* --- New keys ------------------------------------------------------------------------------- */
+
+/* Lowers `least` to the least eviction cost in a set: table_choose() in bpf/table.h. */
+static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
+		     int64_t *least)
 {
-	const struct sl_params params = gate->state->params;
-	struct sl_sketch sketch;
-	int err = 0;
+	struct sl_set ways;
+	int err = array_value_read(gate, MAP_SETS, NULL, set, &ways);
 
-	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
-		uint32_t seen;
+	for (uint32_t way = 0; !err && way < SL_WAYS; way++) {
+		struct sl_entry entry;
+		int64_t cost = -1; /* a free way */
 
-		err = array_value_read(gate, MAP_NEWCOMERS, NULL, sketch_line(&params, digest, cpu),
-				       &sketch);
-		seen = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
-		if (seen > *ret)
-			*ret = seen;
+		if (ways.tag[way]) {
+			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &entry);
+			if (err)
+				return err;
+			cost = entry_evict_cost(&entry, entry_state(&entry), now, flood);
+		}
+		if (cost < *least)
+			*least = cost;
 	}
 	return err;
 }
 
+/* Returns 0 or a negative errno. */
 static int newcomer_look(const struct gate *gate, const struct state_key *key, uint64_t now,
 			 bool flood, struct newcomer *ret)
 {
 	const struct sl_params params = gate->state->params;
 	struct digest digest = state_digest(gate->secret, key);
 	struct slot_ref ref = slot_ref_of(&params, digest);
-	uint32_t other = set_alternate(&params, ref.primary, ref.tag);
-	struct sl_set home, away;
 	int64_t least = INT64_MAX;
-	int err = array_value_read(gate, MAP_SETS, NULL, ref.primary, &home);
+	int err = set_weigh(gate, ref.primary, now, flood, &least)
+			  ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now,
+				       flood, &least);
 
-	if (!err)
-		err = array_value_read(gate, MAP_SETS, NULL, other, &away);
-	if (!err)
-		err = newcomer_shown(gate, digest, &ret->shown);
-	if (!err)
-		err = set_weigh(gate, ref.primary, &home, now, flood, &least);
-	if (!err)
-		err = set_weigh(gate, other, &away, now, flood, &least);
-	ret->has_room =
-		least < EVICT_PART || ret->shown > 1; /* one that has shown itself takes any */
+	/* the hits on the CPU that saw most; the coin decides only about other keys */
+	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
+		struct sl_sketch sketch;
+		uint32_t hits;
+
+		err = array_value_read(gate, MAP_NEWCOMERS, NULL, sketch_line(&params, digest, cpu),
+				       &sketch);
+		hits = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
+		if (hits > ret->shown)
+			ret->shown = hits;
+	}
+	ret->has_room = least < EVICT_PART || ret->shown > 1; /* a key seen before evicts any */
 	ret->is_refused = evict_is_deep(least);
 	return err;
 }
@@ -109,25 +96,26 @@ int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 		  const struct sl_prefix *address, uint64_t now, bool flood, struct newcomer *ret)
 {
 	struct state_key key = key_of(limit, address);
-	struct newcomer newcomer = {.shown = 1, .has_room = true}; /* what a reader assumes */
-	int err = !gate->has_secret ? 0 : newcomer_look(gate, &key, now, flood, &newcomer);
+	int err;
 
+	*ret = (struct newcomer){.shown = 1, .has_room = true}; /* what a reader assumes */
+	err = gate->has_secret ? newcomer_look(gate, &key, now, flood, ret) : 0;
 	if (err)
-		return failure("cannot read the newcomers of gate '%s': %s", gate->name, why(err));
-	*ret = newcomer;
-	return OK;
+		return error_add(err, "map-read", NULL,
+				 "cannot read the newcomers of gate '%s': %s", gate->name,
+				 why(err));
+	return 0;
 }
 
 /* --- Filling a state ----------------------------------------------------------------------- */
 
-/* The number of tries. In each that fails a packet was charged meanwhile. */
-#define FILL_TRIES 4096
+#define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
 
 /*
- * Empties a window in its current sub-window. First `past` gets a tag that is wrong, so that no
- * count there counts, and a count that no turn has seen. So a turn that another CPU has under way
- * fails at its next step, and cannot write counts that would count again at the next turn. A window
- * without counts in `past` forgets later, never sooner. The next turn clears it: window_settle().
+ * Empties a window in its current sub-window. First `past` gets a wrong tag, so that its counts do
+ * not count, and a count that no turn has seen. So a turn that another CPU has begun fails at its
+ * next step, and cannot write counts that would count again at the next turn. A window without
+ * counts in `past` keeps its counts longer, never shorter. The next turn clears it: window_settle().
  */
 static bool window_empty(struct sl_state *state)
 {
@@ -141,8 +129,8 @@ static bool window_empty(struct sl_state *state)
 }
 
 /*
- * The state of a bucket that nothing was drawn from since it was full, for so long that its entry
- * counts as whole (entry_full_at()). A entry says its span rounded up.
+ * Returns the state of a token bucket that nothing was charged to since it was full, for so long
+ * that its entry counts as full (entry_full_at()). An entry has its span rounded up.
  */
 static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)
@@ -155,19 +143,19 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 }
 
 /*
- * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until then
- * a packet finds the state filled to `refill`. A block ends last: before, a packet that finds the
- * state empty would begin the next one.
+ * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until
+ * then a packet finds the state filled to `refill`. A block ends last: otherwise a packet that finds
+ * the state empty would begin the next block.
  *
- * The state of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
- * and the caller empties the slices. So its `charged_at` goes back, before the first word: a draw that
- * comes between makes the swap of that fail. Where it was at rest, slices may be out still, and a
- * draw between both finds the full state that the caller is to make.
+ * The state of a token bucket is full at once, as a new state is: what was charged before is spent
+ * or void, and the caller empties the slices. So its `charged_at` goes back, before the first word:
+ * if a packet is charged between, the swap of that word fails. If the bucket was idle, slices may
+ * still be out, and a charge between both finds the full state that the caller is to make.
  *
- * Packets may hand the entry to another key at any moment. Until that the words are those of this
- * key, as the caller has seen; after it the swaps fail, since the words of two states are equal
- * only if both count the same: then the other key loses no more than it. What is stored to `full_at`,
- * or to `charged_at` of a shape, is then a moment before that key came, and changes nothing.
+ * The entry may get another key at any time. Until then the words are those of this key; after it
+ * the swaps fail, because the words of two states are equal only if both count the same: then the
+ * other key loses no more than this key. `full_at`, or `charged_at` of a shape, is then a time
+ * before that key was inserted, and changes nothing.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)
@@ -176,21 +164,21 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	struct sl_state full = limit->kind == SL_TOKEN_BUCKET ? bucket_rested(limit, entry, now)
 							      : kind_full(limit, now);
 	__u64 first = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST);
-	__u64 drawn = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
+	__u64 charged = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&state->blocked_until, __ATOMIC_SEQ_CST);
-	__u64 *told = (__u64 *)&entry->taken;
-	__u64 was_told = __atomic_load_n(told, __ATOMIC_SEQ_CST);
+	__u64 *taken = (__u64 *)&entry->taken;
+	__u64 was_taken = __atomic_load_n(taken, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
-		return true; /* what has no state is full */
-	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, drawn) > 0 &&
-	    !word_swap(&state->charged_at, drawn, full.charged_at))
+		return true; /* no state is a full one */
+	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, charged) > 0 &&
+	    !word_swap(&state->charged_at, charged, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
-		word_swap(told, was_told, was_told >> 32 << 32 | ENTRY_HAS_HALF);
+	if (limit->kind == SL_WINDOW) /* if the swap fails, the next packet sets it */
+		word_swap(taken, was_taken, was_taken >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);
 	if (limit->kind == SL_SHAPE)
@@ -204,18 +192,21 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	struct state_key key = key_of(limit, address);
 	struct table table = TABLE_CLOSED;
 	struct found_entry found;
-	int status = table_read(gate, &key, &found);
+	int err = table_read(gate, &key, &found);
 	bool is_full = false;
 
-	if (!status && found.is_found)
-		status = table_open(gate, &table);
-	if (status || !found.is_found)
-		return status;
+	if (err || !found.is_found)
+		return err;
+	err = table_open(gate, &table);
+	if (err)
+		return err;
 	for (int i = 0; !is_full && i < FILL_TRIES; i++)
 		is_full = state_try_fill(limit, &table.entries[found.index], &key, uptime_ticks());
 	table_close(&table);
-	return is_full ? OK
-		       : failure("cannot fill a bucket of gate '%s': its source sends too fast: "
+	if (!is_full)
+		return error_add(EBUSY, "contended", NULL,
+				 "cannot fill a bucket of gate '%s': its source sends too fast; "
 				 "try again",
 				 gate->name);
+	return 0;
 }

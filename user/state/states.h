@@ -5,23 +5,23 @@
 
 #include <stdint.h>
 
-#include "state/source.h"
+#include "gate/table.h"
 #include "ways.h"
 
 /*
  * Reads the state of a limit for an address, which is cut to the key's length. table: NULL: by
  * calls of the kernel. ret_found false: there is none, and `ret` is the state that a packet at
- * `now` would create. ret_age: the age of its entry if a packet at `now`
- * finds its key established (entry_is_due()), otherwise 0.
+ * `now` would create. ret_age: the age of its entry if a packet at `now` finds its key established
+ * (entry_is_due()), otherwise 0.
  */
 int state_read(const struct gate *gate, const struct table *table, const struct sl_limit *limit,
 	       const struct sl_prefix *address, uint64_t now, struct sl_state *ret, bool *ret_found,
 	       uint32_t *ret_age);
 
-/* A key without a state, as its next packet is met (bpf/flood.h). */
+/* A key without a state, as its next packet finds it (bpf/flood.h). */
 struct newcomer {
-	uint32_t shown;	 /* how often it was seen then, that packet included */
-	bool has_room;	 /* there is a way for it, unless it has to wait in a flood */
+	uint32_t shown;	 /* hits, with that packet */
+	bool has_room;	 /* a way is free or can be evicted, unless the key waits in a flood */
 	bool is_refused; /* its state would be empty: all states in its sets lack more than half */
 };
 
@@ -40,8 +40,8 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);
 
 /*
- * One try of it on a entry of the table, while packets charge it. False: one was charged meanwhile.
- * A entry of another key stays as it is, and that is true.
+ * Tries that on an entry of the table, while packets charge it. Returns false if a packet was charged
+ * meanwhile, and true for an entry of another key, which stays as it is.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now);

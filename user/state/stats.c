@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/cleanup.h"
 #include "gate/change.h"
 #include "gate/records.h"
 #include "gate/rules.h"
@@ -22,68 +22,63 @@ const char *const action_names[] = {
 /* The lines of no policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
-static struct stats_line *line_add(struct stats *stats, enum stats_kind kind, const char *policy)
+/* Begins a line with what the counters showed when its record got them. */
+static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
+		       const char *policy, const struct sl_policy *record)
 {
 	struct stats_line *line = &stats->lines[stats->count++];
 
-	*line = (struct stats_line){.kind = kind};
+	*line = (struct stats_line){
+		.kind = kind,
+		.number = SL_POLICY(record_number(gate, record)),
+		.counters = record->base,
+	};
 	snprintf(line->policy, sizeof(line->policy), "%s", policy);
-	return line;
-}
-
-static void line_add_limits(struct stats_line *line, const struct sl_policy *record)
-{
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		const struct sl_limit_spec *spec = &record->spec[slot];
 		struct stats_limit *limit = &line->limit[line->limits];
 
-		if (!record->spec[slot].name[0])
+		if (!spec->name[0])
 			continue;
-		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
+		line->blocks |= spec->action == SL_ACTION_BLOCK;
 		if (record->origin[slot])
 			continue;
-		limit_label(&record->spec[slot], limit->name);
-		limit->action = record->spec[slot].action;
+		limit_label(spec, limit->name);
+		limit->action = spec->action;
 		limit->slot = slot;
 		line->limits++;
 	}
 }
 
-/* Begins a line with what the counters showed when its record got them. */
-static void line_begin(struct stats *stats, enum stats_kind kind, const char *policy,
-		       const struct gate *gate, const struct sl_policy *record)
-{
-	struct stats_line *line = line_add(stats, kind, policy);
-
-	line->number = SL_POLICY(record_number(gate, record));
-	line->counters = record->base;
-	line_add_limits(line, record);
-}
-
 static int lines_begin(const struct gate *gate, struct stats *stats)
 {
-	const struct sl_policy **policies;
-	int status = rules_policies(gate, &policies, &stats->rules);
+	static const struct {
+		enum stats_kind kind;
+		const char *name;
+		uint32_t number;
+	} fixed[] = {
+		{STATS_NONE, "none", SL_POLICY_NONE},
+		{STATS_ALLOW, "allow", SL_POLICY_ALLOW},
+		{STATS_DENY, "deny", SL_POLICY_DENY},
+	};
+	_cleanup_free_ const struct sl_policy **policies = NULL;
 	char text[PREFIX_TEXT];
+	int err = rules_policies(gate, &policies, &stats->rules);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	stats->lines = calloc(stats->rules + LINES_FIXED, sizeof(*stats->lines));
-	if (!stats->lines) {
-		free(policies);
-		return failure("cannot read the counters of gate '%s': %s", gate->name,
-			       why(ENOMEM));
-	}
-	line_begin(stats, STATS_NONE, "none", gate,
-		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_NONE)));
-	line_begin(stats, STATS_ALLOW, "allow", gate,
-		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_ALLOW)));
-	line_begin(stats, STATS_DENY, "deny", gate,
-		   record_read(gate, SL_POLICY_VERSION(SL_POLICY_DENY)));
+	if (!stats->lines)
+		return error_add(ENOMEM, "no-memory", NULL,
+				 "cannot read the counters of gate '%s': %s", gate->name,
+				 why(ENOMEM));
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		line_begin(gate, stats, fixed[i].kind, fixed[i].name,
+			   record_read(gate, SL_POLICY_VERSION(fixed[i].number)));
 	for (unsigned int i = 0; i < stats->rules; i++)
-		line_begin(stats, STATS_RULE, prefix_format(&policies[i]->prefix, text), gate,
+		line_begin(gate, stats, STATS_RULE, prefix_format(&policies[i]->prefix, text),
 			   policies[i]);
-	free(policies);
-	return OK;
+	return 0;
 }
 
 /*
@@ -94,45 +89,41 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 static int lines_end(const struct gate *gate, struct stats *stats)
 {
 	unsigned int seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
-	unsigned int count = seen > first ? seen : first, lines = stats->count;
-	struct stats_line *deleted;
-	struct sl_counters *all;
-	int status = counters_read_first(gate, count, &all);
+	unsigned int count = seen > first ? seen : first;
+	_cleanup_free_ struct sl_counters *all = NULL;
+	struct sl_counters deleted = record_read(gate, SL_POLICY_VERSION_MOVED)->base;
+	int err = counters_read_first(gate, count, &all);
 
-	if (status)
-		return status;
-	deleted = line_add(stats, STATS_DELETED, "deleted");
-	deleted->counters = record_read(gate, SL_POLICY_VERSION_MOVED)->base;
-	for (unsigned int i = 0; i < lines; i++) {
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < stats->count; i++) {
 		struct stats_line *line = &stats->lines[i];
 		struct sl_counters base = line->counters;
 
 		line->counters = all[line->number];
 		counters_take_from(&line->counters, &base);
-		counters_add_to(&deleted->counters, &base);
+		counters_add_to(&deleted, &base);
 		all[line->number] = (struct sl_counters){0};
 	}
 	for (unsigned int number = 0; number < count; number++)
-		counters_add_to(&deleted->counters, &all[number]);
-	free(all);
-	return OK;
+		counters_add_to(&deleted, &all[number]);
+	stats->lines[stats->count++] = (struct stats_line){
+		.kind = STATS_DELETED, .policy = "deleted", .counters = deleted};
+	for (unsigned int i = 0; i < stats->count; i++)
+		counters_add_to(&stats->total, &stats->lines[i].counters);
+	return 0;
 }
 
 int stats_read(const struct gate *gate, struct stats *ret)
 {
 	struct stats stats = {0};
-	int status = lines_begin(gate, &stats);
+	int err = lines_begin(gate, &stats) ?: lines_end(gate, &stats);
 
-	if (!status)
-		status = lines_end(gate, &stats);
-	if (status) {
+	if (err)
 		stats_free(&stats);
-		return status;
-	}
-	for (unsigned int i = 0; i < stats.count; i++)
-		counters_add_to(&stats.total, &stats.lines[i].counters);
-	*ret = stats;
-	return OK;
+	else
+		*ret = stats;
+	return err;
 }
 
 void stats_free(struct stats *stats)
@@ -141,50 +132,34 @@ void stats_free(struct stats *stats)
 	stats->lines = NULL;
 }
 
-/* --- Reasons of a line ---------------------------------------------------------------------- */
-
-static bool line_can_have(const struct stats_line *line, enum sl_reason reason)
+bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 {
 	bool has_limits = line->kind == STATS_RULE || line->kind == STATS_DELETED;
 
-	if (reason == SL_PASS_ALLOWED)
+	if (line->counters.reason[reason].packets)
+		return true;
+	switch (reason) {
+	case SL_PASS_ALLOWED:
 		return line->kind == STATS_ALLOW;
-	if (reason == SL_DROP_DENIED)
+	case SL_DROP_DENIED:
 		return line->kind == STATS_DENY;
-	if (reason == SL_DROP_BLOCKED)
+	case SL_DROP_BLOCKED:
 		return line->blocks || line->kind == STATS_DELETED;
-	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER ||
-	    reason >= SL_FIRST_DROP)
+	case SL_PASS_WITHIN:
+	case SL_PASS_NO_LIMIT:
+	case SL_PASS_NEWCOMER:
 		return has_limits;
-	return line->kind == STATS_NONE;
-}
-
-bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
-{
-	return line_can_have(line, reason) || line->counters.reason[reason].packets;
-}
-
-bool stats_line_counted(const struct stats_line *line)
-{
-	unsigned long long refused = 0;
-
-	for (unsigned int i = 0; i < line->limits; i++)
-		refused += line->counters.refused[line->limit[i].slot].packets;
-	return refused || counters_passed(&line->counters).packets ||
-	       counters_dropped(&line->counters).packets;
-}
-
-const char *stats_limit_verdict(const struct stats_limit *limit)
-{
-	return limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop";
+	default:
+		return reason >= SL_FIRST_DROP ? has_limits : line->kind == STATS_NONE;
+	}
 }
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
-/* The most entries that are counted: each is a system call, and these take some 20 ms. */
+/* Count at most this many entries: each is a system call, and these take some 20 ms. */
 #define COUNT_MAX 65536
 
-/* Counts keys, without a lock that packets wait for. 1; 0: there are too many; a negative errno. */
+/* Counts keys, without a lock that packets wait for. Returns 1, 0 if there are too many, or -errno. */
 static int keys_count(int fd, uint32_t *ret)
 {
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
@@ -202,17 +177,15 @@ static int keys_count(int fd, uint32_t *ret)
 }
 
 /*
- * Counts the hosts of one family. The gate has the count of both: if this map is too large to
- * count, the other one is counted and subtracted.
+ * Counts the hosts of one family. The gate has the sum of both: if this map is too large to count,
+ * the other one is counted and subtracted.
  */
 static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	enum gate_map other = map == MAP_HOSTS4 ? MAP_HOSTS6 : MAP_HOSTS4;
 	uint32_t both = gate->state->hosts, others;
-	int counted;
+	int counted = both ? keys_count(gate->map[map], ret) : 1;
 
-	*ret = 0;
-	counted = both ? keys_count(gate->map[map], ret) : 1;
 	if (counted)
 		return counted;
 	counted = keys_count(gate->map[other], &others);
@@ -220,19 +193,6 @@ static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret
 		return counted < 0 ? counted : 0;
 	*ret = both - others;
 	return 1;
-}
-
-static int policies_count(const struct gate *gate, uint32_t *ret)
-{
-	const struct sl_policy **policies;
-	unsigned int count;
-	int status = rules_policies(gate, &policies, &count);
-
-	if (status)
-		return status;
-	free(policies);
-	*ret = count;
-	return OK;
 }
 
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
@@ -243,13 +203,13 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_BUDGETS:
 	case MAP_BUDGET_SLICES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
-		return OK;
-	case MAP_STATES: /* the other lines keep sets from filling up: gate_make.c */
+		return 0;
+	case MAP_STATES: /* the other entries keep sets from filling up: gate_make.c */
 		*ret = gate->state->params.sources;
-		return OK;
+		return 0;
 	case MAP_LISTS: /* the other places are reserved for changes */
 		*ret = SL_LISTS_MAX;
-		return OK;
+		return 0;
 	default:
 		return gate_map_size(gate, map, ret);
 	}
@@ -257,35 +217,48 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
+	_cleanup_free_ const struct sl_policy **policies = NULL;
 	struct sl_list_info lists[SL_LIST_PLACES];
-	struct occupancy occupancy = {0};
-	int counted = 1;
-	int status = map_max_entries(gate, map, &occupancy.max_entries);
+	struct occupancy o = {0};
+	int err = map_max_entries(gate, map, &o.max_entries), counted = 1;
 
-	if (status)
-		return status;
-	lists_copy(gate, lists);
-	if (map == MAP_POLICIES || map == MAP_COUNTERS)
-		status = policies_count(gate, &occupancy.entries);
-	else if (map == MAP_HOSTS4 || map == MAP_HOSTS6)
-		counted = hosts_count(gate, map, &occupancy.entries);
-	else if (map == MAP_PREFIXES)
-		occupancy.entries = gate->state->prefixes;
-	else if (map == MAP_LISTS)
-		occupancy.entries = lists_count(lists);
-	else if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
-		status = buckets_count(gate, map, &occupancy.entries);
-	else if (gate_map_is_private(map) || map == MAP_STATES) /* arrays */
+	if (err)
+		return err;
+	switch (map) {
+	case MAP_POLICIES:
+	case MAP_COUNTERS:
+		err = rules_policies(gate, &policies, &o.entries);
+		break;
+	case MAP_HOSTS4:
+	case MAP_HOSTS6:
+		counted = hosts_count(gate, map, &o.entries);
+		break;
+	case MAP_PREFIXES:
+		o.entries = gate->state->prefixes;
+		break;
+	case MAP_LISTS:
+		lists_copy(gate, lists);
+		o.entries = lists_count(lists);
+		break;
+	case MAP_BUCKETS4:
+	case MAP_BUCKETS6:
+		err = buckets_count(gate, map, &o.entries);
+		break;
+	case MAP_GATE:
+		o.entries = 1;
+		break;
+	case MAP_STATES:
 		counted = 0;
-	else if (map == MAP_GATE)
-		occupancy.entries = 1;
-	else
-		counted = keys_count(gate->map[map], &occupancy.entries);
+		break;
+	default: /* private maps are arrays */
+		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
+	}
 	if (counted < 0)
-		status = failure("cannot count the entries of map '%s' of gate '%s': %s",
-				 gate_map_names[map], gate->name, why(counted));
-	occupancy.counted = counted;
-	if (!status)
-		*ret = occupancy;
-	return status;
+		err = error_add(counted, "map-read", NULL,
+				"cannot count the entries of map '%s' of gate '%s': %s",
+				gate_map_names[map], gate->name, why(counted));
+	o.counted = counted;
+	if (!err)
+		*ret = o;
+	return err;
 }

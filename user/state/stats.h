@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State: all counters of a gate at one moment, for `stats` and `export`. */
+/* State: all counters of a gate at one time, and how full its maps are. */
 #ifndef SLUICE_STATS_H
 #define SLUICE_STATS_H
 
@@ -20,7 +20,7 @@ enum stats_kind {
 /* The names of enum sl_action. */
 extern const char *const action_names[];
 
-/* A limit of a rule. */
+/* A limit of a policy. */
 struct stats_limit {
 	char name[LIMIT_LABEL];
 	enum sl_action action;
@@ -34,7 +34,7 @@ struct stats_line {
 	struct sl_counters counters;
 	bool blocks; /* one of its limits blocks, own or inherited */
 	unsigned int limits;
-	/* its own limits, whose refusals include those of its heirs' packets */
+	/* its own limits, whose refusals include those of packets of policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
@@ -52,12 +52,6 @@ void stats_free(struct stats *stats);
 /* Whether a reason can occur in a line, or did. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
-/* The effect of a refusal by a limit: "drop" or "would-drop". */
-const char *stats_limit_verdict(const struct stats_limit *limit);
-
-/* Whether a line or one of its limits has counted any packet. */
-bool stats_line_counted(const struct stats_line *line);
-
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
 struct occupancy {
@@ -66,7 +60,7 @@ struct occupancy {
 	bool counted; /* false: an array, or a map that takes too long to count */
 };
 
-/* The number of entries that a map can hold. */
+/* Reads the number of entries that a map can hold. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /* The same, and the number of its entries. Walks the map unless the gate has the count. */

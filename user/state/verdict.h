@@ -9,7 +9,6 @@
 #include "gate/gate.h"
 #include "state/states.h"
 #include "state/source.h"
-#include "state/source_state.h"
 
 struct verdict {
 	const struct gate *gate; /* open while the verdict is used */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/table_fill.h: how much room a table has, when it is short, and which size is larger. */
+/* user/state/pressure.h: how much room a table has, when it is short, and which size is larger. */
 #include "test.h"
 #include "gate/gate_make.h"
-#include "state/table_fill.h"
+#include "state/pressure.h"
 
 static const struct {
 	const char *what;
