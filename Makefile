@@ -146,7 +146,7 @@ $(filter-out $(SHARE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.
 # Their rig waits for packets only where there are any.
 $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_LIB)
 	$(say) LINK $@
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=packets_outwait $^ $(TEST_LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=synchronize_programs $^ $(TEST_LDLIBS) -o $@
 
 # Give packets of the datapath tests another address each, split them within their headers, and put
 # departure times on them.

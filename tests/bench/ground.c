@@ -8,6 +8,7 @@
 #include "frames.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
+#include "gate/transaction.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 #include "rules/limit_words.h"
@@ -116,7 +117,7 @@ static int rules_make(enum subject which, struct gate *gate)
 		if (bench_cases[i].subject == which)
 			status = rules_case(&rules, &bench_cases[i]);
 	if (!status)
-		status = rules_change(gate, rules.rules, rules.count);
+		status = rules_change(gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
 	ruleset_free(&rules);
 	return status;
 }

@@ -13,6 +13,7 @@
 #include "gate/object.h"
 #include "gate/rules.h"
 #include "gate/table.h"
+#include "gate/transaction.h"
 #include "ground.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
@@ -55,7 +56,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	for (size_t i = 0; !status && i < ARRAY_SIZE(models); i++)
 		status = ground_add(&rules, models[i].prefix, &models[i].limit);
 	if (!status)
-		status = rules_change(gate, rules.rules, rules.count);
+		status = rules_change(gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
 	ruleset_free(&rules);
 	return status ? status : programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gate/outwait.h"
+#include "gate/synchronize.h"
 
 static int object_prog(const struct bpf_object *object, const char *name)
 {
@@ -94,17 +94,17 @@ static void *flood_run(void *data)
 
 static unsigned int floods; /* that run */
 
-void real_packets_outwait(void) __asm__("__real_packets_outwait");
-void rig_packets_outwait(void) __asm__("__wrap_packets_outwait");
+void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
+void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * What the linker puts in the place of packets_outwait(). All other packets of a rig are finished
+ * What the linker puts in the place of synchronize_programs(). All other packets of a rig are finished
  * when they have been sent. It is a system call all the same: changes are killed at each of them.
  */
-void rig_packets_outwait(void)
+void rig_synchronize_programs(void)
 {
 	if (floods)
-		real_packets_outwait();
+		real_synchronize_programs();
 	else
 		syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 }

@@ -8,8 +8,8 @@
 #include <bpf/bpf.h>
 
 #include "gate/policy.h"
-#include "gate/records.h"
 #include "gate/rulemap.h"
+#include "gate/transaction.h"
 #include "rules/limit_words.h"
 #include "spec_first.h"
 #include "spec_words.h"
@@ -40,9 +40,9 @@ static void rule_add_words(struct rule *rule, const char *prefix, va_list list)
 	}
 }
 
-static void rule_change(struct rig *rig, struct rule *rule)
+static void rig_rule_change(struct rig *rig, struct rule *rule)
 {
-	assert_int_equal(rules_change(&rig->gate, rule, 1), OK);
+	assert_int_equal(rules_change(&rig->gate, &(struct ruleset){.rules = rule, .count = 1}, NULL), OK);
 	rule_free(rule);
 }
 
@@ -65,7 +65,7 @@ void rig_limits(struct rig *rig, const char *prefix, ...)
 	va_start(list, prefix);
 	rule_add_words(&rule, prefix, list);
 	va_end(list);
-	rule_change(rig, &rule);
+	rig_rule_change(rig, &rule);
 }
 
 void rig_heir(struct rig *rig, const char *prefix, ...)
@@ -78,7 +78,7 @@ void rig_heir(struct rig *rig, const char *prefix, ...)
 	rule_add_words(&rule, prefix, list);
 	va_end(list);
 	rule.inherit = INHERIT_YES;
-	rule_change(rig, &rule);
+	rig_rule_change(rig, &rule);
 }
 
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until)
@@ -87,7 +87,7 @@ void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t
 
 	rule.access = list;
 	rule.until = until;
-	rule_change(rig, &rule);
+	rig_rule_change(rig, &rule);
 }
 
 void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst)
@@ -108,14 +108,14 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 		assert_int_equal(spec_parse_budget(rate, burst, NULL, NULL, &budget), OK);
 		assert_int_equal(rule_set_newcomers(&rule, &budget), OK);
 	}
-	rule_change(rig, &rule);
+	rig_rule_change(rig, &rule);
 }
 
 void rig_del(struct rig *rig, const char *prefix)
 {
 	struct rule rule = {.prefix = prefix_of(prefix)};
 
-	rule_change(rig, &rule);
+	rig_rule_change(rig, &rule);
 }
 
 void rules_add_limits(struct ruleset *set, const char *prefix, ...)
@@ -163,7 +163,7 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists)
 
 int rig_change(struct rig *rig, struct ruleset *set)
 {
-	int status = ruleset_change(&rig->gate, set);
+	int status = rules_change(&rig->gate, set, NULL);
 
 	ruleset_free(set);
 	return status;
@@ -178,7 +178,7 @@ bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop)
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
 			_exit(99);
-		_exit(ruleset_change(&rig->gate, &set));
+		_exit(rules_change(&rig->gate, &set, NULL));
 	}
 	ruleset_free(&set);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -218,7 +218,7 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
-	return found.record ? record_read(&rig->gate, found.record) : NULL;
+	return found.record ? policy_version(&rig->gate, found.record) : NULL;
 }
 
 static const struct sl_limit *limits_of(const struct rig *rig, const char *address)
@@ -284,7 +284,7 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 
 	if (policy->inherits)
 		assert_return_code(policy_parent(&rig->gate, &policy->prefix, &parent), 0);
-	other = record_read(&rig->gate, parent);
+	other = policy_version(&rig->gate, parent);
 	assert_int_equal(policy->parent, parent);
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 		uint32_t home = policy->origin[slot];
@@ -307,7 +307,7 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 /* What it takes for a rule's policy to be its own. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
-	const struct sl_policy *policy = record_read(&rig->gate, entry->rule.cur.version);
+	const struct sl_policy *policy = policy_version(&rig->gate, entry->rule.cur.version);
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);

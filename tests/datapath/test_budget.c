@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "credit.h"
+#include "gate/transaction.h"
 
 #define DAY (86400 * SEC)
 
@@ -326,7 +327,7 @@ static void test_levels_stay(void **state)
 		/* the policy's limits change, and its budget is the same */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), OK);
 		rule.limit[0].spec.burst++;
-		assert_int_equal(rules_change(&rig->gate, &rule, 1), OK);
+		assert_int_equal(rules_change(&rig->gate, &(struct ruleset){.rules = &rule, .count = 1}, NULL), OK);
 		rule_free(&rule);
 		assert_int_equal(rig_march(rig, &march, 1), 1);
 	}

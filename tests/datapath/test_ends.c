@@ -2,11 +2,14 @@
 /* Entries with a time, by hand and on lists: they end by themselves, in the packet path. */
 #include "rig.h"
 
+#include <errno.h>
+
 #include <stdlib.h>
 
-#include "gate/change.h"
-#include "gate/list_change.h"
+#include "gate/rules.h"
+#include "gate/lists.h"
 #include "gate/rulemap.h"
+#include "gate/transaction.h"
 
 /*
  * The clock of tests with times: so late that no list entry of theirs is over by the clock of the
@@ -378,7 +381,7 @@ static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
 
 	rig_clock_start(rig, LATE);
 	put_ended(rig);
-	change_sweep(&rig->gate);
+	rules_expire(&rig->gate);
 	assert_int_equal(rulemap_get(&rig->gate, &ended, &raw), 1);
 	assert_int_equal(raw.cur.list_mask | raw.cur.list_until, 0);
 	rig_check_tidy(rig, 1);
@@ -416,7 +419,7 @@ static void test_a_prefix_has_one_time(void **state)
 	listed_until(rig, "192.0.2.1", 0, 1, until);
 	rules_add_list(&entries, "192.0.2.1", SL_ACCESS_NONE, 0);
 	entries.rules[0].list_until = until;
-	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), FAILED);
+	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), -EEXIST);
 	entries.rules[0].list_until = 0;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), OK);
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);

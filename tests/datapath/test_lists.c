@@ -2,8 +2,8 @@
 /* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
 #include "rig.h"
 
-#include "gate/change.h"
-#include "gate/list_change.h"
+#include "gate/rules.h"
+#include "gate/lists.h"
 #include "rules/lists.h"
 
 #include <stdlib.h>

@@ -10,9 +10,10 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-#include "gate/change.h"
+#include "gate/rules.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "gate/transaction.h"
 
 #define BASE_RULES 7
 
@@ -354,7 +355,7 @@ static void test_prepared(void **state)
 			prepare(rig, &changes[i], edits);
 			check_same_rules(rig, &base);
 			assert_false(change_is_seen(rig, &changes[i], -1));
-			assert_int_equal(change_undo(&rig->gate), OK);
+			assert_int_equal(rules_recover(&rig->gate), OK);
 			rig_check_tidy(rig, BASE_RULES);
 			check_same_rules(rig, &base);
 			check_counted(rig, &changes[i], -1);
@@ -371,11 +372,11 @@ static void test_undone_twice(void **state)
 
 	for (unsigned int edits = 1; edits < EDITS_MAX; edits++) {
 		prepare(rig, change, edits);
-		assert_int_equal(change_undo(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), OK);
 		rig->gate.state->changing = 1;
 		for (unsigned int i = edits; i < EDITS_MAX; i++)
 			edit_prepare(rig, &change->edits[i]);
-		assert_int_equal(change_undo(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), OK);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
 	}
@@ -395,7 +396,7 @@ static void test_switched(void **state)
 		assert_int_equal(rules_read(&rig->gate, &after), OK);
 		assert_int_equal(after.count, changes[i].rules);
 		assert_true(change_is_seen(rig, &changes[i], -1));
-		assert_int_equal(change_undo(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), OK);
 		rig_check_tidy(rig, changes[i].rules);
 		check_same_rules(rig, &after);
 		check_counted(rig, &changes[i], -1);
@@ -509,9 +510,8 @@ static void test_between_stores(void **state)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(change_begin(&rig->gate), OK); /* as any next change does */
-		assert_int_equal(rig->gate.state->changing, 1);
-		change_end(&rig->gate);
+		assert_int_equal(rules_recover(&rig->gate), OK); /* as any next change does */
+		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
 		assert_int_equal(rig_burst_of(rig, "203.0.113.1"), 9);
@@ -535,13 +535,13 @@ static void test_undoing_keeps_what_is_over(void **state)
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, 1);
 	rig_list(rig, "192.0.2.2", SL_ACCESS_DENY, 1);
 	rig->gate.state->changing = 1;
-	assert_int_equal(change_undo(&rig->gate), OK);
+	assert_int_equal(rules_recover(&rig->gate), OK);
 	rig_check_tidy(rig, 2);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 5);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), ENOUGH);
-	assert_int_equal(change_sweep(&rig->gate), 1);
+	assert_int_equal(rules_expire(&rig->gate), 1);
 	rig_check_tidy(rig, 1);
-	assert_int_equal(change_sweep(&rig->gate), 0);
+	assert_int_equal(rules_expire(&rig->gate), 0);
 	rig_check_tidy(rig, 1);
 	rig_check_counted(rig);
 }
@@ -558,7 +558,7 @@ static void test_undoing_keeps_levels(void **state)
 	for (unsigned int i = 0; i < EDITS_MAX; i++)
 		edit_prepare(rig, &change->edits[i]);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
-	assert_int_equal(change_undo(&rig->gate), OK);
+	assert_int_equal(rules_recover(&rig->gate), OK);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 2);
 	rig_check_counted(rig);
 }

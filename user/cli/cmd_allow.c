@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/confirm.h"
 #include "cli/ssh_session.h"
-#include "gate/change.h"
-#include "gate/list_change.h"
 #include "gate/rules.h"
+#include "gate/lists.h"
+#include "gate/transaction.h"
 #include "program/writer.h"
 #include "rules/list_file.h"
 #include "rules/lists.h"
@@ -173,7 +173,7 @@ static int hands_apply(struct gate *gate, struct listing *listing, struct was *w
 		rule.until = until;
 		entries->rules[i] = rule;
 	}
-	return rules_change(gate, entries->rules, entries->count);
+	return rules_change(gate, &(struct ruleset){.rules = entries->rules, .count = entries->count}, NULL);
 }
 
 static void hand_print(const struct listing *listing, const struct rule *entry,

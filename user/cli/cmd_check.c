@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "gate/change.h"
+#include "gate/rules.h"
 #include "gate/counters.h"
 #include "gate/gate.h"
 #include "gate/policy.h"
@@ -176,7 +176,7 @@ static void print_home(const struct gate *gate, uint32_t home)
 	char text[PREFIX_TEXT];
 
 	print_string("inherited_from", "  from    %s: inherited\n",
-		     home ? prefix_format(inherit_home(gate, home), text) : NULL);
+		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
 static void print_match(const struct sl_limit *limit, const struct packet_args *packet)

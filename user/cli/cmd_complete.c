@@ -15,10 +15,9 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "gate/change.h"
+#include "gate/rules.h"
 #include "gate/pins.h"
 #include "migrate/open.h"
-#include "gate/rules.h"
 #include "rules/prefix.h"
 
 #define NETNS_DIR "/run/netns"

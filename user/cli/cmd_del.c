@@ -8,8 +8,8 @@
 #include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/warnings.h"
-#include "gate/change.h"
 #include "gate/rules.h"
+#include "gate/transaction.h"
 #include "program/writer.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
@@ -106,10 +106,10 @@ static int rule_remove(const struct gate *gate, const struct del_args *args, str
 static int del_apply(struct gate *gate, const struct del_args *args, struct deleted *deleted)
 {
 	_cleanup_(rule_free) struct rule rule = {.prefix = args->prefix};
-	struct losses losses;
+	struct shadowed losses;
 	int err = rules_get(gate, &args->prefix, &rule)
 		  ?: rule_remove(gate, args, &rule, deleted)
-		  ?: rule_replace(gate, &rule, &losses);
+		  ?: rule_change(gate, &rule, &losses);
 
 	if (err)
 		return err;

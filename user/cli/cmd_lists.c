@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "gate/change.h"
+#include "gate/rules.h"
 #include "gate/gate.h"
 #include "gate/rulemap.h"
 #include "rules/lists.h"

@@ -8,9 +8,9 @@
 #include "cli/kept.h"
 #include "cli/warnings.h"
 #include "gate/policy.h"
-#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
+#include "gate/transaction.h"
 #include "program/print_rules.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
@@ -28,7 +28,7 @@ static int newcomers_apply(struct gate *gate, const struct sl_prefix *prefix,
 	_cleanup_(rule_free) struct rule rule = {.prefix = *prefix};
 	char text[PREFIX_TEXT];
 	const char *name = prefix_format(prefix, text);
-	struct losses losses;
+	struct shadowed losses;
 	int err = rules_get(gate, prefix, &rule);
 
 	if (err)
@@ -44,7 +44,7 @@ static int newcomers_apply(struct gate *gate, const struct sl_prefix *prefix,
 		if (err)
 			return err;
 	}
-	err = rule_set_newcomers(&rule, budget) ?: rule_replace(gate, &rule, &losses);
+	err = rule_set_newcomers(&rule, budget) ?: rule_change(gate, &rule, &losses);
 	if (err)
 		return err;
 	warn_newcomers(&rule, 1);
@@ -60,10 +60,10 @@ static void none_print(const struct gate *gate, const struct sl_prefix *prefix)
 	struct sl_rule rule;
 
 	if (rulemap_get(gate, prefix, &rule) > 0)
-		policy = record_read(gate, rule.cur.version);
+		policy = policy_version(gate, rule.cur.version);
 	if (policy && policy->newcomers_origin) {
 		const struct sl_prefix *origin =
-			inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0));
+			limit_origin(gate, SL_ORIGIN(policy->newcomers_origin, 0));
 
 		print_string("inherited_from", "have no budget of their own: that of %s holds\n",
 			     prefix_format(origin, text));

@@ -13,6 +13,7 @@
 #include "cli/ssh_session.h"
 #include "cli/warnings.h"
 #include "gate/rules.h"
+#include "gate/transaction.h"
 #include "identity.h"
 #include "program/print_rules.h"
 #include "rules/limit_words.h"
@@ -120,7 +121,7 @@ static int rule_set(const struct gate *gate, struct setting *setting)
 
 /* Reports the effects of a change in force that may surprise. */
 static void set_warn(struct gate *gate, const struct setting *setting, const struct rule *before,
-		     const struct losses *losses)
+		     const struct shadowed *losses)
 {
 	const struct rule *rule = &setting->rule;
 	struct oversize oversize = {0};
@@ -142,7 +143,7 @@ static int set_apply(struct gate *gate, struct setting *setting)
 	const struct sl_prefix *prefix = &setting->args->prefix;
 	_cleanup_(rule_free) struct rule before = {.prefix = *prefix};
 	struct shaping shaping = {0};
-	struct losses losses;
+	struct shadowed losses;
 	int err = rules_get(gate, prefix, &before);
 
 	if (err)
@@ -159,7 +160,7 @@ static int set_apply(struct gate *gate, struct setting *setting)
 	err = shaping_check(gate, &shaping, setting->args->no_fq);
 	if (err)
 		return err;
-	err = rule_replace(gate, &setting->rule, &losses);
+	err = rule_change(gate, &setting->rule, &losses);
 	if (!err)
 		set_warn(gate, setting, &before, &losses);
 	return err;

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "gate/change.h"
-#include "gate/list_change.h"
 #include "gate/rules.h"
+#include "gate/lists.h"
+#include "gate/transaction.h"
 #include "program/writer.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
@@ -87,7 +87,7 @@ static int hands_remove(struct gate *gate, struct unlisting *unlisting)
 		rule_free(&rule);
 	}
 	entries->count = found;
-	return err || !found ? err : rules_change(gate, entries->rules, found);
+	return err || !found ? err : rules_change(gate, &(struct ruleset){.rules = entries->rules, .count = found}, NULL);
 }
 
 static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,

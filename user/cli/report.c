@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "gate/counters.h"
-#include "gate/change.h"
+#include "gate/rules.h"
 #include "program/writer.h"
 #include "rules/limit_words.h"
 #include "rules/lists.h"

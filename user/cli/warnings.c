@@ -9,7 +9,6 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/policy.h"
-#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
@@ -71,7 +70,7 @@ static bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix 
 	struct sl_rule rule;
 
 	return rulemap_get(gate, prefix, &rule) > 0 && rule.cur.version &&
-	       policy_lacks_budget(record_read(gate, rule.cur.version));
+	       policy_lacks_budget(policy_version(gate, rule.cur.version));
 }
 
 void warn_budget(const struct gate *gate, const struct rule *rule)
@@ -165,7 +164,7 @@ void warn_inherit(const struct gate *gate, const struct rule *rule)
 
 	if (rulemap_get(gate, &rule->prefix, &now) <= 0)
 		return;
-	inherited = inherited_format(gate, record_read(gate, now.cur.version), text);
+	inherited = inherited_format(gate, policy_version(gate, now.cur.version), text);
 	if (inherited)
 		note("%s inherits %s, as a new policy does: 'sluice %sset %s inherit no' lifts "
 		     "that there",
@@ -173,11 +172,11 @@ void warn_inherit(const struct gate *gate, const struct rule *rule)
 }
 
 /* "10.1.0.0/16, 10.1.2.0/24 and 3 more" */
-#define NAMED_TEXT (LOSS_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))
+#define NAMED_TEXT (SHADOW_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))
 
-static const char *named_format(const struct loss_told *told, char text[NAMED_TEXT])
+static const char *named_format(const struct shadow_group *told, char text[NAMED_TEXT])
 {
-	unsigned int named = told->count < LOSS_NAMED ? told->count : LOSS_NAMED;
+	unsigned int named = told->count < SHADOW_NAMED ? told->count : SHADOW_NAMED;
 	char prefix[PREFIX_TEXT];
 	size_t length = 0;
 
@@ -195,13 +194,13 @@ static const char *named_format(const struct loss_told *told, char text[NAMED_TE
 #define KEEP_TEXT 256
 
 /* Prints what would keep a limit that is lost. */
-static const char *keep_format(const struct gate *gate, enum loss loss,
-			       const struct loss_told *told, bool file, char text[KEEP_TEXT])
+static const char *keep_format(const struct gate *gate, enum shadow_reason loss,
+			       const struct shadow_group *told, bool file, char text[KEEP_TEXT])
 {
-	static const char *const of_name[LOSSES] = {
-		[LOSS_REPLACED] = "for other packets",
-		[LOSS_OBSERVED] = "to observe",
-		[LOSS_KEYED] = "for destinations",
+	static const char *const of_name[SHADOW_REASONS] = {
+		[SHADOW_REPLACED] = "for other packets",
+		[SHADOW_OBSERVED] = "to observe",
+		[SHADOW_KEYED] = "for destinations",
 	};
 	const char *what = told->items_count > 1 ? "limits of these names" : "a limit of that name";
 	bool each = told->cause_is_each;
@@ -209,17 +208,17 @@ static const char *keep_format(const struct gate *gate, enum loss loss,
 	const char *prefix = each ? "PREFIX" : prefix_format(&told->cause, buffer);
 	const char *cause = each ? "each" : prefix, *option = gate_option(gate->name);
 
-	if (loss == LOSS_LIFTED && file)
+	if (loss == SHADOW_LIFTED && file)
 		snprintf(text, KEEP_TEXT, "'inherit: true' at %s keeps that there", cause);
-	else if (loss == LOSS_LIFTED)
+	else if (loss == SHADOW_LIFTED)
 		snprintf(text, KEEP_TEXT, "'sluice %sset %s inherit yes' keeps that there", option,
 			 prefix);
 	else if (of_name[loss])
 		snprintf(text, KEEP_TEXT, "%s has %s %s: another name keeps both", cause, what,
 			 of_name[loss]);
-	else if (loss == LOSS_BUDGET && file)
+	else if (loss == SHADOW_BUDGET && file)
 		snprintf(text, KEEP_TEXT, "%s has its own 'newcomers', instead of it", cause);
-	else if (loss == LOSS_BUDGET)
+	else if (loss == SHADOW_BUDGET)
 		snprintf(text, KEEP_TEXT,
 			 "%s has its own: 'sluice %snewcomers %s none' brings that one back", cause,
 			 option, prefix);
@@ -228,10 +227,10 @@ static const char *keep_format(const struct gate *gate, enum loss loss,
 	return text;
 }
 
-static void loss_say(const struct gate *gate, enum loss loss, const struct loss_told *told,
+static void loss_say(const struct gate *gate, enum shadow_reason loss, const struct shadow_group *told,
 		     bool had, bool file)
 {
-	bool inherit = loss == LOSS_LIFTED || loss == LOSS_DELETED;
+	bool inherit = loss == SHADOW_LIFTED || loss == SHADOW_DELETED;
 	char named[NAMED_TEXT], keep[KEEP_TEXT], others[96] = "";
 	const char *verb;
 
@@ -262,12 +261,12 @@ static void family_say(const struct gate *gate, const struct sl_prefix *family, 
 	     name, option, prefix, option);
 }
 
-void warn_losses(const struct gate *gate, const struct losses *losses, bool file)
+void warn_losses(const struct gate *gate, const struct shadowed *losses, bool file)
 {
 	for (unsigned int had = 0; had < 2; had++)
-		for (unsigned int loss = 0; loss < LOSSES; loss++)
-			if (losses->told[had][loss].count)
-				loss_say(gate, loss, &losses->told[had][loss], had, file);
+		for (unsigned int loss = 0; loss < SHADOW_REASONS; loss++)
+			if (losses->group[had][loss].count)
+				loss_say(gate, loss, &losses->group[had][loss], had, file);
 	for (unsigned int i = 0; i < losses->families; i++)
 		family_say(gate, &losses->family[i], losses->family_inherits[i]);
 }

@@ -4,7 +4,7 @@
 #define SLUICE_WARNINGS_H
 
 #include "attach/attachment.h"
-#include "gate/losses.h"
+#include "gate/shadowed.h"
 #include "rules/ruleset.h"
 
 /* Warns of packets that attachments which were just made charge twice, or take merged. */
@@ -44,6 +44,6 @@ void warn_inherit(const struct gate *gate, const struct rule *rule);
 /*
  * Warns of policies that lose limits by a change, with what keeps them: in a file, or by a command.
  */
-void warn_losses(const struct gate *gate, const struct losses *losses, bool file);
+void warn_losses(const struct gate *gate, const struct shadowed *losses, bool file);
 
 #endif

@@ -20,11 +20,14 @@ static int values_copy(int fd, struct array_view *view)
 {
 	uint32_t keys[BATCH], token, *last = NULL;
 
+	view->values = malloc(view_bytes(view));
+	if (!view->values)
+		return -ENOMEM;
 	for (uint32_t done = 0, batch; done < view->count; done += batch) {
+		char *to = (char *)view->values + (size_t)done * view->value_size;
+
 		batch = view->count - done < BATCH ? view->count - done : BATCH;
-		if (bpf_map_lookup_batch(fd, last, &token, keys,
-					 (char *)view->values + (size_t)done * view->value_size,
-					 &batch, NULL) &&
+		if (bpf_map_lookup_batch(fd, last, &token, keys, to, &batch, NULL) &&
 		    errno != ENOENT)
 			return -errno;
 		if (!batch)
@@ -34,39 +37,28 @@ static int values_copy(int fd, struct array_view *view)
 	return 0;
 }
 
-static int view_copy(int fd, struct array_view *view)
-{
-	int err = -ENOMEM;
-
-	view->values = malloc(view_bytes(view));
-	if (view->values)
-		err = values_copy(fd, view);
-	if (err)
-		free(view->values);
-	return err;
-}
-
-static int view_map(int fd, struct array_view *view)
-{
-	view->values = mmap(NULL, view_bytes(view), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return view->values == MAP_FAILED ? -errno : 0;
-}
-
 int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
 		    struct array_view *ret)
 {
 	struct array_view view = {.value_size = value_size, .is_copied = gate->copied};
-	int status = gate_map_size(gate, map, &view.count);
-	int err;
+	int err = gate_map_size(gate, map, &view.count);
 
-	if (status)
-		return status;
-	err = view.is_copied ? view_copy(gate->map[map], &view) : view_map(gate->map[map], &view);
 	if (err)
-		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			       gate->name, why(err));
-	*ret = view;
-	return OK;
+		return err;
+	if (view.is_copied) {
+		err = values_copy(gate->map[map], &view);
+	} else {
+		view.values = mmap(NULL, view_bytes(&view), PROT_READ | PROT_WRITE, MAP_SHARED,
+				   gate->map[map], 0);
+		err = view.values == MAP_FAILED ? -errno : 0;
+	}
+	if (!err) {
+		*ret = view;
+		return 0;
+	}
+	if (view.is_copied)
+		free(view.values);
+	return gate_map_unread(gate, map, err);
 }
 
 void array_view_close(struct array_view *view)

@@ -36,26 +36,18 @@ void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 	sum->bytes += cell->bytes;
 }
 
-static void cell_take_from(struct sl_cell *sum, const struct sl_cell *cell)
-{
-	sum->packets -= cell->packets;
-	sum->bytes -= cell->bytes;
-}
+#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* it consists of them */
 
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
 {
-	for (int reason = 0; reason < SL_REASONS; reason++)
-		cell_add_to(&sum->reason[reason], &counters->reason[reason]);
-	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		cell_add_to(&sum->refused[slot], &counters->refused[slot]);
+	for (size_t i = 0; i < COUNTER_WORDS; i++)
+		((__u64 *)sum)[i] += ((const __u64 *)counters)[i];
 }
 
 void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters)
 {
-	for (int reason = 0; reason < SL_REASONS; reason++)
-		cell_take_from(&sum->reason[reason], &counters->reason[reason]);
-	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		cell_take_from(&sum->refused[slot], &counters->refused[slot]);
+	for (size_t i = 0; i < COUNTER_WORDS; i++)
+		((__u64 *)sum)[i] -= ((const __u64 *)counters)[i];
 }
 
 static struct sl_cell reasons_sum(const struct sl_counters *counters, int from, int to)
@@ -102,60 +94,40 @@ static struct sl_counters cpus_sum(const struct gate *gate, const struct sl_coun
 
 int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
-	struct sl_counters *cpus = cpus_alloc(gate, 1);
-	int err = -ENOMEM;
+	_cleanup_free_ struct sl_counters *cpus = cpus_alloc(gate, 1);
+	int err = cpus ? bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus) : -ENOMEM;
 
-	if (cpus)
-		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
 	if (!err)
 		*ret = cpus_sum(gate, cpus, 0);
-	free(cpus);
 	return err;
-}
-
-static int counters_fail(const struct gate *gate, int err)
-{
-	return failure("cannot read the counters of gate '%s': %s", gate->name, why(err));
 }
 
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
 	int err = counters_get(gate, number, ret);
 
-	return err ? counters_fail(gate, err) : OK;
+	return err ? gate_map_unread(gate, MAP_COUNTERS, err) : 0;
 }
 
-/*
- * Reads a batch. An array returns its entries in order: a batch begins behind the entry before it.
- */
-static int batch_read(const struct gate *gate, unsigned int from, unsigned int count,
-		      struct sl_counters *cpus, struct sl_counters *sums)
-{
-	uint32_t before = from - 1, last, keys[BATCH], got = count;
-	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
-				       cpus, &got, NULL);
-
-	if (err && err != -ENOENT) /* ENOENT: this batch is the last */
-		return err;
-	for (unsigned int i = 0; i < got; i++)
-		sums[from + i] = cpus_sum(gate, cpus, i);
-	return 0;
-}
-
+/* An array returns its entries in order: a batch begins after the entry before it. */
 int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret)
 {
-	struct sl_counters *sums = calloc(count, sizeof(*sums));
-	struct sl_counters *cpus = cpus_alloc(gate, BATCH);
-	int err = sums && cpus ? 0 : -ENOMEM;
+	_cleanup_free_ struct sl_counters *sums = calloc(count, sizeof(*sums));
+	_cleanup_free_ struct sl_counters *cpus = cpus_alloc(gate, BATCH);
+	uint32_t keys[BATCH], last;
 
-	for (unsigned int from = 0; !err && from < count; from += BATCH)
-		err = batch_read(gate, from, count - from < BATCH ? count - from : BATCH, cpus,
-				 sums);
-	free(cpus);
-	if (err) {
-		free(sums);
-		return counters_fail(gate, err);
+	if (!sums || !cpus)
+		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
+	for (unsigned int from = 0; from < count; from += BATCH) {
+		uint32_t before = from - 1, got = count - from < BATCH ? count - from : BATCH;
+		int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL,
+					       &last, keys, cpus, &got, NULL);
+
+		if (err && err != -ENOENT) /* ENOENT: this batch is the last */
+			return gate_map_unread(gate, MAP_COUNTERS, err);
+		for (unsigned int i = 0; i < got; i++)
+			sums[from + i] = cpus_sum(gate, cpus, i);
 	}
-	*ret = sums;
-	return OK;
+	*ret = steal_pointer(&sums);
+	return 0;
 }

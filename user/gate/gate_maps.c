@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "gate/object.h"
 #include "gate/pins.h"
-#include "gate/records.h"
+#include "gate/policy.h"
 
 #define refuse_foreign(gate, id, format, ...)                                                      \
 	gate_error(gate, EINVAL, id,                                                               \
@@ -141,7 +141,7 @@ static int maps_accept(struct gate *gate, const struct bpf_object *object)
 			return err;
 	}
 	return sizes_check(gate)
-		       ?: gate_read_secret(gate) ?: gate_map_rules(gate) ?: records_check(gate);
+		       ?: gate_read_secret(gate) ?: gate_map_rules(gate) ?: policies_check(gate);
 }
 
 /* --- Opening -------------------------------------------------------------------------------- */

@@ -3,51 +3,290 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "kinds.h"
-#include "gate/compile.h"
 #include "gate/counters.h"
-#include "gate/records.h"
 #include "gate/rulemap.h"
-#include "rules/prefix.h"
+#include "kinds.h"
+#include "match.h"
+#include "rules/lists.h"
+#include "rules/matches.h"
 
-/* --- Limits and budget of a record ---------------------------------------------------------- */
-
-/* Adds the second rate to a limit of the policy's own, if it has one. */
-static void second_join(const struct sl_policy *policy, struct limit *limit)
+static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 {
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		const struct sl_limit_spec *spec = &policy->spec[slot];
-
-		if (!spec->second || policy->origin[slot] || strcmp(spec->name, limit->spec.name))
-			continue;
-		limit->second.rate = spec->rate;
-		limit->second.burst = spec->burst;
-		limit->second.burst_unit = spec->burst_unit;
-	}
+	return !policy->spec[slot].name[0];
 }
+
+bool policy_has_budget(const struct sl_policy *policy)
+{
+	return policy->newcomers.burst;
+}
+
+/* --- Compiling ------------------------------------------------------------------------------ */
+
+/*
+ * Returns the rank in which limits are charged. Limits that drop come before those that block, so
+ * that a packet which is dropped anyway does not begin a block. Limits that shape follow: a packet
+ * that is dropped uses no departure of a packet that is sent. Limits that observe come last: they
+ * count only what passes the others.
+ */
+static int charging_rank(const struct sl_limit_spec *spec)
+{
+	if (spec->kind == SL_SHAPE)
+		return 2;
+	return spec->action == SL_ACTION_DROP ? 0 : spec->action == SL_ACTION_BLOCK ? 1 : 3;
+}
+
+static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
+			   enum sl_family family)
+{
+	int order = charging_rank(a) - charging_rank(b);
+
+	/* narrow keys first */
+	return order ? order < 0 : a->per[family] > b->per[family];
+}
+
+static void family_compile(struct sl_policy *policy, enum sl_family family,
+			   const struct machine *machine)
+{
+	static const uint8_t source_bits[] = {[SL_IPV4] = 32, [SL_IPV6] = 64};
+	struct sl_limit *list = policy->limit[family];
+	unsigned int count = 0;
+
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		const struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
+		const struct sl_limit_spec *spec = &limit.spec;
+		unsigned int at;
+
+		if (slot_is_free(policy, slot))
+			continue;
+		for (at = count++; at; at--) {
+			if (!charged_before(spec, &policy->spec[list[at - 1].slot], family))
+				break;
+			list[at] = list[at - 1];
+		}
+		list[at] = limit_compile(&limit, family, machine);
+		list[at].slot = slot;
+		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
+		/* if a budget has paid for a new source's earlier packets, its limits do not charge them */
+		list[at].owes = !policy_has_budget(policy) && spec->start != SL_START_EMPTY &&
+				spec->kind != SL_SHAPE;
+		list[at].budgeted = policy_has_budget(policy);
+		/* a limit that drops, and counts by nothing wider than a source */
+		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
+					      spec->per[family] >= source_bits[family])
+					     << slot;
+	}
+	policy->limits[family] = count;
+}
+
+/* Compiles a version from its prefix, its limits and its budget as they are written. */
+static void policy_compile(struct sl_policy *policy, const struct machine *machine)
+{
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
+
+	memset(policy->limit, 0, sizeof(policy->limit));
+	memset(policy->limits, 0, sizeof(policy->limits));
+	memset(policy->by_source, 0, sizeof(policy->by_source));
+	policy->newcomers = (struct sl_limit){0};
+	if (newcomers.spec.rate)
+		policy->newcomers = limit_compile(&newcomers, SL_IPV4, machine);
+	if (!prefix_is_ipv6(&policy->prefix))
+		family_compile(policy, SL_IPV4, machine);
+	if (!prefix_is_ipv4(&policy->prefix))
+		family_compile(policy, SL_IPV6, machine);
+	policy->deep = false;
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		policy->deep |= !slot_is_free(policy, slot) &&
+				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
+}
+
+/* --- Checked copies ------------------------------------------------------------------------- */
+
+enum copied {
+	COPIED_FREE, /* or it is being written */
+	COPIED_SOUND,
+	COPIED_DAMAGED,
+};
+
+_Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list_info, since) == 0,
+	       "value_copy() reads `since` first");
+
+/*
+ * Copies a value whose first word is the generation since which it is in force. A change clears
+ * that word before it writes the rest. Returns whether the copy is whole and in force. The fence
+ * keeps the compiler, too, from reading the map again in place of the copy.
+ */
+static bool value_copy(void *to, const void *from, size_t size)
+{
+	uint32_t since = __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
+
+	memcpy(to, from, size);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	memcpy(to, &since, sizeof(since));
+	return since && __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE) == since;
+}
+
+static bool version_is_sound(const struct gate *gate, const struct sl_policy *policy)
+{
+	const struct sl_limit_spec *budget = &policy->newcomers_spec;
+
+	if (!prefix_is_sound(&policy->prefix) ||
+	    policy->parent >= SL_POLICY_VERSION(gate->policies_max) ||
+	    policy->newcomers_origin >= gate->policies_max ||
+	    (budget->rate && (budget->kind != SL_TOKEN_BUCKET || !limit_is_sound(budget))))
+		return false;
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		if (SL_ORIGIN_POLICY(policy->origin[slot]) >= gate->policies_max)
+			return false;
+		if (!slot_is_free(policy, slot) &&
+		    (!limit_name_is_valid(policy->spec[slot].name) ||
+		     !limit_is_sound(&policy->spec[slot]) || !match_is_sound(&policy->match[slot])))
+			return false;
+	}
+	return true;
+}
+
+/* The base of the counters is kept also if the version is free: it is only numbers. */
+static enum copied version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
+{
+	enum copied copied = COPIED_FREE;
+
+	if (value_copy(ret, &gate->policies[version], sizeof(*ret)))
+		copied = version_is_sound(gate, ret) ? COPIED_SOUND : COPIED_DAMAGED;
+	if (copied != COPIED_SOUND)
+		*ret = (struct sl_policy){.base = ret->base};
+	return copied;
+}
+
+/* A version that is in force does not change, so its copy is made once. */
+const struct sl_policy *policy_version(const struct gate *gate, uint32_t version)
+{
+	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
+	struct sl_policy copy;
+
+	/* the versions of reserved numbers have no `since`, only a base of counters */
+	if (version >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[version].since == since)
+		return &gate->checked[version];
+	if (version_copy(gate, version, &copy) == COPIED_SOUND)
+		policy_compile(&copy, &gate->machine);
+	gate->checked[version] = copy;
+	return &gate->checked[version];
+}
+
+uint32_t policy_version_index(const struct gate *gate, const struct sl_policy *policy)
+{
+	return policy - gate->checked;
+}
+
+bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret)
+{
+	struct sl_policy copy;
+
+	if (version_copy(gate, version, &copy) != COPIED_SOUND || !copy.inherits)
+		return false;
+	*ret = copy.prefix;
+	return true;
+}
+
+/*
+ * While no change is in progress, the later version is in force. After an interrupted change a
+ * policy may be switched off while its version is not free yet: then its rule decides.
+ */
+const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
+{
+	uint32_t generation = rulemap_generation(gate);
+	const struct sl_policy *best = NULL;
+
+	for (uint32_t version = SL_POLICY_VERSION(number); version <= SL_POLICY_VERSION(number) + 1;
+	     version++) {
+		const struct sl_policy *policy = policy_version(gate, version);
+		struct sl_rule rule;
+
+		if (!policy->since || policy->since > generation ||
+		    (best && policy->since <= best->since))
+			continue;
+		if (gate->state->changing &&
+		    (rulemap_get(gate, &policy->prefix, &rule) <= 0 ||
+		     rulemap_content(&rule, rulemap_generation(gate))->version != version))
+			continue;
+		best = policy;
+	}
+	return best;
+}
+
+static enum copied list_copy(const struct gate *gate, unsigned int index, struct sl_list_info *ret)
+{
+	enum copied copied = COPIED_FREE;
+
+	if (value_copy(ret, &gate->lists[index], sizeof(*ret)))
+		copied = list_is_sound(ret) ? COPIED_SOUND : COPIED_DAMAGED;
+	if (copied != COPIED_SOUND)
+		*ret = (struct sl_list_info){0};
+	return copied;
+}
+
+struct sl_list_info list_info_read(const struct gate *gate, unsigned int index)
+{
+	struct sl_list_info list;
+
+	list_copy(gate, index, &list);
+	return list;
+}
+
+static int refuse_damaged(const struct gate *gate, enum gate_map map, uint32_t entry)
+{
+	return gate_error(
+		gate, EUCLEAN, "damaged",
+		"entry %u of its map '%s' is damaged; remove it with 'sluice -g %s detach "
+		"all' and attach again",
+		entry, gate_map_names[map], gate->name);
+}
+
+int policies_check(const struct gate *gate)
+{
+	uint32_t end = SL_POLICY_VERSION(gate_policies_seen(gate));
+	struct sl_policy policy;
+	struct sl_list_info list;
+
+	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); version < end; version++)
+		if (version_copy(gate, version, &policy) == COPIED_DAMAGED)
+			return refuse_damaged(gate, MAP_POLICIES, version);
+	for (unsigned int index = 0; index < SL_LIST_PLACES; index++)
+		if (list_copy(gate, index, &list) == COPIED_DAMAGED)
+			return refuse_damaged(gate, MAP_LISTS, index);
+	return 0;
+}
+
+/* --- Limits and budget of a version --------------------------------------------------------- */
 
 int policy_limits(const struct sl_policy *policy, struct rule *ret)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
-	int status = OK;
+	int err = 0;
 
 	ret->inherit = policy->inherits ? INHERIT_YES : INHERIT_NO;
-	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++) {
+	for (unsigned int slot = 0; !err && slot < SL_LIMITS_MAX; slot++) {
 		struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
 
 		if (slot_is_free(policy, slot) || policy->origin[slot] || limit.spec.second)
 			continue;
-		second_join(policy, &limit);
-		status = rule_add_limit(ret, &limit);
+		for (unsigned int other = 0; other < SL_LIMITS_MAX; other++) {
+			const struct sl_limit_spec *second = &policy->spec[other];
+
+			if (!second->second || policy->origin[other] ||
+			    strcmp(second->name, limit.spec.name))
+				continue;
+			limit.second.rate = second->rate;
+			limit.second.burst = second->burst;
+			limit.second.burst_unit = second->burst_unit;
+		}
+		err = rule_add_limit(ret, &limit);
 	}
-	if (!status && policy_has_budget(policy) && !policy->newcomers_origin)
-		status = rule_set_newcomers(ret, &newcomers);
-	return status;
+	if (!err && policy_has_budget(policy) && !policy->newcomers_origin)
+		err = rule_set_newcomers(ret, &newcomers);
+	return err;
 }
 
 bool policy_lacks_budget(const struct sl_policy *policy)
@@ -86,14 +325,54 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 	return 0;
 }
 
-/* A limit for a slot of a record. */
+/* While a change rewrites a policy, it has two versions of the same prefix. */
+const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
+{
+	uint32_t version = SL_POLICY_VERSION(SL_ORIGIN_POLICY(home));
+	const struct sl_policy *first = policy_version(gate, version);
+
+	return first->since ? &first->prefix : &policy_version(gate, version + 1)->prefix;
+}
+
+size_t inherited_add(const char *name, const struct sl_prefix *origin, char text[INHERITED_TEXT],
+		     size_t length)
+{
+	char prefix[PREFIX_TEXT];
+
+	if (length >= INHERITED_TEXT) /* the text is cut */
+		return length;
+	return length + snprintf(text + length, INHERITED_TEXT - length, "%s%s of %s",
+				 length ? ", " : "", name ?: "the newcomers' budget",
+				 prefix_format(origin, prefix));
+}
+
+const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
+			     char text[INHERITED_TEXT])
+{
+	uint32_t budget = policy->newcomers_origin;
+	size_t length = 0;
+
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		if (policy->origin[slot] && !policy->spec[slot].second)
+			length = inherited_add(policy->spec[slot].name,
+					       limit_origin(gate, policy->origin[slot]), text,
+					       length);
+	if (budget)
+		length =
+			inherited_add(NULL, limit_origin(gate, SL_ORIGIN(budget, 0)), text, length);
+	return length ? text : NULL;
+}
+
+/* --- Writing a version ---------------------------------------------------------------------- */
+
+/* A limit for a slot of a version. */
 struct candidate {
 	struct limit limit;
 	uint32_t home; /* as in struct sl_policy; 0: not inherited */
 };
 
 struct candidates {
-	struct candidate list[3 * SL_LIMITS_MAX]; /* own ones may be two each */
+	struct candidate list[3 * SL_LIMITS_MAX]; /* own limits may be two each */
 	unsigned int count;
 };
 
@@ -101,23 +380,22 @@ struct candidates {
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
 			    struct candidates *ret)
 {
-	const struct sl_policy *policy = record_read(gate, parent);
-	struct candidates candidates = {0};
+	const struct sl_policy *policy = policy_version(gate, parent);
 
+	*ret = (struct candidates){.count = 0};
 	for (unsigned int i = 0; i < rule->limits; i++) {
-		candidates.list[candidates.count++].limit = rule->limit[i];
+		ret->list[ret->count++].limit = rule->limit[i];
 		if (rule->limit[i].second.rate)
-			candidates.list[candidates.count++].limit = limit_second(&rule->limit[i]);
+			ret->list[ret->count++].limit = limit_second(&rule->limit[i]);
 	}
 	for (unsigned int slot = 0; parent && slot < SL_LIMITS_MAX; slot++) {
 		if (slot_is_free(policy, slot) || rule_find_limit(rule, policy->spec[slot].name))
 			continue;
-		candidates.list[candidates.count++] = (struct candidate){
+		ret->list[ret->count++] = (struct candidate){
 			.limit = {policy->spec[slot], policy->match[slot], {0}},
 			.home = policy->origin[slot] ?: SL_ORIGIN(SL_POLICY(parent), slot),
 		};
 	}
-	*ret = candidates;
 }
 
 /* Refuses more than SL_LIMITS_MAX limits, and names them. */
@@ -126,7 +404,6 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 {
 	char names[3 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
 	char label[LIMIT_LABEL];
-	const char *prefix;
 	size_t length = 0;
 
 	for (unsigned int i = 0; i < candidates->count; i++) {
@@ -137,18 +414,17 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 		if (candidate->home)
 			length +=
 				snprintf(names + length, sizeof(names) - length, " of %s",
-					 prefix_format(inherit_home(gate, candidate->home), text));
+					 prefix_format(limit_origin(gate, candidate->home), text));
 	}
-	prefix = prefix_format(&rule->prefix, text);
-	failure("%s inherits, and would have %u limits, of which %d is the most: %s; 'inherit no' "
-		"in the same command leaves out those of others",
-		prefix, candidates->count, SL_LIMITS_MAX, names);
-	return POLICY_REFUSED;
+	error_add(
+		ENOSPC, "too-many-limits", prefix_format(&rule->prefix, text),
+		"it inherits, and would have %u limits, of which %d is the most: %s; 'inherit no' "
+		"in the same command omits the inherited limits",
+		candidates->count, SL_LIMITS_MAX, names);
+	return -ECANCELED;
 }
 
-/* --- Slots ---------------------------------------------------------------------------------- */
-
-/* The slot of the same limit in a record; -1: none. */
+/* Returns the slot of the same limit in a version; -1: none. */
 static int slot_of(const struct sl_policy *policy, const struct candidate *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
@@ -160,12 +436,12 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
 }
 
 /*
- * Writes a limit into a slot. before: the record in which this limit already has this slot, or
- * NULL. In any other record the slot's refusals belong to another limit.
+ * Writes a limit into a slot. before: the version in which this limit already has this slot, or
+ * NULL. In any other version the slot's refusals belong to another limit.
  *
- * An inherited limit has the id of its home. Another one keeps its id, and so its states, while it
- * can read them: limit_keeps_states(). Its refusals go on while they count as the same: as drops,
- * or as would-drops.
+ * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states,
+ * while it can read them: limit_keeps_states(). Its refusals continue while they count as the same:
+ * as drops, or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct candidate *candidate, const struct sl_policy *before)
@@ -209,13 +485,11 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* --- Writing a record ----------------------------------------------------------------------- */
-
-/* Sets the budget: the rule's, or else that of the parent. */
+/* Sets the budget: the rule's, or otherwise that of the parent. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {
-	const struct sl_policy *parent = record_read(gate, policy->parent);
+	const struct sl_policy *parent = policy_version(gate, policy->parent);
 
 	if (rule->newcomers) {
 		policy->newcomers_spec = rule->newcomers->spec;
@@ -227,32 +501,20 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 	}
 }
 
-/*
- * Fills the state of a new budget, which newcomers of both families share. No packet uses it yet:
- * no record in force has a budget with this number.
- */
-static void budget_begin(struct gate *gate, uint32_t number, const struct sl_policy *policy,
-			 const struct sl_policy *before)
-{
-	if (!policy_has_budget(policy) || policy->newcomers_origin)
-		return;
-	if (!before || !policy_has_budget(before) || before->newcomers_origin)
-		gate->budgets[number] = kind_full(&policy->newcomers, uptime_ticks());
-}
-
-int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
+int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule)
 {
-	const struct sl_policy *old = before ? record_read(gate, before) : NULL;
-	struct sl_policy policy = {0};
+	const struct sl_policy *old = before ? policy_version(gate, before) : NULL;
+	struct sl_policy policy = {
+		.prefix = rule->prefix,
+		.inherits = rule_inherits(rule),
+		.parent = parent,
+	};
 	struct candidates candidates;
-	int err = counters_get(gate, SL_POLICY(record), &policy.base);
+	int err = counters_get(gate, SL_POLICY(version), &policy.base);
 
 	if (err)
 		return err;
-	policy.prefix = rule->prefix;
-	policy.inherits = rule_inherits(rule);
-	policy.parent = parent;
 	candidates_make(gate, rule, parent, &candidates);
 	if (candidates.count > SL_LIMITS_MAX)
 		return refuse_fifth(gate, rule, &candidates);
@@ -261,12 +523,26 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t p
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	budget_begin(gate, SL_POLICY(record), &policy, old);
-	record_write(gate, record, &policy, rulemap_generation(gate) + 1);
+	/* a new budget is full; no packet uses it yet: no version in force has one of this number */
+	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
+	    (!old || !policy_has_budget(old) || old->newcomers_origin))
+		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
+	policy_version_write(gate, version, &policy, rulemap_generation(gate) + 1);
 	return 0;
 }
 
-/* --- Allocation ----------------------------------------------------------------------------- */
+void policy_version_write(struct gate *gate, uint32_t version, const struct sl_policy *policy,
+			  uint32_t since)
+{
+	struct sl_policy *to = &gate->policies[version];
+	struct sl_policy copy = *policy;
+
+	copy.since = 0;
+	*to = copy;
+	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
+	/* the copy of a change that was undone may have had the same generation */
+	gate->checked[version] = (struct sl_policy){0};
+}
 
 uint32_t policy_allocate(struct gate *gate, uint32_t before)
 {
@@ -274,92 +550,24 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before)
 		return before ^ 1;
 	for (uint32_t i = 0; i < gate->policies_max; i++) {
 		uint32_t number = (gate->state->next_policy + i) % gate->policies_max;
-		uint32_t record = SL_POLICY_VERSION(number);
+		uint32_t version = SL_POLICY_VERSION(number);
 
-		if (number < SL_POLICY_FIRST || record_read(gate, record)->since ||
-		    record_read(gate, record + 1)->since)
+		if (number < SL_POLICY_FIRST || policy_version(gate, version)->since ||
+		    policy_version(gate, version + 1)->since)
 			continue;
 		gate->state->next_policy = number + 1;
 		if (gate->state->policies_seen <= number)
 			gate->state->policies_seen = number + 1;
-		return SL_POLICY_VERSION(number);
+		return version;
 	}
 	return 0;
 }
 
-void policy_free(struct gate *gate, uint32_t record)
+void policy_free(struct gate *gate, uint32_t version)
 {
-	if (record)
-		record_free(gate, record);
-}
-
-/* --- Inherited limits in messages ----------------------------------------------------------- */
-
-/* While a change rewrites a policy, it has two records of the same prefix. */
-const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home)
-{
-	uint32_t record = SL_POLICY_VERSION(SL_ORIGIN_POLICY(home));
-	const struct sl_policy *first = record_read(gate, record);
-
-	return first->since ? &first->prefix : &record_read(gate, record + 1)->prefix;
-}
-
-size_t inherited_add(const char *name, const struct sl_prefix *home, char text[INHERITED_TEXT],
-		     size_t length)
-{
-	char prefix[PREFIX_TEXT];
-
-	if (length >= INHERITED_TEXT) /* the text is cut */
-		return length;
-	return length + snprintf(text + length, INHERITED_TEXT - length, "%s%s of %s",
-				 length ? ", " : "", name ?: "the newcomers' budget",
-				 prefix_format(home, prefix));
-}
-
-const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
-			     char text[INHERITED_TEXT])
-{
-	size_t length = 0;
-
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (policy->origin[slot] && !policy->spec[slot].second)
-			length = inherited_add(policy->spec[slot].name,
-					       inherit_home(gate, policy->origin[slot]), text,
-					       length);
-	if (policy->newcomers_origin)
-		length = inherited_add(NULL,
-				       inherit_home(gate, SL_ORIGIN(policy->newcomers_origin, 0)),
-				       text, length);
-	return length ? text : NULL;
-}
-
-/*
- * Whether a record is that of its prefix. After an interrupted change a policy may be switched off
- * while its record is not free yet.
- */
-static bool policy_is_seen(const struct gate *gate, const struct sl_policy *policy)
-{
-	struct sl_rule rule;
-
-	if (!gate->state->changing)
-		return true;
-	return rulemap_get(gate, &policy->prefix, &rule) > 0 &&
-	       rulemap_content(&rule, rulemap_generation(gate))->version ==
-		       record_number(gate, policy);
-}
-
-const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
-{
-	uint32_t generation = rulemap_generation(gate);
-	const struct sl_policy *best = NULL;
-
-	for (uint32_t record = SL_POLICY_VERSION(number); record <= SL_POLICY_VERSION(number) + 1;
-	     record++) {
-		const struct sl_policy *policy = record_read(gate, record);
-
-		if (policy->since && policy->since <= generation &&
-		    (!best || policy->since > best->since) && policy_is_seen(gate, policy))
-			best = policy;
-	}
-	return best;
+	if (!version)
+		return;
+	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
+	if (gate->checked[version].since) /* otherwise its memory may not have been touched yet */
+		gate->checked[version] = (struct sl_policy){0};
 }

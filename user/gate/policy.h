@@ -1,69 +1,106 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Gate: records of policies: from limits as users write them to what packets read, and back. */
+/*
+ * Gate: policy versions, from limits as users write them to what packets read, and back.
+ *
+ * The maps of policies and lists may belong to an unprivileged user, who can write any bytes there
+ * at any moment. So a command reads copies: each has passed the checks that a typed limit passes,
+ * and its limits are compiled again.
+ *
+ *   map memory, or a reader's copy of it --> policy_version(), list_info_read() --> other code
+ *
+ * The rules, which are in other maps, are checked in rulemap.c.
+ */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
 
-#include <errno.h>
 #include <stddef.h>
 
 #include "gate/gate.h"
 #include "rules/prefix.h"
 #include "rules/ruleset.h"
 
+/* --- Reading -------------------------------------------------------------------------------- */
+
 /*
- * Adds the limits and the budget that a record does not inherit to a rule, and sets whether it
+ * Returns a version, below SL_POLICY_VERSION(policies_max), as it is now. It stays as it is until it is
+ * read again after another change. A version that is free, or damaged, has `since` 0 and no limits.
+ */
+const struct sl_policy *policy_version(const struct gate *gate, uint32_t version);
+
+/* Returns the index of a version that policy_version() has returned. */
+uint32_t policy_version_index(const struct gate *gate, const struct sl_policy *policy);
+
+/* Returns the version in force of policy `number`, or NULL if there is none. */
+const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number);
+
+/* Returns the list at an index. A list that is free, or damaged, has `since` 0 and no name. */
+struct sl_list_info list_info_read(const struct gate *gate, unsigned int index);
+
+/* Refuses a gate that has a damaged version or list. */
+int policies_check(const struct gate *gate);
+
+/*
+ * Adds the limits and the budget that a version does not inherit to a rule, and sets whether it
  * inherits. The rule's other fields stay.
  */
 int policy_limits(const struct sl_policy *policy, struct rule *ret);
 
-/*
- * Finds the record that a policy of this prefix inherits from: that of the next shorter rule with a
- * policy; 0: none. Within a change it is the record of the next generation, if the shorter prefixes
- * are already written. 0, or a negative errno and `ret` is 0.
- */
-int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret);
-
-/* Not an error of the kernel: the change is refused, which is reported. */
-#define POLICY_REFUSED (-ECANCELED)
+bool policy_has_budget(const struct sl_policy *policy);
 
 /*
- * Compiles the limits of a rule, and those of record `parent` (0: none), into a free record for the
- * next generation. before: the record that the rule has now, or 0. A limit keeps its slot while it
- * keeps its name. It keeps its id, and so all levels, while it keeps its key, too. A budget keeps
- * its level. Returns 0, a negative errno, or POLICY_REFUSED: the policy would have more than
- * SL_LIMITS_MAX.
- */
-int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
-		 const struct rule *rule);
-
-/*
- * Finds a free record, of the same policy as `before`, or for 0 of a new policy. 0: all policies
- * are used.
- */
-uint32_t policy_allocate(struct gate *gate, uint32_t before);
-
-/* Frees a record. Record 0 belongs to no policy, and is ignored. */
-void policy_free(struct gate *gate, uint32_t record);
-
-/*
- * Whether a flood of new sources passes by a policy whose limits, inherited ones included, drop: it
- * has no budget, no limit that matches every packet starts empty, and it is for more than one
+ * Whether a flood of new sources would pass a policy whose limits, inherited ones included, drop:
+ * it has no budget, no limit that matches every packet starts empty, and it is for more than one
  * address.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 
-/* --- Inherited limits in messages ----------------------------------------------------------- */
+/* --- Writing -------------------------------------------------------------------------------- */
+
+/*
+ * Finds a free version, of the same policy as `before`, or of a new policy if that is 0. Returns 0
+ * if all policies are used.
+ */
+uint32_t policy_allocate(struct gate *gate, uint32_t before);
+
+/*
+ * Compiles the limits of a rule, and those of version `parent` (0: none), into a free version for
+ * the next generation. before: the version that the rule has now, or 0. A limit keeps its slot
+ * while it keeps its name. It keeps its id, and so the state of each source, while it keeps its key,
+ * too. A budget keeps its state. Returns 0, a negative errno without an error, or -ECANCELED with
+ * an error if the policy would have more than SL_LIMITS_MAX limits.
+ */
+int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
+		 const struct rule *rule);
+
+/* Writes a free version, in force from that generation on. */
+void policy_version_write(struct gate *gate, uint32_t version, const struct sl_policy *policy,
+			  uint32_t since);
+
+/* Frees a version. Version 0 belongs to no policy, and is ignored. */
+void policy_free(struct gate *gate, uint32_t version);
+
+/* --- Inheritance ---------------------------------------------------------------------------- */
+
+/*
+ * Finds the version that a policy of this prefix inherits from: that of the next shorter rule with
+ * a policy; 0: none. Within a change it is the version of the next generation, if the shorter
+ * prefixes are already written. Returns a negative errno without an error, and `ret` is 0.
+ */
+int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret);
+
+/* Whether a version is in use and inherits; ret: its prefix. It makes no copy for policy_version(). */
+bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
+
+/* Returns the prefix of the policy that has an inherited limit. home: SL_ORIGIN(), not 0. */
+const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 
 /* Room for SL_LIMITS_MAX names, each with its policy, and for the budget. */
 #define INHERITED_TEXT                                                                             \
 	((SL_LIMITS_MAX + 1) * (SL_NAME + PREFIX_TEXT + sizeof("the newcomers' budget of ")))
 
-/* The prefix of the policy that has an inherited limit. home: as in struct sl_policy, not 0. */
-const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home);
-
 /*
  * Formats what a policy in force inherits: "syn of default, the newcomers' budget of 10.0.0.0/8".
- * NULL: nothing.
+ * Returns NULL if it inherits nothing.
  */
 const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
 			     char text[INHERITED_TEXT]);
@@ -72,10 +109,7 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
  * Appends "NAME of PREFIX", or for a NULL name "the newcomers' budget of PREFIX", to a text of that
  * length. Returns the new length.
  */
-size_t inherited_add(const char *name, const struct sl_prefix *home, char text[INHERITED_TEXT],
+size_t inherited_add(const char *name, const struct sl_prefix *origin, char text[INHERITED_TEXT],
 		     size_t length);
-
-/* The record in force of policy `number`; NULL: none. */
-const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number);
 
 #endif

@@ -3,26 +3,67 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "gate/change.h"
+#include "base/clock.h"
 #include "gate/policy.h"
-#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "list_ends.h"
 #include "rules/lists.h"
-#include "rules/prefix.h"
+
+int rules_unread(const struct gate *gate, int err)
+{
+	return gate_error(gate, err, "rules-unread", "cannot read its rules: %s", why(err));
+}
+
+/* --- Named lists ---------------------------------------------------------------------------- */
+
+bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
+{
+	uint32_t since = __atomic_load_n(&list->since, __ATOMIC_ACQUIRE);
+
+	return since && (int32_t)(since - generation) <= 0 &&
+	       !(list->gone && (int32_t)(list->gone - generation) <= 0);
+}
+
+void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES])
+{
+	uint32_t generation = rulemap_generation(gate);
+
+	for (int index = 0; index < SL_LIST_PLACES; index++) {
+		ret[index] = list_info_read(gate, index);
+		if (!list_is_seen(&ret[index], generation))
+			ret[index] = (struct sl_list_info){0};
+	}
+}
+
+uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
+{
+	uint32_t end = 0;
+
+	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
+}
+
+uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
+{
+	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
+	uint64_t lists = entries_in_force(content->list_mask, content->list_until, content->timed,
+					  now, &end);
+
+	return lists_in_force(gate->state, lists, now, &end);
+}
 
 /* --- Reading rules -------------------------------------------------------------------------- */
 
-/* known: the places that have a list. A damaged rule may name others, which are left out. */
+/*
+ * Makes the rule of a prefix from what packets see. known: the indexes that have a list. A damaged
+ * rule may name others, which are left out.
+ */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 		     const struct sl_rule_content *content, uint64_t known, struct rule *ret)
 {
-	struct rule rule = {.prefix = *prefix};
-	int status = OK;
+	struct rule rule = {.prefix = *prefix, .access = content_access(content)};
+	int err = 0;
 
-	rule.access = content_access(content);
 	if (rule.access)
 		rule.until = content->until;
 	rule.lists = content_lists(gate, content) & known;
@@ -31,17 +72,12 @@ static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 		rule.timed = content->timed;
 	}
 	if (content->version)
-		status = policy_limits(record_read(gate, content->version), &rule);
-	if (status)
+		err = policy_limits(policy_version(gate, content->version), &rule);
+	if (err)
 		rule_free(&rule);
 	else
 		*ret = rule;
-	return status;
-}
-
-static int rules_fail(const struct gate *gate, int err)
-{
-	return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
+	return err;
 }
 
 int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret)
@@ -50,57 +86,41 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 	struct sl_rule rule;
 	int found = rulemap_get(gate, prefix, &rule);
 
-	if (found < 0)
-		return rules_fail(gate, found);
-	if (!found) {
-		*ret = (struct rule){.prefix = *prefix};
-		return OK;
-	}
+	*ret = (struct rule){.prefix = *prefix};
+	if (found <= 0)
+		return found ? rules_unread(gate, found) : 0;
 	lists_copy(gate, lists);
 	return rule_from(gate, prefix, rulemap_content(&rule, rulemap_generation(gate)),
 			 lists_bits(lists), ret);
 }
 
-static int ruleset_from(const struct gate *gate, uint32_t generation,
-			const struct rulemap_entry *entries, unsigned int count,
-			struct ruleset *set)
+/* Reads the rules once. They are of one generation if it is the same before and after. */
+static int rules_read_once(const struct gate *gate, uint32_t generation, struct ruleset *set)
 {
-	uint64_t known = lists_bits(set->lists);
-	int status = OK;
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
+	unsigned int count = 0;
+	uint64_t known;
+	int err = rulemap_read(gate, &entries, &count);
 
-	for (unsigned int i = 0; !status && i < count; i++) {
+	if (err)
+		return rules_unread(gate, err);
+	err = ruleset_make_lists(set);
+	if (err)
+		return err;
+	lists_copy(gate, set->lists);
+	known = lists_bits(set->lists);
+	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct sl_rule_content *content =
 			rulemap_content(&entries[i].rule, generation);
 		struct rule rule;
 
 		if (!content_access(content) && !content_lists(gate, content) && !content->version)
 			continue;
-		status = rule_from(gate, &entries[i].prefix, content, known, &rule);
-		if (!status)
-			status = ruleset_add(set, &rule);
+		err = rule_from(gate, &entries[i].prefix, content, known, &rule);
+		if (!err)
+			err = ruleset_add(set, &rule);
 	}
-	return status;
-}
-
-/* Reads the rules of one generation. `ret_whole` is false if the generation changed meanwhile. */
-static int rules_read_once(const struct gate *gate, struct ruleset *set, bool *ret_whole)
-{
-	uint32_t generation = rulemap_generation(gate);
-	struct rulemap_entry *entries = NULL;
-	int status;
-	unsigned int count;
-	int err = rulemap_read(gate, &entries, &count);
-
-	if (err)
-		return rules_fail(gate, err);
-	status = ruleset_make_lists(set);
-	if (!status) {
-		lists_copy(gate, set->lists);
-		status = ruleset_from(gate, generation, entries, count, set);
-	}
-	free(entries);
-	*ret_whole = generation == rulemap_generation(gate);
-	return status;
+	return err;
 }
 
 /* The number of times that a reader starts again because another command changes the rules. */
@@ -108,40 +128,61 @@ static int rules_read_once(const struct gate *gate, struct ruleset *set, bool *r
 
 int rules_read(const struct gate *gate, struct ruleset *ret)
 {
-	struct ruleset set = {0};
-	int status = OK;
-	bool whole = false;
+	for (int i = 0; i < READ_TRIES; i++) {
+		uint32_t generation = rulemap_generation(gate);
+		struct ruleset set = {0};
+		int err = rules_read_once(gate, generation, &set);
 
-	for (int i = 0; !status && !whole && i < READ_TRIES; i++) {
+		if (!err && generation == rulemap_generation(gate)) {
+			ruleset_unique(&set); /* a walk during a change may see a rule twice */
+			*ret = set;
+			return 0;
+		}
 		ruleset_free(&set);
-		status = rules_read_once(gate, &set, &whole);
+		if (err)
+			return err;
 	}
-	if (!status && !whole)
-		status = failure("the rules of gate '%s' change all the time: try again",
-				 gate->name);
-	if (status) {
-		ruleset_free(&set);
-		return status;
-	}
-	ruleset_unique(&set); /* a walk under change may meet a rule twice */
-	*ret = set;
-	return OK;
+	return gate_error(gate, EAGAIN, "rules-busy", "its rules change all the time; try again");
 }
 
 int rules_count(const struct gate *gate, unsigned int *ret)
 {
 	struct ruleset set = {0};
-	int status;
+	int err;
 
-	if (!gate->state->changing) {
-		*ret = gate->state->hosts + gate->state->prefixes;
-		return OK;
-	}
-	status = rules_read(gate, &set);
-	if (!status)
+	*ret = gate->state->hosts + gate->state->prefixes;
+	if (!gate->state->changing)
+		return 0;
+	err = rules_read(gate, &set);
+	if (!err)
 		*ret = set.count;
 	ruleset_free(&set);
-	return status;
+	return err;
+}
+
+static int by_prefix(const void *a, const void *b)
+{
+	const struct sl_policy *const *left = a, *const *right = b;
+
+	return prefix_compare(&(*left)->prefix, &(*right)->prefix);
+}
+
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsigned int *ret_count)
+{
+	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));
+	unsigned int count = 0, seen = gate_policies_seen(gate);
+
+	if (!list)
+		return rules_unread(gate, ENOMEM);
+	for (unsigned int number = SL_POLICY_FIRST; number < seen; number++) {
+		list[count] = policy_in_force(gate, number);
+		count += list[count] != NULL;
+	}
+	if (count)
+		qsort(list, count, sizeof(*list), by_prefix);
+	*ret = list;
+	*ret_count = count;
+	return 0;
 }
 
 /* --- The rule that decides ------------------------------------------------------------------ */
@@ -165,7 +206,7 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* The entry or record of one rule. denies: with lists that deny. */
+/* Returns the entry or the version of one rule. denies: with lists that deny. */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, bool denies)
 {
@@ -220,7 +261,7 @@ int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct
 		int covered = rulemap_cover(gate, address, bits, &rule);
 
 		if (covered < 0)
-			return rules_fail(gate, covered);
+			return rules_unread(gate, covered);
 		if (!covered)
 			break;
 		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
@@ -232,35 +273,5 @@ int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct
 		bits = rule.bits - 1;
 	}
 	*ret = found.found ? found : (struct judgement){0};
-	return OK;
-}
-
-/* --- Reading policies ----------------------------------------------------------------------- */
-
-static int policy_compare(const void *a, const void *b)
-{
-	const struct sl_policy *const *left = a, *const *right = b;
-
-	return prefix_compare(&(*left)->prefix, &(*right)->prefix);
-}
-
-int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsigned int *ret_count)
-{
-	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));
-	unsigned int count = 0, seen = gate_policies_seen(gate);
-
-	if (!list)
-		return failure("cannot read the policies of gate '%s': %s", gate->name,
-			       why(ENOMEM));
-	for (unsigned int number = SL_POLICY_FIRST; number < seen; number++) {
-		const struct sl_policy *policy = policy_in_force(gate, number);
-
-		if (policy)
-			list[count++] = policy;
-	}
-	if (count)
-		qsort(list, count, sizeof(*list), policy_compare);
-	*ret = list;
-	*ret_count = count;
-	return OK;
+	return 0;
 }

@@ -8,11 +8,6 @@
 
 /* --- One entry ------------------------------------------------------------------------------- */
 
-static int table_failed(const struct gate *gate, int err)
-{
-	return failure("cannot read the states of gate '%s': %s", gate->name, why(err));
-}
-
 /* Looks for a key in one set, whose tag there is `tag`. 0, or a negative errno. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
 		    const struct state_key *key, struct found_entry *ret)
@@ -73,15 +68,16 @@ static int index_make(struct table *table)
 	return 0;
 }
 
+/* Searches a copy of the table. table: an open copy; NULL: a copy is made. */
 static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
 {
-	struct table copy = TABLE_CLOSED;
-	int status = table ? OK : table_open(gate, &copy);
+	_cleanup_(table_close) struct table copy = TABLE_CLOSED;
+	int err = table ? 0 : table_open(gate, &copy);
 	uint32_t place;
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	if (!table)
 		table = &copy;
 	place = *index_place(table, key);
@@ -90,8 +86,7 @@ static int table_search(const struct gate *gate, const struct table *table,
 		ret->index = place - 1;
 		ret->entry = table->entries[ret->index];
 	}
-	table_close(&copy);
-	return OK;
+	return 0;
 }
 
 int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
@@ -109,9 +104,9 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 		err = set_read(gate, table, set_alternate(&params, ref.primary, ref.tag),
 			       ref.tag | TAG_DISPLACED, key, &found);
 	if (err)
-		return table_failed(gate, err);
+		return gate_map_unread(gate, MAP_STATES, err);
 	*ret = found;
-	return OK;
+	return 0;
 }
 
 int table_read(const struct gate *gate, const struct state_key *key, struct found_entry *ret)
@@ -119,25 +114,25 @@ int table_read(const struct gate *gate, const struct state_key *key, struct foun
 	return table_read_in(gate, NULL, key, ret);
 }
 
-/* --- All entries ------------------------------------------------------------------------------ */
+/* --- All entries ---------------------------------------------------------------------------- */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
-	struct table table = TABLE_CLOSED;
-	int status = array_view_open(gate, MAP_STATES, sizeof(struct sl_entry), &table.states);
+	_cleanup_(table_close) struct table table = TABLE_CLOSED;
+	int err = array_view_open(gate, MAP_STATES, sizeof(struct sl_entry), &table.states);
 
-	if (!status && gate->has_secret)
-		status = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
+	if (!err && gate->has_secret)
+		err = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
+	if (err)
+		return err;
 	table.entries = table.states.values;
 	table.count = table.states.count;
 	table.id = gate_map_id(gate->map[MAP_STATES]);
-	if (!status && !gate->has_secret && index_make(&table))
-		status = table_failed(gate, ENOMEM);
-	if (status)
-		table_close(&table);
-	else
-		*ret = table;
-	return status;
+	if (!gate->has_secret && index_make(&table))
+		return gate_map_unread(gate, MAP_STATES, ENOMEM);
+	*ret = table;
+	table = TABLE_CLOSED;
+	return 0;
 }
 
 void table_close(struct table *table)

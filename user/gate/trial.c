@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "gate/trial.h"
 
+#include <errno.h>
+
 #include "base/clock.h"
 #include "base/text.h"
 
 /*
- * A trial's number is its begin, in units of a millisecond: a gate of the same name that was made
- * anew does not count from one again. No two commands follow each other as fast.
+ * A trial's number is its begin, in units of a millisecond: a later gate of the same name does not
+ * count from one again. No two commands follow each other as fast.
  */
 #define NUMBER_SHIFT 20
 
@@ -47,14 +49,15 @@ int trial_refuse(struct gate *gate)
 	uint64_t left = trial_left_ns(gate->state);
 
 	if (!gate->state->trial_until)
-		return OK;
+		return 0;
 	if (trial_is_awaited(gate->state))
-		return failure("gate '%s' is on trial: the change is undone in %llu s; to keep it: "
-			       "'sluice %sconfirm'",
-			       gate->name, (unsigned long long)(left / NS_PER_SEC + 1),
-			       gate_option(gate->name));
-	note("gate '%s': its trial is over, but the change was not undone: the rules in force stay",
-	     gate->name);
+		return gate_error(
+			gate, EBUSY, "on-trial",
+			"its trial goes on: the change is undone in %llu s; to keep it: 'sluice "
+			"%sconfirm'",
+			(unsigned long long)(left / NS_PER_SEC + 1), gate_option(gate->name));
+	error_notice("trial-over", gate_object(gate->name),
+		     "its trial is over, but the change was not undone; the rules in force stay");
 	trial_end(gate);
-	return OK;
+	return 0;
 }

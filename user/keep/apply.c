@@ -9,9 +9,9 @@
 #include "attach/shaping.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "gate/change.h"
-#include "gate/gate_make.h"
 #include "gate/rules.h"
+#include "gate/gate_make.h"
+#include "gate/transaction.h"
 #include "migrate/remake.h"
 #include "rules/lists.h"
 
@@ -83,7 +83,7 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 	struct ruleset *wanted = &config->rules;
 	int err;
 
-	change_sweep_lists(gate);
+	lists_expire(gate);
 	err = rules_read(gate, &in_force) ?: ruleset_match_lists(wanted, in_force.lists);
 	if (!err)
 		err = ruleset_make_lists(&apply->wanted) ?: ruleset_make_lists(&apply->before);
@@ -189,7 +189,7 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 static int rules_make(struct gate *gate, struct apply *apply)
 {
 	struct gate_sizes now;
-	int err = policies_change(gate, &apply->wanted, &apply->losses)
+	int err = rules_change(gate, &apply->wanted, &apply->losses)
 			  ?: gate_sizes_read(gate, &now);
 
 	for (unsigned int i = 0; !err && i < SIZES; i++)
@@ -201,11 +201,11 @@ static int rules_make(struct gate *gate, struct apply *apply)
 
 int apply_undo_rules(struct gate *gate, struct apply *apply)
 {
-	struct losses losses = {0};
+	struct shadowed losses = {0};
 	int err = remake(gate, &apply->during);
 
 	if (!err && apply_has_rules(apply))
-		err = policies_change(gate, &apply->before, &losses);
+		err = rules_change(gate, &apply->before, &losses);
 	gate->state->sizes_stated = apply->was_stated;
 	return remake(gate, &apply->has) ?: err;
 }
@@ -218,7 +218,7 @@ int apply_make(struct gate *gate, struct apply *apply)
 	if (!err && apply_has_rules(apply))
 		err = rules_make(gate, apply);
 	else if (!err)
-		lists_clear(gate, apply->wanted.lists); /* only times of lists change */
+		lists_set_dates(gate, apply->wanted.lists); /* only times of lists change */
 	if (err) {
 		gate->state->sizes_stated = apply->was_stated;
 		remake(gate, &apply->has);

@@ -9,7 +9,7 @@
 #include "attach/places.h"
 #include "config/config.h"
 #include "gate/gate.h"
-#include "gate/losses.h"
+#include "gate/shadowed.h"
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 
@@ -30,7 +30,7 @@ struct apply {
 	struct ruleset before;		 /* the same rules before; an empty rule did not exist */
 	const struct sl_list_info *from; /* the lists of `before`, at their places in `wanted` */
 	bool lists_changed;
-	struct losses losses; /* of policies that now inherit less */
+	struct shadowed losses; /* of policies that now inherit less */
 	unsigned int effects[EFFECTS];
 	struct room room;	  /* old and new rules, which exist together during the change */
 	struct gate_sizes said;	  /* by the file */

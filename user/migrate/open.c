@@ -3,7 +3,7 @@
 
 #include "attach/attachment.h"
 #include "base/host.h"
-#include "gate/change.h"
+#include "gate/transaction.h"
 #include "gate/gate_make.h"
 #include "gate/gate_maps.h"
 #include "gate/pins.h"
@@ -17,15 +17,15 @@
  */
 static int gate_recover(struct gate *gate)
 {
-	int err = remake_settle(gate);
+	int err = remake_recover(gate);
 
 	gate->grow = remake_grow;
 	if (!err)
 		err = attachments_settle(gate);
 	if (!err && gate->state->changing)
-		err = change_undo(gate);
+		err = rules_recover(gate);
 	if (!err)
-		change_sweep_some(gate);
+		rules_expire_some(gate);
 	return err;
 }
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "gate/counters.h"
 #include "gate/policy.h"
-#include "gate/records.h"
 #include "gate/rules.h"
 #include "rules/sizes.h"
 #include "state/source.h"
@@ -74,7 +73,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
-	int err = counters_read(gate, SL_POLICY(record_number(gate, policy)), ret);
+	int err = counters_read(gate, SL_POLICY(policy_version_index(gate, policy)), ret);
 
 	if (!err)
 		counters_take_from(ret, &policy->base);
@@ -144,7 +143,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 	/* what a policy counted belongs to the budget that it has or inherits */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t home = policies[i]->newcomers_origin
-					?: SL_POLICY(record_number(gate, policies[i]));
+					?: SL_POLICY(policy_version_index(gate, policies[i]));
 		struct sl_counters counters;
 
 		if (!policies[i]->newcomers.burst)
@@ -153,7 +152,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		if (err)
 			return err;
 		for (unsigned int j = 0; j < count; j++) {
-			if (SL_POLICY(record_number(gate, uses[j].policy)) != home)
+			if (SL_POLICY(policy_version_index(gate, uses[j].policy)) != home)
 				continue;
 			uses[j].passed += counters.reason[SL_PASS_NEWCOMER].packets;
 			uses[j].dropped += counters.reason[SL_DROP_OVER_BUDGET].packets;

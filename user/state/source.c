@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/counters.h"
-#include "gate/records.h"
+#include "gate/policy.h"
 #include "rules/prefix.h"
 #include "state/states.h"
 #include "ways.h"
@@ -30,7 +30,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
 	owner = SL_POLICY(source.rule.record);
 	if (source.rule.record)
-		source.policy = record_read(gate, source.rule.record);
+		source.policy = policy_version(gate, source.rule.record);
 	for (unsigned int i = 0; i < source.count; i++) {
 		struct sl_bucket *bucket = &source.buckets[i];
 
@@ -227,7 +227,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
-	uint32_t number = policy->newcomers_origin ?: SL_POLICY(record_number(gate, policy));
+	uint32_t number = policy->newcomers_origin ?: SL_POLICY(policy_version_index(gate, policy));
 	_cleanup_free_ struct sl_budget_slice *slices = calloc(gate->machine.cpus, sizeof(*slices));
 	_cleanup_free_ struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
 	struct trial q = {

@@ -7,9 +7,8 @@
 #include <bpf/bpf.h>
 
 #include "base/cleanup.h"
-#include "gate/change.h"
-#include "gate/records.h"
 #include "gate/rules.h"
+#include "gate/policy.h"
 #include "rules/lists.h"
 #include "state/buckets.h"
 
@@ -30,7 +29,7 @@ static void line_begin(const struct gate *gate, struct stats *stats, enum stats_
 
 	*line = (struct stats_line){
 		.kind = kind,
-		.number = SL_POLICY(record_number(gate, record)),
+		.number = SL_POLICY(policy_version_index(gate, record)),
 		.counters = record->base,
 	};
 	snprintf(line->policy, sizeof(line->policy), "%s", policy);
@@ -74,7 +73,7 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 				 why(ENOMEM));
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		line_begin(gate, stats, fixed[i].kind, fixed[i].name,
-			   record_read(gate, SL_POLICY_VERSION(fixed[i].number)));
+			   policy_version(gate, SL_POLICY_VERSION(fixed[i].number)));
 	for (unsigned int i = 0; i < stats->rules; i++)
 		line_begin(gate, stats, STATS_RULE, prefix_format(&policies[i]->prefix, text),
 			   policies[i]);
@@ -91,7 +90,7 @@ static int lines_end(const struct gate *gate, struct stats *stats)
 	unsigned int seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
 	unsigned int count = seen > first ? seen : first;
 	_cleanup_free_ struct sl_counters *all = NULL;
-	struct sl_counters deleted = record_read(gate, SL_POLICY_VERSION_MOVED)->base;
+	struct sl_counters deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
 	int err = counters_read_first(gate, count, &all);
 
 	if (err)

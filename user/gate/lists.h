@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Gate: changes of a gate's named lists. Each is one change of its rules, all or nothing. */
-#ifndef SLUICE_LIST_CHANGE_H
-#define SLUICE_LIST_CHANGE_H
+#ifndef SLUICE_GATE_LISTS_H
+#define SLUICE_GATE_LISTS_H
 
 #include "gate/gate.h"
 #include "rules/ruleset.h"
@@ -35,8 +35,8 @@ int list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
 /*
- * Finds the list that -f names: that of the file, or one whose name is this text. Refuses the text
- * if both exist and differ.
+ * Finds the list that -f names: that of the file, or that of this name. Refuses the text if both
+ * exist and differ.
  */
 int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/lists.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "gate/rules.h"
+#include "gate/transaction.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "rules/value.h"
+
+enum list_mode {
+	LIST_PUT,     /* given prefixes are added */
+	LIST_REPLACE, /* given prefixes are added, all others removed */
+	LIST_TAKE,    /* given prefixes are removed */
+	LIST_DROP,    /* all prefixes are removed */
+};
+
+/* A change of one list. */
+struct list_change {
+	struct gate *gate;
+	enum list_mode mode;
+	uint64_t from;	       /* the list's bit before; 0: the list is new */
+	uint64_t to;	       /* the list's bit afterwards; 0: the list is removed */
+	struct ruleset wanted; /* the rules that change, and the lists afterwards */
+	struct list_counts counts;
+};
+
+static void change_free(struct list_change *change)
+{
+	ruleset_free(&change->wanted);
+}
+
+static uint64_t place_bit(int place)
+{
+	return place < 0 ? 0 : 1ULL << place;
+}
+
+static int no_such_list(const struct gate *gate, const char *name)
+{
+	return gate_error(gate, ENOENT, "no-list", "has no list '%s'; see 'sluice %slists'", name,
+			  gate_option(gate->name));
+}
+
+/* --- Rules that change ---------------------------------------------------------------------- */
+
+/* Plans one rule, and owns it. entry: the given entry of its prefix; NULL: none. */
+static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
+{
+	bool was = rule->lists & change->from;
+	bool is = change->mode == LIST_PUT	 ? was || entry
+		  : change->mode == LIST_REPLACE ? entry != NULL
+		  : change->mode == LIST_TAKE	 ? was && !entry
+						 : false;
+	int from = change->from ? __builtin_ctzll(change->from) : SL_LIST_PLACES;
+	uint32_t ended = was ? rule_list_end(rule, from) : 0;
+	uint32_t ends = entry ? entry->list_until : ended;
+	const struct sl_list_info *other;
+	char buffer[PREFIX_TEXT];
+	const char *text;
+	int err;
+
+	change->counts.fresh += is && !was;
+	change->counts.same += entry && was;
+	change->counts.gone += was && !is;
+	change->counts.cut += was && is && until_is_cut(ended, ends);
+	if (was == is && (!is || (change->from == change->to && ended == ends))) {
+		rule_free(rule);
+		return 0;
+	}
+	rule_remove_lists(rule, change->from);
+	if (!is || rule_add_list(rule, __builtin_ctzll(change->to), ends))
+		return ruleset_add(&change->wanted, rule);
+	text = prefix_format(&rule->prefix, buffer);
+	other = &change->wanted.lists[rule->timed];
+	err = error_add(EEXIST, "second-end", text,
+			"has a time on list '%s' already, and can have a time on one list only; "
+			"leave the time out, or first remove that entry: 'sluice %sun%s %s as %s'",
+			other->name, gate_option(change->gate->name), access_words[other->access],
+			text, operand_typed(other->name));
+	rule_free(rule);
+	return err;
+}
+
+/*
+ * Plans all rules that the list or the entries have. Both sets are sorted. Moves rules out of
+ * `all`.
+ */
+static int rules_merge(struct list_change *change, struct ruleset *all,
+		       const struct ruleset *entries)
+{
+	unsigned int i = 0, j = 0;
+	int err = 0;
+
+	while (!err && (i < all->count || j < entries->count)) {
+		const struct rule *entry = j < entries->count ? &entries->rules[j] : NULL;
+		struct rule *old = i < all->count ? &all->rules[i] : NULL, rule;
+		int order = !old ? 1 : !entry ? -1 : prefix_compare(&old->prefix, &entry->prefix);
+
+		rule = order <= 0 ? *old : (struct rule){.prefix = entry->prefix};
+		if (order <= 0)
+			*old = (struct rule){0};
+		err = rule_plan(change, &rule, order >= 0 ? entry : NULL);
+		i += order <= 0;
+		j += order >= 0;
+	}
+	return err;
+}
+
+/* Up to this number of prefixes are looked up one by one; for more, all rules are read at once. */
+#define LOOKUPS_MAX 512
+
+/* Plans the rules that change. */
+static int rules_plan(struct list_change *change, struct ruleset *entries)
+{
+	bool others = change->from && (change->from != change->to || change->mode == LIST_REPLACE);
+	_cleanup_(ruleset_free) struct ruleset all = {0};
+	int err = 0;
+
+	ruleset_unique(entries);
+	if (others || entries->count > LOOKUPS_MAX)
+		return rules_read(change->gate, &all) ?: rules_merge(change, &all, entries);
+	for (unsigned int i = 0; !err && i < entries->count; i++) {
+		struct rule rule;
+
+		err = rules_get(change->gate, &entries->rules[i].prefix, &rule)
+			      ?: rule_plan(change, &rule, &entries->rules[i]);
+	}
+	return err;
+}
+
+/* Makes the planned change in one generation. */
+static int change_commit(struct list_change *change, struct list_counts *ret)
+{
+	int err = 0;
+
+	if (!change->wanted.count && change->from == change->to)
+		lists_set_dates(change->gate, change->wanted.lists);
+	else
+		err = rules_change(change->gate, &change->wanted, NULL);
+	if (!err)
+		*ret = change->counts;
+	return err;
+}
+
+/* --- Changes -------------------------------------------------------------------------------- */
+
+static int lists_begin(struct list_change *change)
+{
+	int err = ruleset_make_lists(&change->wanted);
+
+	if (err)
+		return err;
+	lists_expire(change->gate);
+	lists_copy(change->gate, change->wanted.lists);
+	return 0;
+}
+
+static int refuse_end(const struct sl_list_info *has)
+{
+	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
+
+	if (has->until)
+		snprintf(end, sizeof(end), "ends in %s",
+			 left_format(until_left_ns(has->until), left));
+	return error_add(
+		EEXIST, "other-end", NULL,
+		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' out to "
+		"add to it, say 'replace' to make it what is said now, or 'as LIST' for a list of "
+		"its own; lines of the file may have a time each",
+		has->name, end);
+}
+
+/*
+ * Checks that entries can join a list: they get its end. Another access or end would change those
+ * of all its entries, and is refused.
+ */
+static int list_join(const struct list_change *change, struct sl_list_info *list)
+{
+	int place = lists_find(change->wanted.lists, list->name);
+	const struct sl_list_info *has = &change->wanted.lists[place < 0 ? 0 : place];
+
+	if (place < 0 || change->mode == LIST_REPLACE)
+		return 0;
+	if (has->access != list->access)
+		return error_add(EEXIST, "other-access", NULL,
+				 "list '%s' %s: 'replace' makes it %s what is said now, and "
+				 "nothing else; or say 'as LIST' for a list of its own",
+				 has->name, access_verb(has->access), access_words[list->access]);
+	if (list->until && !until_equal(has->until, list->until))
+		return refuse_end(has);
+	list->until = has->until;
+	return 0;
+}
+
+/*
+ * Sets `from` and `to`, the bits of the list before and after the change. A list that gets another
+ * access or end moves to a new place.
+ */
+static int list_place(struct list_change *change, const struct sl_list_info *list)
+{
+	struct sl_list_info *lists = change->wanted.lists;
+	int from = lists_find(lists, list->name), to = from, err = 0;
+
+	if (from >= 0 && list_same(&lists[from], list)) {
+		lists[from].replaced = list->replaced;
+	} else {
+		to = lists_find(lists, "");
+		if (from >= 0)
+			lists[from].name[0] = '\0';
+		err = lists_put(lists, list, to);
+	}
+	change->from = place_bit(from);
+	change->to = place_bit(to);
+	return err;
+}
+
+int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
+	     struct list_counts *ret)
+{
+	_cleanup_(change_free) struct list_change change = {
+		.gate = gate,
+		.mode = replace ? LIST_REPLACE : LIST_PUT,
+	};
+	unsigned int kept = 0;
+	int err = lists_begin(&change);
+
+	for (unsigned int i = 0; i < entries->count; i++) /* without those that have ended */
+		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
+			entries->rules[kept++] = entries->rules[i];
+	change.counts.ended = entries->count - kept;
+	entries->count = kept;
+	err = err ?: list_join(&change, list) ?: list_place(&change, list);
+	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
+}
+
+/* Begins a change of an existing list. */
+static int list_begin(struct list_change *change, const char *name)
+{
+	int err = lists_begin(change), place;
+
+	if (err)
+		return err;
+	place = lists_find(change->wanted.lists, name);
+	change->from = place_bit(place);
+	return place < 0 ? no_such_list(change->gate, name) : 0;
+}
+
+static int check_on_list(const struct list_change *change, const char *name,
+			 const struct ruleset *entries)
+{
+	for (unsigned int i = 0; i < entries->count; i++) {
+		_cleanup_(rule_free) struct rule rule = {0};
+		char text[PREFIX_TEXT];
+		int err = rules_get(change->gate, &entries->rules[i].prefix, &rule);
+
+		if (err)
+			return err;
+		if (!(rule.lists & change->from))
+			return error_add(ENOENT, "not-on-list", NULL,
+					 "%s is not on list '%s'; see 'sluice %sshow'",
+					 prefix_format(&rule.prefix, text), name,
+					 gate_option(change->gate->name));
+	}
+	return 0;
+}
+
+int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
+	      struct list_counts *ret)
+{
+	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_TAKE};
+	int err = list_begin(&change, name);
+
+	change.to = change.from;
+	if (!err && !force)
+		err = check_on_list(&change, name, entries);
+	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
+}
+
+int list_drop(struct gate *gate, const char *name, struct list_counts *ret)
+{
+	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_DROP};
+	struct ruleset none = {0};
+	int err = list_begin(&change, name);
+
+	if (err)
+		return err;
+	change.wanted.lists[lists_find(change.wanted.lists, name)].name[0] = '\0';
+	return rules_plan(&change, &none) ?: change_commit(&change, ret);
+}
+
+/* --- Finding a list ------------------------------------------------------------------------- */
+
+int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int place;
+
+	lists_copy(gate, lists);
+	place = *name ? lists_find(lists, name) : -1;
+	if (place < 0)
+		return no_such_list(gate, name);
+	*ret = lists[place];
+	return 0;
+}
+
+int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int named, of_file;
+
+	lists_copy(gate, lists);
+	named = *text ? lists_find(lists, text) : -1;
+	of_file = lists_find_file(lists, text);
+	if (named < 0 && of_file < 0)
+		return no_such_list(gate, text);
+	if (named >= 0 && of_file >= 0 && named != of_file)
+		return error_add(EEXIST, "two-lists", NULL,
+				 "there is a list '%s', and a list '%s' of the file: '-f %s' means "
+				 "the list of the file, and '-f %s' in another directory the other",
+				 lists[named].name, lists[of_file].name,
+				 word_typed(lists[of_file].name), word_typed(text));
+	*ret = lists[named < 0 ? of_file : named];
+	return 0;
+}

@@ -1,0 +1,707 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/transaction.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "gate/gate_make.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "gate/rules.h"
+#include "gate/synchronize.h"
+#include "list_ends.h"
+#include "rules/lists.h"
+
+static bool content_allows(const struct sl_rule_content *content)
+{
+	return content->access == SL_ACCESS_ALLOW;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+/*
+ * Writes a list into a free place. No rule has its bit, so packets do not read its access and end
+ * yet.
+ */
+static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
+{
+	struct sl_gate *state = gate->state;
+	uint64_t bit = 1ULL << place;
+
+	gate->lists[place] = *wanted;
+	gate->lists[place].since = gate->lists[place].gone = 0;
+	state->lists_allow &= ~bit;
+	state->lists_ending &= ~bit;
+	if (wanted->access == SL_ACCESS_ALLOW)
+		state->lists_allow |= bit;
+	if (wanted->until)
+		state->lists_ending |= bit;
+	state->list_ends[list_end_index(bit)] = wanted->until;
+	__atomic_store_n(&gate->lists[place].since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+}
+
+static void list_free(struct gate *gate, unsigned int place)
+{
+	__atomic_store_n(&gate->lists[place].since, 0, __ATOMIC_RELEASE);
+	gate->lists[place] = (struct sl_list_info){0};
+}
+
+static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		const struct sl_list_info has = list_info_read(gate, place), *want = &wanted[place];
+
+		if (!has.since && *want->name)
+			list_write(gate, place, want);
+		else if (has.since && !*want->name)
+			gate->lists[place].gone = rulemap_generation(gate) + 1;
+		else if (has.since && !list_same(&has, want))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Frees places when no packet uses the generation before. */
+void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		if (gate->lists[place].gone)
+			list_free(gate, place);
+		else
+			gate->lists[place].replaced = wanted[place].replaced;
+	}
+}
+
+/*
+ * Undoes a change of the lists if its generation is not in force, and completes it otherwise. Frees
+ * the places of `ended`.
+ */
+static void lists_recover(struct gate *gate, uint64_t ended)
+{
+	uint32_t generation = rulemap_generation(gate);
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		struct sl_list_info *list = &gate->lists[place];
+
+		if (list->since && (!list_is_seen(list, generation) || ended & (1ULL << place)))
+			list_free(gate, place);
+		list->gone = 0;
+	}
+}
+
+/* --- Recovery ------------------------------------------------------------------------------- */
+
+/*
+ * Replaces a prepared content by the content that packets see, and removes ended lists and lists on which
+ * the entry has ended. Returns whether the rule has changed.
+ */
+static bool rule_recover(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
+			 uint64_t ended)
+{
+	bool changed = (int32_t)(rule->since - generation) > 0;
+	uint64_t lists;
+
+	if (changed) {
+		rule->cur = rule->prev;
+		rule->since = generation;
+	}
+	lists = content_lists(gate, &rule->cur) & ~ended;
+	changed |= lists != rule->cur.list_mask;
+	rule->cur.list_mask = lists;
+	if (!(lists & 1ULL << rule->cur.timed))
+		rule->cur.list_until = rule->cur.timed = 0;
+	return changed;
+}
+
+static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
+{
+	struct rulemap_entry swap = *a;
+
+	*a = *b;
+	*b = swap;
+}
+
+/*
+ * Recovers all rules, and orders them in three groups: `*ret_changed` to write back, then those
+ * that stay, and behind the returned number those to remove: rules that the transaction made, or
+ * deleted and did not remove yet.
+ */
+static unsigned int entries_recover(const struct gate *gate, struct rulemap_entry *entries,
+				    unsigned int count, uint64_t ended, unsigned int *ret_changed)
+{
+	uint32_t generation = rulemap_generation(gate);
+	unsigned int changed = 0, at = 0;
+
+	while (at < count) {
+		bool is_changed = rule_recover(gate, &entries[at].rule, generation, ended);
+
+		if (content_is_empty(&entries[at].rule.cur)) {
+			entry_swap(&entries[at], &entries[--count]);
+			continue;
+		}
+		if (is_changed)
+			entry_swap(&entries[at], &entries[changed++]);
+		at++;
+	}
+	*ret_changed = changed;
+	return count;
+}
+
+/* Sets the counts of rules that packets read. */
+static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	uint32_t hosts = 0, allows = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		hosts += prefix_is_host(&entries[i].prefix);
+		allows += content_allows(&entries[i].rule.cur);
+	}
+	gate->state->hand_allows = allows;
+	gate->state->prefixes = count - hosts;
+	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
+}
+
+/* Frees the versions that no rule has. Packets no longer use them. */
+static void versions_free(struct gate *gate, const struct rulemap_entry *entries,
+			  unsigned int count)
+{
+	uint32_t versions = SL_POLICY_VERSION(gate->policies_max);
+	_cleanup_free_ bool *used = calloc(versions, sizeof(*used));
+
+	/* without memory they stay in use until the next recovery */
+	for (unsigned int i = 0; used && i < count; i++)
+		used[entries[i].rule.cur.version % versions] = true;
+	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); used && version < versions;
+	     version++)
+		if (!used[version])
+			policy_free(gate, version);
+}
+
+static void transaction_end(struct gate *gate)
+{
+	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
+}
+
+int rules_recover(struct gate *gate)
+{
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
+	uint64_t ended = ~lists_lasting(gate, ~0ULL);
+	unsigned int count, kept, changed;
+	int err;
+
+	synchronize_programs();
+	err = rulemap_read(gate, &entries, &count);
+	if (!err) {
+		kept = entries_recover(gate, entries, count, ended, &changed);
+		err = rulemap_write(gate, entries, changed)
+			      ?: rulemap_remove(gate, entries + kept, count - kept);
+	}
+	if (!err) {
+		counts_set(gate, entries, kept);
+		err = splits_set(gate, entries, kept);
+	}
+	if (err)
+		return gate_error(gate, err, "recover-failed",
+				  "cannot undo its last change, which was interrupted: %s",
+				  why(err));
+	synchronize_programs();
+	versions_free(gate, entries, kept);
+	lists_recover(gate, ended);
+	transaction_end(gate);
+	return 0;
+}
+
+/* Begins a transaction. First recovers from one that was interrupted. */
+static int transaction_begin(struct gate *gate)
+{
+	int err = gate->state->changing ? rules_recover(gate) : 0;
+
+	if (!err)
+		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
+	return err;
+}
+
+/* --- Expiry --------------------------------------------------------------------------------- */
+
+/* Whether a content has no policy, and no entry or list that lasts. */
+static bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
+{
+	return !content->version && !content_access(content) && !content_lists(gate, content);
+}
+
+unsigned int rules_expire(struct gate *gate)
+{
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
+	unsigned int count, gone = 0;
+
+	if (rulemap_read(gate, &entries, &count))
+		return 0;
+	for (unsigned int i = 0; i < count; i++)
+		if (content_has_ended(gate, &entries[i].rule.cur))
+			entries[gone++] = entries[i];
+	/* such a rule has no effect: removing it needs no new generation */
+	if (transaction_begin(gate) || rulemap_remove(gate, entries, gone) || rules_recover(gate))
+		return 0;
+	return gone;
+}
+
+/* The least number of rules that each change looks at. */
+#define EXPIRE_RULES 256
+
+struct expiry {
+	const struct gate *gate;
+	unsigned int in_force;
+	unsigned int ended;
+};
+
+/* Counts rules, and stops after EXPIRE_RULES of them as soon as one is in force. */
+static int expiry_count(void *data, const struct rulemap_entry *entry)
+{
+	struct expiry *count = data;
+	bool ended = content_has_ended(count->gate, &entry->rule.cur);
+
+	count->ended += ended;
+	count->in_force += !ended;
+	return count->in_force && count->in_force + count->ended >= EXPIRE_RULES ? -ECANCELED : 0;
+}
+
+void rules_expire_some(struct gate *gate)
+{
+	struct expiry count = {.gate = gate};
+	int err = rulemap_walk(gate, expiry_count, &count);
+
+	if ((!err || err == -ECANCELED) && count.ended)
+		rules_expire(gate);
+}
+
+void lists_expire(struct gate *gate)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	bool ended = false;
+
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		ended |= list_ended(&lists[place]);
+	if (ended)
+		rules_expire(gate);
+}
+
+/* --- Preparing one rule --------------------------------------------------------------------- */
+
+/*
+ * Results of this file beside those of the kernel, without an error: no policy is free, or `splits`
+ * is full. -ECANCELED: an error was added.
+ */
+#define NO_POLICY (-EDQUOT)
+#define NO_SPLIT  (-EXFULL)
+
+static bool map_is_full(int err)
+{
+	return err == -E2BIG || err == -ENOSPC;
+}
+
+static bool room_is_short(int err)
+{
+	return map_is_full(err) || err == NO_POLICY || err == NO_SPLIT;
+}
+
+/*
+ * The wanted rules, each with the content that packets see until the switch. Shorter prefixes come
+ * first, so that a policy is written before its children.
+ */
+struct transaction {
+	const struct rule **wanted;
+	unsigned int wanted_count;
+	struct sl_prefix *children; /* prefixes of policies that inherit before the change */
+	unsigned int children_count, children_room;
+	struct rulemap_entry *entries; /* the wanted rules, and the children that they change */
+	unsigned int count;
+	unsigned int written; /* the first entries, which are in the maps */
+	bool rewrites;	      /* a policy changes, and so may its children */
+};
+
+/* Whether a version has exactly the wanted limits, budget and inheritance. */
+static bool policy_is(const struct gate *gate, uint32_t version, const struct rule *wanted)
+{
+	struct rule now = {
+		.prefix = wanted->prefix,
+		.access = wanted->access,
+		.until = wanted->until,
+		.lists = wanted->lists,
+		.list_until = wanted->list_until,
+		.timed = wanted->timed,
+	};
+	bool same = !policy_limits(policy_version(gate, version), &now) && rule_equal(&now, wanted);
+
+	rule_free(&now);
+	return same;
+}
+
+/*
+ * Sets `ret` to the version for the wanted policy: the present one if neither its limits nor what
+ * it inherits change, a new one otherwise; 0: no limits.
+ */
+static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
+			   uint32_t *ret)
+{
+	uint32_t parent = 0, version;
+	int err = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix, &parent) : 0;
+
+	*ret = 0;
+	if (err || !wanted->limits)
+		return err;
+	*ret = before;
+	if (before && policy_version(gate, before)->parent == parent &&
+	    policy_is(gate, before, wanted))
+		return 0;
+	*ret = version = policy_allocate(gate, before);
+	return version ? policy_write(gate, version, before, parent, wanted) : NO_POLICY;
+}
+
+static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int change)
+{
+	if (prefix_is_host(prefix))
+		__atomic_add_fetch(&gate->state->hosts, change, __ATOMIC_RELEASE);
+	else
+		gate->state->prefixes += change;
+}
+
+/*
+ * Changes the number of runtime allows. Packets read it when a list denies them: while it is 0, no
+ * shorter rule can allow them.
+ */
+static void allows_add(struct gate *gate, int change)
+{
+	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
+}
+
+/*
+ * Prepares one rule. Counts are raised before the rule is written: while they are 0, packets skip
+ * the lookup.
+ */
+static int entry_prepare(struct gate *gate, const struct rule *wanted, struct transaction *t)
+{
+	struct rulemap_entry *entry = &t->entries[t->count++];
+	struct sl_rule old = {0};
+	uint32_t version = 0;
+	int err = rulemap_get(gate, &wanted->prefix, &old);
+
+	if (err < 0)
+		return err;
+	err = version_prepare(gate, wanted, old.cur.version, &version);
+	*entry = (struct rulemap_entry){
+		.prefix = wanted->prefix,
+		.rule =
+			{
+				.since = rulemap_generation(gate) + 1,
+				.bits = wanted->prefix.bits,
+				.cur = {version, wanted->access, wanted->until, wanted->lists,
+					wanted->list_until, wanted->timed},
+				.prev = old.cur,
+			},
+	};
+	t->rewrites |= version != old.cur.version;
+	if (!err && content_is_empty(&entry->rule.prev)) {
+		err = split_add(gate, &wanted->prefix, 1);
+		if (!err)
+			counts_add(gate, &wanted->prefix, 1);
+	}
+	if (!err && content_allows(&entry->rule.cur) && !content_allows(&entry->rule.prev))
+		allows_add(gate, 1);
+	return map_is_full(err) ? NO_SPLIT : err;
+}
+
+/*
+ * Rewrites a child that inherits from another version than before. A rule of the transaction itself
+ * is prepared already, and is skipped. The child's entry stays.
+ */
+static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
+{
+	struct rule wanted = {.prefix = *prefix};
+	const struct sl_policy *policy;
+	struct sl_rule now;
+	uint32_t parent;
+	int err = t->rewrites ? rulemap_get(gate, prefix, &now) : 0;
+
+	if (err <= 0 || now.since == rulemap_generation(gate) + 1)
+		return err < 0 ? err : 0;
+	policy = policy_version(gate, now.cur.version);
+	err = policy_parent(gate, prefix, &parent);
+	if (err || policy->parent == parent)
+		return err;
+	wanted.access = now.cur.access;
+	wanted.until = now.cur.until;
+	wanted.lists = now.cur.list_mask;
+	wanted.list_until = now.cur.list_until;
+	wanted.timed = now.cur.timed;
+	err = policy_limits(policy, &wanted) ? -ECANCELED : entry_prepare(gate, &wanted, t);
+	rule_free(&wanted);
+	return err;
+}
+
+/* --- The transaction ------------------------------------------------------------------------ */
+
+#define BITS_MAX (SL_FAMILY_BITS + 128)
+
+/* Orders rules by the length of their prefixes with a counting sort: there can be millions. */
+static int wanted_order(const struct ruleset *set, struct transaction *t)
+{
+	unsigned int at[BITS_MAX + 2] = {0};
+
+	t->wanted_count = set->count;
+	t->wanted = calloc(set->count ?: 1, sizeof(*t->wanted));
+	if (!t->wanted)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < set->count; i++)
+		at[set->rules[i].prefix.bits + 1]++;
+	for (unsigned int bits = 0; bits <= BITS_MAX; bits++)
+		at[bits + 1] += at[bits];
+	for (unsigned int i = 0; i < set->count; i++)
+		t->wanted[at[set->rules[i].prefix.bits]++] = &set->rules[i];
+	return 0;
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const struct sl_prefix *left = a, *right = b;
+
+	return (left->bits > right->bits) - (left->bits < right->bits)
+		       ?: prefix_compare(left, right);
+}
+
+/* Plans the transaction: the wanted rules and the policies that inherit, shorter prefixes first. */
+static int transaction_plan(const struct gate *gate, const struct ruleset *wanted,
+			    struct transaction *t)
+{
+	uint32_t end = SL_POLICY_VERSION(gate_policies_seen(gate));
+	int err = wanted_order(wanted, t);
+
+	if (err)
+		return err;
+	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); version < end; version++) {
+		struct sl_prefix prefix;
+
+		if (!policy_version_inherits(gate, version, &prefix))
+			continue;
+		if (!array_grow(t->children, t->children_count, t->children_room))
+			return -ENOMEM;
+		t->children[t->children_count++] = prefix;
+	}
+	if (t->children_count)
+		qsort(t->children, t->children_count, sizeof(*t->children), by_length);
+	t->entries = calloc(t->wanted_count + t->children_count + 1, sizeof(*t->entries));
+	return t->entries ? 0 : -ENOMEM;
+}
+
+static void transaction_free(struct transaction *t)
+{
+	free(t->wanted);
+	free(t->children);
+	free(t->entries);
+}
+
+/* Writes the prepared entries. Longer prefixes look them up to find what they inherit from. */
+static int entries_write(struct gate *gate, struct transaction *t)
+{
+	unsigned int from = t->written;
+
+	t->written = t->count;
+	return from < t->count ? rulemap_write(gate, t->entries + from, t->count - from) : 0;
+}
+
+/* Writes the next generation beside what packets see. */
+static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
+			       struct transaction *t)
+{
+	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
+	unsigned int i = 0, child = 0;
+
+	for (unsigned int bits = 0; !err && bits <= BITS_MAX; bits++) {
+		for (; !err && i < t->wanted_count && t->wanted[i]->prefix.bits == bits; i++)
+			err = entry_prepare(gate, t->wanted[i], t);
+		err = err ?: entries_write(gate, t);
+		for (; !err && child < t->children_count && t->children[child].bits == bits;
+		     child++)
+			err = child_prepare(gate, &t->children[child], t);
+		err = err ?: entries_write(gate, t);
+	}
+	return err;
+}
+
+/* Removes rules and versions that are no longer in use. Changes the order of the entries. */
+static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
+			      struct transaction *t)
+{
+	unsigned int gone = 0;
+	int err;
+
+	for (unsigned int i = 0; i < t->count; i++) {
+		const struct rulemap_entry *entry = &t->entries[i];
+
+		if (entry->rule.prev.version != entry->rule.cur.version)
+			policy_free(gate, entry->rule.prev.version);
+		if (content_allows(&entry->rule.prev) && !content_allows(&entry->rule.cur))
+			allows_add(gate, -1);
+		if (content_is_empty(&entry->rule.cur))
+			t->entries[gone++] = *entry;
+	}
+	err = rulemap_remove(gate, t->entries, gone);
+	for (unsigned int i = 0; !err && i < gone; i++) {
+		counts_add(gate, &t->entries[i].prefix, -1);
+		err = split_add(gate, &t->entries[i].prefix, -1);
+	}
+	if (!err && wanted->lists)
+		lists_set_dates(gate, wanted->lists);
+	return err;
+}
+
+/* Tries a change once. After a failure the rules are unchanged. */
+static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret)
+{
+	_cleanup_(transaction_free) struct transaction t = {0};
+	int err;
+
+	if (transaction_begin(gate))
+		return -ECANCELED;
+	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
+	if (err)
+		return rules_recover(gate) ? -ECANCELED : err;
+	/* the switch: every packet that begins from here on sees the new rules */
+	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	synchronize_programs();
+	if (ret)
+		shadowed_find(gate, t.entries, t.count, ret);
+	if (transaction_finish(gate, wanted, &t))
+		return rules_recover(gate) ? -ECANCELED : 0; /* after the switch it completes */
+	transaction_end(gate);
+	return 0;
+}
+
+/* --- Room ----------------------------------------------------------------------------------- */
+
+/*
+ * Checks that the wanted rules alone fit: otherwise a try would write many of them without effect.
+ * Returns the error of that try.
+ */
+static int wanted_check(const struct gate *gate, const struct ruleset *wanted)
+{
+	const struct room room = room_needed(wanted);
+	const struct gate_sizes needed = room_sizes(&room);
+	struct gate_sizes has;
+
+	if (gate_sizes_read(gate, &has))
+		return -ECANCELED;
+	if (needed.policies > has.policies)
+		return NO_POLICY;
+	return sizes_hold(&has, &needed) ? 0 : -E2BIG;
+}
+
+/* Counts the room of a change: old rules and new ones exist beside each other. */
+static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
+{
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
+	uint32_t generation = rulemap_generation(gate);
+	unsigned int count = 0;
+	int err = rulemap_read(gate, &entries, &count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct rule rule = {
+			.prefix = entries[i].prefix,
+			.limits = rulemap_content(&entries[i].rule, generation)->version != 0,
+		};
+
+		room_add(room, NULL, &rule);
+	}
+	for (unsigned int i = 0; err >= 0 && i < wanted->count; i++) {
+		const struct rule *rule = &wanted->rules[i];
+		struct rule present = {.prefix = rule->prefix};
+		struct sl_rule has;
+
+		if (rule_is_empty(rule))
+			continue;
+		err = rulemap_get(gate, &rule->prefix, &has);
+		if (err > 0)
+			present.limits = rulemap_content(&has, generation)->version != 0;
+		room_add(room, err > 0 ? &present : NULL, rule);
+	}
+	return err < 0 ? rules_unread(gate, err) : 0;
+}
+
+/*
+ * Grows the gate for a change that found no room, with that error. Returns 0 and a false ret_grew
+ * if it keeps its sizes, because a user stated those that are too small, or they are as large as
+ * can be.
+ */
+static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
+{
+	struct gate_sizes has, needed, grown;
+	struct room room = {0};
+	uint32_t splits;
+	int failed = gate_sizes_read(gate, &has);
+
+	*ret_grew = false;
+	if (failed || !gate->grow)
+		return failed;
+	failed = room_count(gate, wanted, &room);
+	if (failed)
+		return failed;
+	needed = room_sizes(&room);
+	/* `splits` is as large as `hosts` or `prefixes`, and each IPv6 rule may divide another /64 */
+	splits = room.hosts[SL_IPV6] + room.prefixes;
+	if (err == NO_SPLIT && needed.hosts < splits)
+		needed.hosts = splits;
+	grown = sizes_grown(&has, &needed, gate->state->sizes_stated);
+	if (sizes_hold(&has, &needed) || !sizes_hold(&grown, &needed))
+		return 0;
+	*ret_grew = true;
+	return gate->grow(gate, &grown);
+}
+
+static int change_failed(const struct gate *gate, int err)
+{
+	uint32_t room = gate->policies_max - SL_POLICY_FIRST;
+
+	if (err == -ECANCELED)
+		return err;
+	if (err == NO_POLICY)
+		return gate_error(gate, ENOSPC, "full-policies",
+				  "has room for %u %s; delete one first, or apply a file with "
+				  "more `policies` and --resize",
+				  room, plural(room, "policy", "policies"));
+	if (err == NO_SPLIT)
+		return gate_error(gate, ENOSPC, "full-splits",
+				  "no room: its rules longer than /64 are of too many /64s; delete "
+				  "some first, or apply a file with more `hosts` or `prefixes` and "
+				  "--resize");
+	if (map_is_full(err))
+		return gate_error(gate, ENOSPC, "full-rules",
+				  "has no room for more rules; delete some first, or apply a "
+				  "file with more `hosts` or `prefixes` and --resize");
+	return gate_error(gate, err, "change-failed", "cannot change its rules: %s", why(err));
+}
+
+int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret)
+{
+	bool grew = false;
+	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret), failed;
+
+	if (room_is_short(err) && rules_expire(gate))
+		err = change_try(gate, wanted, ret);
+	if (room_is_short(err)) {
+		failed = room_make(gate, wanted, err, &grew);
+		if (failed)
+			return failed;
+	}
+	if (grew)
+		err = change_try(gate, wanted, ret);
+	return err ? change_failed(gate, err) : 0;
+}
+
+int rule_change(struct gate *gate, const struct rule *wanted, struct shadowed *ret)
+{
+	const struct ruleset set = {.rules = (struct rule *)wanted, .count = 1};
+
+	return rules_change(gate, &set, ret);
+}
