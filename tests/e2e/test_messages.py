@@ -39,6 +39,7 @@ def test_messages(lab, tmp_path):
     users = {"NOBODY": without("--reuid=65534", "--regid=65534", "--clear-groups"),
              "POWERLESS": without("--bounding-set=-net_admin", "--inh-caps=-net_admin")}
     binary = shutil.copy(SLUICE, tmp_path)
+    shutil.copy(SLUICE + "-share", tmp_path)
     for directory in [tmp_path, *tmp_path.parents][:3]:
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
