@@ -59,7 +59,7 @@ def tried(lab):
     """A gate on trial, and what it was before."""
     lab.apply(BEFORE)
     before = state(lab)
-    assert f" 60s; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
+    assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
     assert state(lab) != before
     yield lab, before
 
@@ -363,7 +363,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
     before, count = all_of(lab), lab.json("stats")["generation"]
     for change in CHANGES:
         words = [*(str(tmp_path / word) if word.startswith("FILE") else word for word in change.split()), "--confirm", "60s"]
-        assert f" 60s; to keep it: 'sluice -g {lab.gate} confirm'" in lab.sluice(*words).out
+        assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in lab.sluice(*words).out
         assert all_of(lab) != before and 0 < trial_left(lab) <= 60000, change
         lab.refuses(["forgive", OFFENDER], f"'sluice -g {lab.gate} confirm'")
         end_trial(lab)

@@ -1,45 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * complete: prints what may stand at the end of a command line, one word a line, by the tables of
- * the commands. docs/sluice.bash calls it. It prints nothing on standard error, and reads only what
- * its caller may read.
+ * complete: prints the words that may continue a command line, one a line, by the tables of the
+ * commands. docs/sluice.bash calls it. It reads only what its caller may read, and drops errors:
+ * then there is nothing to offer.
  */
 #include <ctype.h>
 #include <dirent.h>
 #include <net/if.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "gate/rules.h"
 #include "gate/pins.h"
-#include "migrate/open.h"
+#include "gate/rules.h"
 #include "rules/prefix.h"
-
-#define NETNS_DIR "/run/netns"
 
 /* A command line up to the word that is being typed. */
 struct typed {
 	const struct program *program;
 	struct option_table options;
 	const char *option[OPTIONS_MAX];
-	const struct option_words *valued; /* the option whose value is being typed; NULL: none */
-	const struct command *command;	   /* NULL: none is typed yet */
-	bool is_unknown;		   /* no command has that name */
-	const struct word *keyword;	   /* whose value is being typed; NULL: none */
-	unsigned int values;		   /* how many words of that value are typed */
-	const char *first_value;	   /* the first of them */
-	bool has_keyword;		   /* one was typed */
-	uint64_t keywords;		   /* which: a bit for each word of the command's table */
-	const char *operand;		   /* the first one; NULL: none */
-	char **words;
-	unsigned int count; /* of those before the word that is being typed */
-	bool options_ended; /* by --: what begins with - is a word now */
-	const char *begun;  /* which begins with this */
+	int valued;		       /* the option whose value is being typed; -1: none */
+	bool options_ended;	       /* by --: a word that begins with - is no option */
+	const struct command *command; /* NULL: none is typed yet */
+	bool is_unknown;	       /* no command has that name */
+	const struct word *keyword;    /* the keyword whose value is being typed; NULL: none */
+	unsigned int values;	       /* how many words of that value are typed */
+	const char *first_value;       /* the first of them */
+	bool has_keyword;	       /* one was typed */
+	uint64_t keywords;	       /* which: a bit for each word of the command's table */
+	const char *operand;	       /* the first one; NULL: none */
+	struct operands words;	       /* all, before the word that is being typed */
+	const char *begun;	       /* the beginning of that word */
 };
 
 /*
@@ -50,14 +45,6 @@ static void offer(const struct typed *typed, const char *word)
 {
 	if (text_is_printable(word) && !strncmp(word, typed->begun, strlen(typed->begun)))
 		puts(word);
-}
-
-static bool is_said(const struct typed *typed, const char *word)
-{
-	for (unsigned int i = 0; i < typed->count; i++)
-		if (!strcmp(typed->words[i], word))
-			return true;
-	return false;
 }
 
 /* --- Values of placeholders ----------------------------------------------------------------- */
@@ -75,7 +62,12 @@ static void offer_devices(const struct typed *typed)
 static int offer_gate(const char *name, void *data)
 {
 	offer(data, name);
-	return OK;
+	return 0;
+}
+
+static void offer_gates(const struct typed *typed)
+{
+	gates_for_each(offer_gate, (void *)typed);
 }
 
 static void offer_namespaces(const struct typed *typed)
@@ -89,6 +81,12 @@ static void offer_namespaces(const struct typed *typed)
 		closedir(dir);
 }
 
+static void offer_commands(const struct typed *typed)
+{
+	for (unsigned int i = 0; i < typed->program->count; i++)
+		offer(typed, typed->program->commands[i]->name);
+}
+
 static int gate_open_typed(const struct typed *typed, struct gate *gate)
 {
 	const char *name = typed->option[OPTION_GATE];
@@ -97,81 +95,77 @@ static int gate_open_typed(const struct typed *typed, struct gate *gate)
 	return gate_open_to_look(gate, &context);
 }
 
-/* The limits of the prefix that the command names. */
+/* Offers the limits of the prefix that the command names. */
 static void offer_limits(const struct typed *typed)
 {
-	struct gate gate = GATE_CLOSED;
-	struct rule rule = {0};
-	int status = typed->operand ? prefix_parse(typed->operand, &rule.prefix) : MISUSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(rule_free) struct rule rule = {0};
 
-	if (!status)
-		status = gate_open_typed(typed, &gate);
-	if (!status)
-		status = rules_get(&gate, &rule.prefix, &rule);
-	for (unsigned int i = 0; !status && i < rule.limits; i++)
+	if (!typed->operand || prefix_parse(typed->operand, &rule.prefix) ||
+	    gate_open_typed(typed, &gate) || rules_get(&gate, &rule.prefix, &rule))
+		return;
+	for (unsigned int i = 0; i < rule.limits; i++)
 		offer(typed, rule.limit[i].spec.name);
-	rule_free(&rule);
-	gate_close(&gate);
 }
 
 static void offer_lists(const struct typed *typed)
 {
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct sl_list_info lists[SL_LIST_PLACES];
-	struct gate gate = GATE_CLOSED;
 
-	if (!gate_open_typed(typed, &gate)) {
-		lists_copy(&gate, lists);
-		for (int place = 0; place < SL_LIST_PLACES; place++)
-			if (*lists[place].name)
-				offer(typed, lists[place].name);
-	}
-	gate_close(&gate);
+	if (gate_open_typed(typed, &gate))
+		return;
+	lists_copy(&gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			offer(typed, lists[place].name);
 }
 
-/* --- What the tables say -------------------------------------------------------------------- */
-
-static void offer_commands(const struct typed *typed)
+/* docs/sluice.bash lets the shell complete files. */
+static void offer_files(const struct typed *typed)
 {
-	for (unsigned int i = 0; i < typed->program->count; i++)
-		offer(typed, typed->program->commands[i]->name);
+	(void)typed;
+	puts("FILE");
 }
 
-/* Offers what a placeholder stands for. Numbers, times and addresses have no candidates. */
-static void offer_placeholder(const struct typed *typed, const char *name)
+/* Numbers, times and addresses have no candidates. */
+static const struct {
+	const char *name;
+	void (*offer)(const struct typed *typed);
+} placeholders[] = {
+	{"DEV", offer_devices},	     {"GATE", offer_gates},   {"NETNS", offer_namespaces},
+	{"COMMAND", offer_commands}, {"LIMIT", offer_limits}, {"LIST", offer_lists},
+	{"FILE", offer_files},
+};
+
+/* --- What the tables have ------------------------------------------------------------------- */
+
+static bool is_typed(const struct typed *typed, const char *word)
 {
-	if (!strcmp(name, "DEV"))
-		offer_devices(typed);
-	else if (!strcmp(name, "GATE"))
-		gates_for_each(offer_gate, (void *)typed);
-	else if (!strcmp(name, "NETNS"))
-		offer_namespaces(typed);
-	else if (!strcmp(name, "COMMAND"))
-		offer_commands(typed);
-	else if (!strcmp(name, "LIMIT"))
-		offer_limits(typed);
-	else if (!strcmp(name, "LIST"))
-		offer_lists(typed);
-	else if (!strcmp(name, "FILE"))
-		puts("FILE"); /* docs/sluice.bash lets the shell complete files */
+	for (unsigned int i = 0; i < typed->words.count; i++)
+		if (!strcmp(typed->words.words[i], word))
+			return true;
+	return false;
 }
 
-/* "drop|observe|block TIME": the first word of each choice. */
+/* Offers the first word of each choice: "drop|observe|block TIME". */
 static void offer_value(const struct typed *typed, const char *value)
 {
-	char choice[64];
+	char choice[WORD_TEXT];
 
 	for (; *value; value += strcspn(value, "|"), value += *value == '|') {
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
-		if (*choice >= 'A' && *choice <= 'Z')
-			offer_placeholder(typed, choice);
-		else if (!typed->values || !is_said(typed, choice))
+		if (islower((unsigned char)*choice) && !(typed->values && is_typed(typed, choice)))
 			offer(typed, choice);
+		for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
+			if (!strcmp(choice, placeholders[i].name))
+				placeholders[i].offer(typed);
 	}
 }
 
 /*
- * Offers what goes on with a value of several words, `per` behind "window 1000". Returns whether
- * the value may end before that.
+ * Offers what continues a value of several words, `per` after "window 1000". Returns whether the
+ * value may end before that.
  */
 static bool offer_more(const struct typed *typed)
 {
@@ -189,11 +183,11 @@ static bool offer_more(const struct typed *typed)
 	return bracket;
 }
 
-static void offer_option(const struct typed *typed, const char *name)
+static void offer_option(const struct typed *typed, int option)
 {
-	char text[32];
+	char text[WORD_TEXT];
 
-	snprintf(text, sizeof(text), "--%s", name);
+	snprintf(text, sizeof(text), "--%s", typed->options.words[option].name);
 	offer(typed, text);
 }
 
@@ -205,33 +199,29 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-static bool words_exclude(const struct command *command, const char *a, const char *b)
-{
-	for (unsigned int i = 0; i < command->apart_count; i++) {
-		const struct apart *apart = &command->apart[i];
-
-		if ((words_have(apart->these, a) && words_have(apart->those, b)) ||
-		    (words_have(apart->these, b) && words_have(apart->those, a)))
-			return true;
-	}
-	return false;
-}
-
-/* Whether a keyword is typed already, or one that excludes it. */
+/* Returns whether a keyword is typed already, or one that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;
 	const char *name = command->words[keyword].name;
 
-	for (unsigned int i = 0; i < command->word_count; i++)
-		if (typed->keywords >> i & 1 &&
-		    (i == keyword || words_exclude(command, command->words[i].name, name)))
-			return true;
+	if (typed->keywords >> keyword & 1)
+		return true;
+	for (unsigned int i = 0; i < command->apart_count; i++) {
+		const struct apart *apart = &command->apart[i];
+		const char *others = words_have(apart->these, name)   ? apart->those
+				     : words_have(apart->those, name) ? apart->these
+								      : "";
+
+		for (unsigned int j = 0; j < command->word_count; j++)
+			if (typed->keywords >> j & 1 && words_have(others, command->words[j].name))
+				return true;
+	}
 	return false;
 }
 
 /*
- * Offers the operand of the command, and the keywords and options that may still be said. An
+ * Offers the operand of the command, and the keywords and options that may still be typed. An
  * operand that is needed comes before keywords.
  */
 static void offer_words(const struct typed *typed)
@@ -242,30 +232,51 @@ static void offer_words(const struct typed *typed)
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
+		bool is_operand = word->kind < KEYWORD;
+		bool may_follow =
+			word->kind == OPERANDS_ANYWHERE ||
+			(!typed->has_keyword && (word->kind == OPERANDS || !typed->operand));
 
 		if ((word->kind == OPTION) != is_option)
 			continue;
-		if (word->kind == OPTION)
-			offer_option(typed,
-				     typed->options.words[option_find(&typed->options, word->name)]
-					     .name);
-		else if (word->kind >= KEYWORD && !lacks_operand && !is_ruled_out(typed, i))
-			offer(typed, word->name);
-		else if (word->kind == OPERANDS_ANYWHERE ||
-			 (word->kind < KEYWORD && !typed->has_keyword &&
-			  (word->kind == OPERANDS || !typed->operand)))
+		if (is_option)
+			offer_option(typed, option_find(&typed->options, word->name));
+		else if (is_operand && may_follow)
 			offer_value(typed, word->name);
+		else if (!is_operand && !lacks_operand && !is_ruled_out(typed, i))
+			offer(typed, word->name);
 	}
+}
+
+static void offer_all(const struct typed *typed)
+{
+	bool may_end = !typed->keyword;
+
+	if (typed->valued >= 0) {
+		offer_value(typed, typed->options.words[typed->valued].type->name);
+		return;
+	}
+	if (typed->keyword && typed->values)
+		may_end = offer_more(typed);
+	else if (typed->keyword)
+		offer_value(typed, typed->keyword->type->name);
+	for (int i = 0; i < OPTION_COMMON; i++)
+		if (!typed->keyword && *typed->begun == '-' && !typed->options_ended)
+			offer_option(typed, i);
+	if (!typed->command)
+		offer_commands(typed);
+	else if (may_end)
+		offer_words(typed);
 }
 
 /* --- What is typed -------------------------------------------------------------------------- */
 
-/* The value of the option in "--gate=main" or "-gmain"; NULL: the word is none of these. */
+/* Returns the value of the option in "--gate=main" or "-gmain"; NULL: the word has none. */
 static const char *value_joined(const struct option_words *option, const char *word)
 {
 	size_t length = strlen(option->name);
 
-	if (!option->type || word[0] != '-')
+	if (!option->type)
 		return NULL;
 	if (word[1] != '-')
 		return word[1] == option->letter && word[2] ? word + 2 : NULL;
@@ -274,37 +285,44 @@ static const char *value_joined(const struct option_words *option, const char *w
 		       : NULL;
 }
 
-/* Takes an option into account. False: the word is none. */
-static bool option_pass(struct typed *typed, const char *word)
+static void option_pass(struct typed *typed, const char *word)
 {
 	int option = option_find(&typed->options, word);
 
-	if (typed->options_ended || word[0] != '-' || !word[1])
-		return false;
 	if (!strcmp(word, "--"))
 		typed->options_ended = true;
 	if (option >= 0 && typed->options.words[option].type)
-		typed->valued = &typed->options.words[option];
+		typed->valued = option;
 	for (unsigned int i = 0; i < typed->options.count; i++)
 		typed->option[i] = value_joined(&typed->options.words[i], word) ?: typed->option[i];
-	return true;
 }
 
-/* Takes a word of the line into account, as the parser would. */
+/* Passes a word of the command that is no part of a value. */
+static void own_word_pass(struct typed *typed, const char *word)
+{
+	const struct word *keyword = keyword_find(typed->command, word);
+
+	typed->keyword = keyword && keyword->type ? keyword : NULL;
+	typed->values = 0;
+	if (keyword) {
+		typed->has_keyword = true;
+		typed->keywords |= 1ULL << (keyword - typed->command->words);
+	} else if (!typed->operand) {
+		typed->operand = word;
+	}
+}
+
+/* Passes a word of the line, as the parser would. */
 static void word_pass(struct typed *typed, const char *word)
 {
-	const struct word *keyword;
-
-	if (typed->valued) {
-		typed->option[typed->valued - typed->options.words] = word;
-		typed->valued = NULL;
-	} else if (option_pass(typed, word)) {
-		return;
-	} else if (!typed->command && !typed->is_unknown) {
-		typed->command = command_find(typed->program, word);
+	if (typed->valued >= 0) {
+		typed->option[typed->valued] = word;
+		typed->valued = -1;
+	} else if (!typed->options_ended && word[0] == '-' && word[1]) {
+		option_pass(typed, word);
+	} else if (!typed->command) {
+		typed->command = typed->is_unknown ? NULL : command_find(typed->program, word);
 		typed->is_unknown = !typed->command;
-	} else if (typed->is_unknown) {
-		return;
 	} else if (typed->keyword && typed->keyword->type->extent == VALUE_WORD) {
 		typed->keyword = NULL;
 	} else if (typed->keyword &&
@@ -313,65 +331,32 @@ static void word_pass(struct typed *typed, const char *word)
 			typed->first_value = word;
 		typed->values += words_in(word) ?: !typed->values;
 	} else {
-		keyword = keyword_find(typed->command, word);
-		typed->has_keyword |= keyword != NULL;
-		if (keyword)
-			typed->keywords |= 1ULL << (keyword - typed->command->words);
-		typed->keyword = keyword && keyword->type ? keyword : NULL;
-		typed->values = 0;
-		if (!keyword && !typed->operand)
-			typed->operand = word;
+		own_word_pass(typed, word);
 	}
-}
-
-static void offer_all(const struct typed *typed)
-{
-	bool begins_option = !typed->keyword && *typed->begun == '-' && !typed->options_ended;
-	bool may_end = !typed->keyword;
-
-	if (typed->valued) {
-		offer_value(typed, typed->valued->type->name);
-		return;
-	}
-	if (typed->keyword && typed->values)
-		may_end = offer_more(typed);
-	else if (typed->keyword)
-		offer_value(typed, typed->keyword->type->name);
-	for (int i = 0; begins_option && i < OPTION_COMMON; i++)
-		offer_option(typed, typed->options.words[i].name);
-	if (!typed->command)
-		offer_commands(typed);
-	else if (may_end)
-		offer_words(typed);
 }
 
 struct complete_args {
 	struct operands words;
 };
 
-/*
- * Succeeds also where the command is unknown or the gate cannot be read: there is nothing to offer.
- */
 static int complete_run(const struct context *context, const void *data)
 {
-	const struct complete_args *args = data;
+	const struct operands *words = &((const struct complete_args *)data)->words;
 	struct typed typed = {
 		.program = context->program,
 		.options = options_of(context->program->commands, context->program->count),
-		.words = args->words.words,
-		.count = args->words.count - 1,
+		.valued = -1,
+		.words = {words->words, words->count - 1},
+		.begun = words->words[words->count - 1],
 	};
 
-	if (!freopen("/dev/null", "w", stderr))
-		return FAILED;
-	typed.begun = args->words.words[typed.count];
-	for (unsigned int i = 0; i < typed.count; i++)
-		word_pass(&typed, args->words.words[i]);
-	if (typed.option[OPTION_NETNS] && netns_enter(typed.option[OPTION_NETNS]))
-		return OK;
-	if (!typed.is_unknown)
+	for (unsigned int i = 0; i < typed.words.count; i++)
+		word_pass(&typed, words->words[i]);
+	if (!typed.is_unknown &&
+	    (!typed.option[OPTION_NETNS] || !netns_enter(typed.option[OPTION_NETNS])))
 		offer_all(&typed);
-	return OK;
+	error_drop(0);
+	return 0;
 }
 
 static const struct word complete_words[] = {

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
+#include <errno.h>
+#include <inttypes.h>
 
+#include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/report.h"
 #include "gate/trial.h"
 #include "migrate/open.h"
+#include "program/writer.h"
 
 static int confirm_run(const struct context *context, const void *args)
 {
-	struct gate gate = GATE_CLOSED;
-	int status = gate_open(&gate, context->gate, GATE_ON_TRIAL, NULL);
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open(&gate, context->gate, GATE_ON_TRIAL, NULL);
 
 	(void)args;
-	if (!status && !gate.state->trial_until)
-		status = failure("gate '%s' is not on trial: a change with '--confirm 60s' "
-				 "begins one",
+	if (err)
+		return err;
+	if (!gate.state->trial_until)
+		return error_add(ENOENT, "no-trial", NULL,
+				 "gate '%s' is not on trial; a change with '--confirm 60s' begins "
+				 "a trial",
 				 gate.name);
-	if (!status)
-		trial_end(&gate);
-	if (!status && context->json)
-		status = json_print(json_pack("{s:s, s:I}", "gate", gate.name, "generation",
-					      (json_int_t)gate.state->generation));
-	else if (!status)
-		printf("gate '%s': generation %u stays in force\n", gate.name,
-		       gate.state->generation);
-	gate_close(&gate);
-	return status;
+	trial_end(&gate);
+	print_object(NULL);
+	print_string("gate", "gate '%s': ", gate.name);
+	print_number("generation", "generation %" PRIu64 " stays in force\n",
+		     gate.state->generation);
+	print_end();
+	return 0;
 }
 
 static const char confirm_details[] =

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "gate/gate.h"
 #include "migrate/open.h"
+#include "program/writer.h"
 #include "rules/prefix.h"
-#include "state/states.h"
 #include "state/source.h"
 #include "state/sources.h"
+#include "state/states.h"
+
+struct forgive_args {
+	struct sl_prefix address;
+};
 
 /* A source, and its state under each limit before it was forgiven. */
 struct pardon {
@@ -22,43 +27,51 @@ struct pardon {
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
+static void pardon_free(struct pardon *pardon)
+{
+	source_free(&pardon->source);
+}
+
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
 	char address_text[PREFIX_TEXT], prefix_text[PREFIX_TEXT];
 	const char *address = prefix_format(&pardon->address, address_text);
 	const char *prefix = prefix_format(&rule->prefix, prefix_text);
+	const char *option = gate_option(gate->name);
 
 	if (rule->access == SL_ACCESS_DENY)
-		return failure("%s is denied, by the entry of %s: 'sluice %sundeny %s' or 'sluice "
-			       "%sallow %s' ends "
-			       "that",
-			       address, prefix, gate_option(gate->name), prefix,
-			       gate_option(gate->name), address);
+		return error_add(
+			ENOENT, "no-limit", address,
+			"it is denied, by the entry of %s; 'sluice %sundeny %s' or 'sluice "
+			"%sallow %s' ends that",
+			prefix, option, prefix, option, address);
 	if (rule->access == SL_ACCESS_ALLOW)
-		return failure("%s is allowed, by the entry of %s: no limit holds it", address,
-			       prefix);
-	return failure("no rule of gate '%s' covers %s: no limit holds it", gate->name, address);
+		return error_add(ENOENT, "no-limit", address,
+				 "it is allowed, by the entry of %s: no limit holds it", prefix);
+	return error_add(ENOENT, "no-limit", address,
+			 "no rule of gate '%s' covers it: no limit holds it", gate->name);
 }
 
 /*
- * Reads the state under each limit. For a limit with key dst the address is taken as a destination.
+ * Reads the state under each limit. For a limit with key dst the address is the destination.
  */
 static int limit_states_read(const struct gate *gate, struct pardon *pardon)
 {
 	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
 	uint64_t now = uptime_ticks();
-	int status = OK;
+	int err = 0;
 
 	packet.source = packet.destination = pardon->address;
-	for (unsigned int i = 0; !status && i < pardon->count; i++)
-		status = limit_state_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
-					  &pardon->before[i]);
-	return status;
+	for (unsigned int i = 0; !err && i < pardon->count; i++)
+		err = limit_state_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
+				       &pardon->before[i]);
+	return err;
 }
 
 /*
- * The prefix whose addresses share a bucket with the source under one of the limits; else its own.
+ * Returns the prefix whose addresses share a bucket with the source under one of the limits; otherwise
+ * the prefix of the source.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
@@ -78,26 +91,25 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Whether another source may hold slices of the same states: one of its limits has the same id. Its
- * policy may be another one that inherits the limit.
+ * Returns whether another source may hold slices of the same states: one of its limits has the same
+ * id. Its policy may be another one that inherits the limit.
  */
 static int source_shares(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address, bool *ret)
 {
+	_cleanup_(source_free) struct source source = {0};
 	const struct sl_limit *limits;
 	unsigned int count;
-	struct source source;
-	int status = source_read(gate, table, address, &source);
+	int err = source_read(gate, table, address, &source);
 
-	if (status)
-		return status;
-	limits = source_limits(&source, &count);
 	*ret = false;
+	if (err)
+		return err;
+	limits = source_limits(&source, &count);
 	for (unsigned int i = 0; i < count; i++)
 		for (unsigned int j = 0; j < pardon->count; j++)
 			*ret |= limits[i].id == pardon->limits[j].id;
-	source_free(&source);
-	return OK;
+	return 0;
 }
 
 /* Empties the slices of all sources that share a state. */
@@ -106,112 +118,83 @@ static int buckets_forget(const struct gate *gate, const struct table *table,
 {
 	struct sl_prefix reach = pardon_reach(pardon);
 	struct source_list list;
-	bool shares = false;
-	int status;
+	int err;
 
 	if (reach.bits == pardon->source.prefix.bits)
 		return buckets_forgive(gate, &pardon->source.prefix);
-	status = sources_list(gate, table, &reach, &list);
-	if (status)
-		return status;
-	for (unsigned int i = 0; !status && i < list.count; i++) {
-		status = source_shares(gate, table, pardon, &list.items[i].prefix, &shares);
-		if (!status && shares)
-			status = buckets_forgive(gate, &list.items[i].prefix);
+	err = sources_list(gate, table, &reach, &list);
+	if (err)
+		return err;
+	for (unsigned int i = 0; !err && i < list.count; i++) {
+		const struct sl_prefix *address = &list.items[i].prefix;
+		bool shares;
+
+		err = source_shares(gate, table, pardon, address, &shares);
+		if (!err && shares)
+			err = buckets_forgive(gate, address);
 	}
 	free(list.items);
-	return status;
+	return err;
 }
 
-/*
- * Fills the states, then empties the slices, which CPUs would go on spending, or refusing by.
- */
-static int forgive(const struct gate *gate, const struct pardon *pardon)
-{
-	struct table table = TABLE_CLOSED;
-	int status = table_open(gate, &table);
-
-	for (unsigned int i = 0; !status && i < pardon->count; i++)
-		status = state_fill(gate, &pardon->limits[i], &pardon->address);
-	if (!status)
-		status = buckets_forget(gate, &table, pardon);
-	table_close(&table);
-	return status;
-}
-
+/* Fills the states, then empties the slices, by which CPUs would pass or refuse packets. */
 static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
-	int status = source_read(gate, NULL, &pardon->address, &pardon->source);
+	_cleanup_(table_close) struct table table = TABLE_CLOSED;
+	int err = source_read(gate, NULL, &pardon->address, &pardon->source);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	if (!pardon->source.policy)
 		return refuse(gate, pardon);
 	pardon->limits = source_limits(&pardon->source, &pardon->count);
-	status = limit_states_read(gate, pardon);
-	return status ? status : forgive(gate, pardon);
+	err = limit_states_read(gate, pardon) ?: table_open(gate, &table);
+	for (unsigned int i = 0; !err && i < pardon->count; i++)
+		err = state_fill(gate, &pardon->limits[i], &pardon->address);
+	return err ?: buckets_forget(gate, &table, pardon);
 }
 
-/* --- Report --------------------------------------------------------------------------------- */
-
-static int report_json(const struct context *context, const struct pardon *pardon)
+static void pardon_print(const char *gate, const struct pardon *pardon)
 {
-	json_t *limits = json_array();
-	char address[PREFIX_TEXT], policy[PREFIX_TEXT], label[LIMIT_LABEL];
+	char text[PREFIX_TEXT], left[UNITS_TEXT], label[LIMIT_LABEL];
 
-	for (unsigned int i = 0; i < pardon->count; i++)
-		json_array_append_new(
-			limits, json_pack("{s:s, s:I}", "name",
-					  source_label(&pardon->source, &pardon->limits[i], label),
-					  "blocked_ms", (json_int_t)pardon->before[i].blocked_ms));
-	return json_print(json_pack("{s:s, s:s, s:s, s:o}", "gate", context->gate, "address",
-				    prefix_format(&pardon->address, address), "policy",
-				    prefix_format(&pardon->source.rule.prefix, policy), "limits",
-				    limits));
-}
-
-static void report_print(const struct pardon *pardon)
-{
-	char address[PREFIX_TEXT], left[UNITS_TEXT], label[LIMIT_LABEL];
-
-	printf("%s: full %s:", prefix_format(&pardon->address, address),
-	       plural(pardon->count, "bucket", "buckets"));
+	print_object(NULL);
+	print_string("gate", NULL, gate);
+	print_string("address", "%s: ", prefix_format(&pardon->address, text));
+	print_string("policy", NULL, prefix_format(&pardon->source.rule.prefix, text));
+	print_text("full %s:", plural(pardon->count, "bucket", "buckets"));
+	print_array("limits");
 	for (unsigned int i = 0; i < pardon->count; i++) {
-		printf("%s %s", i ? "," : "",
-		       source_label(&pardon->source, &pardon->limits[i], label));
-		if (pardon->before[i].blocked_ms)
-			printf(" (was blocked for %s more)",
-			       left_format(pardon->before[i].blocked_ms * 1000000, left));
-	}
-	putchar('\n');
-}
+		uint64_t blocked_ms = pardon->before[i].blocked_ms;
 
-struct forgive_args {
-	const char *address;
-};
+		print_object(NULL);
+		print_string("name", i ? ", %s" : " %s",
+			     source_label(&pardon->source, &pardon->limits[i], label));
+		print_number("blocked_ms", NULL, blocked_ms);
+		if (blocked_ms)
+			print_text(" (was blocked for %s more)",
+				   left_format(blocked_ms * 1000000, left));
+		print_end();
+	}
+	print_end();
+	print_text("\n");
+	print_end();
+}
 
 static int forgive_run(const struct context *context, const void *data)
 {
 	const struct forgive_args *args = data;
-	struct gate gate = GATE_CLOSED;
-	struct pardon pardon = {0};
-	int status = address_parse(args->address, &pardon.address);
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(pardon_free) struct pardon pardon = {.address = args->address};
+	int err = gate_open(&gate, context->gate, GATE_CHANGE, NULL) ?: pardon_run(&gate, &pardon);
 
-	if (!status)
-		status = gate_open(&gate, context->gate, GATE_CHANGE, NULL);
-	if (!status)
-		status = pardon_run(&gate, &pardon);
-	if (!status && context->json)
-		status = report_json(context, &pardon);
-	else if (!status)
-		report_print(&pardon);
-	source_free(&pardon.source);
-	gate_close(&gate);
-	return status;
+	if (!err)
+		pardon_print(context->gate, &pardon);
+	return err;
 }
 
 static const struct word forgive_words[] = {
-	{"ADDRESS", OPERAND, VALUE_TEXT("ADDRESS"), offsetof(struct forgive_args, address), NULL},
+	{"ADDRESS", OPERAND, &value_address, offsetof(struct forgive_args, address), NULL},
 };
 
 static const char forgive_details[] =

@@ -13,6 +13,7 @@
 #include "attach/places.h"
 #include "attach/published.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "cli/kept.h"
 #include "gate/pins.h"
 #include "gate/gate_make.h"
@@ -24,24 +25,6 @@
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
 #define LOOK_NS 200000000ULL
 
-/* Removes a gate that the change made. */
-static int gate_go(struct gate *gate)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
-	int status = attachments_read(gate, all, &count);
-
-	for (unsigned int i = 0; !status && i < count; i++)
-		status = detach(gate, &all[i]);
-	if (!status)
-		attachments_unpublish(gate);
-	if (!status)
-		status = gate_dir_remove(gate);
-	if (!status)
-		kept_forget(gate->name);
-	return status;
-}
-
 /* The trial as the process that waits knows it. */
 struct trial {
 	const struct sl_gate *state; /* of the gate that is on trial */
@@ -49,63 +32,81 @@ struct trial {
 	uint32_t number;
 	struct apply *change; /* of a file; NULL: another command changes rules alone */
 	struct config before; /* the rules before such a command */
-	bool was_there;	      /* the gate existed; otherwise it is removed */
+	bool existed;	      /* the gate; otherwise it is removed */
 };
 
+/* Removes a gate that the change made. */
+static int gate_remove(struct gate *gate)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	int err = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !err && i < count; i++)
+		err = detach(gate, &all[i]);
+	if (err)
+		return err;
+	attachments_unpublish(gate);
+	err = gate_dir_remove(gate);
+	if (!err)
+		kept_forget(gate->name);
+	return err;
+}
+
 /* Applies the previous rules, within the current sizes of the gate. */
-static int rules_go_back(struct gate *gate, struct config *before)
+static int rules_restore(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
-	struct apply change = {0};
+	_cleanup_(apply_free) struct apply change = {0};
 	struct gate_sizes has;
-	int status = gate_sizes_read(gate, &has);
+	int err = gate_sizes_read(gate, &has);
 
-	for (unsigned int i = 0; !status && i < SIZES; i++)
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < SIZES; i++)
 		if (gate->state->sizes_stated & SIZE_BIT(i))
 			*size_of(&before->sizes, i) = *size_of(&has, i);
-	if (!status)
-		status = apply_prepare(gate, before, &may, &change);
-	if (!status)
-		status = apply_make(gate, &change);
-	apply_free(&change);
-	return status;
+	return apply_prepare(gate, before, &may, &change) ?: apply_make(gate, &change);
 }
 
-static int go_back(struct gate *gate, struct trial *trial)
+/* Restores what was there before the trial, and ends it. */
+static int trial_undo(struct gate *gate, struct trial *trial)
 {
-	struct apply *change = trial->change;
-	int status, places = OK;
+	int err, places_err = 0;
 
-	if (!trial->was_there)
-		return gate_go(gate);
-	if (!change) {
-		status = rules_go_back(gate, &trial->before);
-	} else {
-		status = apply_undo_rules(gate, change);
-		places = placings_undo(gate, &change->placings);
+	if (!trial->existed)
+		return gate_remove(gate);
+	if (trial->change) {
+		err = apply_undo_rules(gate, trial->change);
+		places_err = placings_undo(gate, &trial->change->placings);
 		attachments_publish(gate);
+	} else {
+		err = rules_restore(gate, &trial->before);
 	}
-	if (!status)
+	if (!err)
 		trial_end(gate);
-	return status ? status : places;
+	return err ?: places_err;
 }
 
-/* A gate that cannot be looked for is there. */
-static bool gate_is_gone(const struct trial *trial)
+/* --- The process that waits ----------------------------------------------------------------- */
+
+/* Returns whether there is anything to wait for. A gate that cannot be looked for exists. */
+static bool trial_is_open(const struct trial *trial)
 {
 	bool exists = true;
 
-	return !gate_exists(trial->gate, &exists) && !exists;
+	return trial_goes_on(trial->state, trial->number) &&
+	       (gate_exists(trial->gate, &exists) || exists);
 }
 
-/* Until the time is over, SIGTERM comes, or there is nothing to wait for any more. */
+/* Waits until the time is over, SIGTERM comes, or there is nothing to wait for any more. */
 static void trial_wait(const struct trial *trial)
 {
 	sigset_t signals;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
-	while (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial)) {
+	while (trial_is_open(trial)) {
 		uint64_t left = trial_left_ns(trial->state);
 		struct timespec look = {.tv_nsec = left < LOOK_NS ? left : LOOK_NS};
 
@@ -116,8 +117,8 @@ static void trial_wait(const struct trial *trial)
 
 /*
  * Opens the gate while its trial goes on. A gate that is locked, or for which memory is short, is
- * tried again as long as no other command may take the trial for dead; but once also after that, as
- * a process that was stopped may be late.
+ * tried again as long as no other command may regard the trial as dead; but once also after that,
+ * because a process that was stopped may be late.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -128,46 +129,38 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 			return true;
 		gate_close(gate);
 		nanosleep(&pause, NULL);
-	} while (trial_goes_on(trial->state, trial->number) && trial_is_awaited(trial->state) &&
-		 !gate_is_gone(trial));
+	} while (trial_is_open(trial) && trial_is_awaited(trial->state));
 	return false;
 }
 
-static void trial_log(const struct trial *trial, bool opened, int status)
+/* Waits for the end of the trial, and restores what was before it. Returns the exit status. */
+static int trial_keep(struct trial *trial)
 {
-	if (status)
-		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
-		       trial->gate);
-	else if (opened)
-		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
-		       trial->gate);
-	else if (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial))
-		syslog(LOG_ERR,
-		       "gate '%s': the change was not confirmed, but the gate cannot be opened: "
-		       "the rules in force stay",
-		       trial->gate);
-}
-
-/* The process that waits. It never returns. */
-static void trial_keep(struct trial *trial)
-{
-	struct gate gate = GATE_CLOSED;
-	int status = OK;
-	bool opened;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err;
 
 	openlog("sluice", LOG_PID, LOG_DAEMON);
 	trial_wait(trial);
-	if (trial_goes_on(trial->state, trial->number)) {
-		opened = trial_open(trial, &gate);
-		if (!opened)
-			trial_log(trial, false, OK);
-		else if (trial_goes_on(gate.state, trial->number)) {
-			status = go_back(&gate, trial);
-			trial_log(trial, true, status);
-		}
+	if (!trial_goes_on(trial->state, trial->number))
+		return 0;
+	if (!trial_open(trial, &gate)) {
+		if (trial_is_open(trial))
+			syslog(LOG_ERR,
+			       "gate '%s': the change was not confirmed, but the gate cannot be "
+			       "opened: the rules in force stay",
+			       trial->gate);
+		return 0;
 	}
-	gate_close(&gate);
-	_exit(messages_exit_status(status, false));
+	if (!trial_goes_on(gate.state, trial->number))
+		return 0;
+	err = trial_undo(&gate, trial);
+	if (err)
+		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
+		       trial->gate);
+	else
+		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
+		       trial->gate);
+	return messages_exit_status(err, false);
 }
 
 /*
@@ -220,23 +213,25 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 	trial->state = gate->state;
 	trial->number = trial_begin(gate, ns);
-	trial->was_there = !gate->made;
+	trial->existed = !gate->made;
 	memcpy(trial->gate, gate->name, sizeof(trial->gate));
 	fflush(NULL);
 	child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
 	if (child < 0) {
-		failure("cannot leave a process that waits for 'sluice confirm': %s", why(errno));
-		go_back(gate, trial);
-		gate->made = false; /* it is gone */
-		return FAILED;
+		int err = error_add(errno, "no-process", NULL,
+				    "cannot leave a process that waits for 'sluice confirm': %s",
+				    why(errno));
+
+		trial_undo(gate, trial);
+		gate->made = false; /* it was removed */
+		return err;
 	}
-	if (child) {
-		child_outwait(ends);
-		return OK;
+	if (!child) {
+		session_leave(); /* the lock goes, and the state stays mapped */
+		_exit(trial_keep(trial));
 	}
-	session_leave(); /* the lock goes, and the state stays mapped */
-	trial_keep(trial);
-	return OK;
+	child_outwait(ends);
+	return 0;
 }
 
 /* --- Commands that change rules ------------------------------------------------------------- */
@@ -246,27 +241,24 @@ static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)
 {
-	int status = gate_open(gate, context->gate, GATE_CHANGE, NULL);
+	int err = gate_open(gate, context->gate, GATE_CHANGE, NULL);
 	sigset_t before;
 
-	if (status || !context->trial_ns)
-		return status;
+	if (err || !context->trial_ns)
+		return err;
 	before = signals_hold();
-	status = rules_read(gate, &tried.before.rules);
-	if (!status)
-		status = trial_leave(gate, &tried, context->trial_ns);
+	err = rules_read(gate, &tried.before.rules) ?: trial_leave(gate, &tried, context->trial_ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return status;
+	return err;
 }
 
 void trial_abort(void)
 {
-	struct gate gate = GATE_CLOSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 
 	if (tried.number && !gate_open(&gate, tried.gate, GATE_ON_TRIAL, NULL) &&
 	    trial_goes_on(gate.state, tried.number))
-		go_back(&gate, &tried);
-	gate_close(&gate);
+		trial_undo(&gate, &tried);
 }
 
 /* --- Files ---------------------------------------------------------------------------------- */
@@ -275,10 +267,10 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 {
 	sigset_t before = signals_hold();
 	struct trial trial = {.change = change};
-	int status = apply_make(gate, change);
+	int err = apply_make(gate, change);
 
-	if (!status) /* before any word, which a rule may keep from getting out */
-		status = trial_leave(gate, &trial, ns);
+	if (!err) /* before any output, which a rule may keep from its reader */
+		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return status;
+	return err;
 }

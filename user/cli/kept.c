@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "keep/lock_file.h"
 #include "program/writer.h"
@@ -50,7 +50,7 @@ static void kept_note(const char *gate, const struct lock_holder *keeper, const 
 {
 	char text[KEPT_TEXT];
 
-	note("gate '%s' is %s: %s", gate, kept_format(keeper, text), what);
+	error_notice("kept", NULL, "gate '%s' is %s: %s", gate, kept_format(keeper, text), what);
 }
 
 void kept_note_attachments(const char *gate)

@@ -96,7 +96,8 @@ void shared_note(const struct gate *gate, const struct rule *rule)
 	if (!is_shared || sharing_read(gate).sharer != SHARER_NONE ||
 	    !gate_note_first(gate, GATE_NOTE_SHARE))
 		return;
-	note("%s: no process shares it yet, so it is this machine's limit alone: 'sluice %sshare "
-	     "STORE' shares it",
-	     prefix_format(&rule->prefix, prefix), gate_option(gate->name));
+	error_notice("not-shared", prefix_format(&rule->prefix, prefix),
+		     "no process shares it yet, so it is this machine's limit alone; 'sluice "
+		     "%sshare STORE' shares it",
+		     gate_option(gate->name));
 }

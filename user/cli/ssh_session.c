@@ -2,6 +2,7 @@
 #include "cli/ssh_session.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -12,6 +13,7 @@
 
 #include "attach/attachment.h"
 #include "attach/netdevs.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/rules.h"
@@ -61,28 +63,28 @@ static struct owner owner_of(const char *address)
 }
 
 /*
- * Whether the gate filters packets to an address of the device: it filters the device or one below
- * it, such as the port of a bridge. Packets to an address of lo can come through any device.
+ * Returns whether the gate filters packets to an address of the device: it filters the device or
+ * one below it, such as the port of a bridge. Packets to an address of lo can come through any
+ * device.
  */
 static bool filters(const struct gate *gate, const struct owner *owner)
 {
 	struct attachment all[ATTACHMENTS_MAX];
+	_cleanup_(netdevs_free) struct netdevs links = {0};
 	unsigned int count;
-	struct netdevs links;
-	bool found = false;
 
 	if (!owner->ifindex || attachments_read(gate, all, &count) || netdevs_read(&links))
 		return false;
-	for (unsigned int i = 0; i < count && !found; i++)
-		found = all[i].netns == netns_current() && all[i].program_id &&
-			all[i].hook != HOOK_EGRESS &&
-			(owner->is_loopback || all[i].ifindex == owner->ifindex ||
-			 netdevs_are_stacked(&links, owner->ifindex, all[i].ifindex));
-	netdevs_free(&links);
-	return found;
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].netns == netns_current() && all[i].program_id &&
+		    all[i].hook != HOOK_EGRESS &&
+		    (owner->is_loopback || all[i].ifindex == owner->ifindex ||
+		     netdevs_are_stacked(&links, owner->ifindex, all[i].ifindex)))
+			return true;
+	return false;
 }
 
-/* The address without the prefix by which some servers map IPv4 addresses to IPv6. */
+/* Returns the address without the prefix by which some servers map IPv4 addresses to IPv6. */
 static const char *unmapped(const char *address)
 {
 	static const char mapped[] = "::ffff:";
@@ -91,46 +93,54 @@ static const char *unmapped(const char *address)
 	return is_mapped ? address + strlen(mapped) : address;
 }
 
-/* False: there is no session, or its packets do not come through the gate as far as is known. */
-static bool session_find(const struct gate *gate, struct session *ret)
+/*
+ * Finds the session, and the rule that decides about it. Returns false if there is no session, or
+ * if its packets do not come through the gate as far as is known. Errors are dropped.
+ */
+static bool session_find(const struct gate *gate, struct session *ret, struct judgement *ret_now)
 {
 	const char *connection = getenv("SSH_CONNECTION");
 	char client[INET6_ADDRSTRLEN], server[INET6_ADDRSTRLEN];
+	unsigned int mark = error_count();
 	struct owner owner;
+	bool is_found;
 
 	if (!connection ||
 	    sscanf(connection, "%45s %*u %45s %u", client, server, &ret->port) != 3 ||
-	    strchr(client, '%') || address_parse(client, &ret->source))
+	    strchr(client, '%'))
 		return false;
 	snprintf(ret->text, sizeof(ret->text), "%s", unmapped(client));
 	owner = owner_of(unmapped(server));
-	return !owner_of(ret->text).ifindex && filters(gate, &owner);
+	is_found = !address_parse(client, &ret->source) && !owner_of(ret->text).ifindex &&
+		   filters(gate, &owner) && !rules_judge(gate, &ret->source, ret_now);
+	error_drop(mark);
+	return is_found;
 }
 
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name)
 {
-	const char *option = gate_option(gate->name);
 	struct session session;
 	struct judgement now;
-	bool allowed;
+	bool is_allowed;
 
-	if (!session_find(gate, &session) || rules_judge(gate, &session.source, &now) ||
-	    now.access == SL_ACCESS_DENY)
-		return OK;
-	allowed = name && now.access == SL_ACCESS_ALLOW;
+	if (!session_find(gate, &session, &now) || now.access == SL_ACCESS_DENY)
+		return 0;
+	is_allowed = name && now.access == SL_ACCESS_ALLOW;
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool comes_first = now.found && now.prefix.bits > prefix->bits;
 
 		if (!prefix_covers(prefix, &session.source) || comes_first ||
-		    (allowed && (!now.lists || now.prefix.bits == prefix->bits)))
+		    (is_allowed && (!now.lists || now.prefix.bits == prefix->bits)))
 			continue;
-		return failure("%s: this ssh session comes from there and would be denied; allow "
-			       "it with 'sluice %sallow %s', try the change with '--confirm 60s', "
-			       "or say 'force'",
-			       session.text, option, session.text);
+		return error_add(
+			EPERM, "own-session", session.text,
+			"this ssh session comes from there and would be denied; allow it "
+			"with 'sluice %sallow %s', try the change with '--confirm 60s', or "
+			"say 'force'",
+			gate_option(gate->name), session.text);
 	}
-	return OK;
+	return 0;
 }
 
 void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
@@ -143,22 +153,22 @@ void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
 	};
 	char prefix[PREFIX_TEXT];
 
-	if (!session_find(gate, &session) || rules_judge(gate, &session.source, &now) ||
-	    now.access || !now.found || !prefix_equal(&now.prefix, &rule->prefix))
+	if (!session_find(gate, &session, &now) || now.access || !now.found ||
+	    !prefix_equal(&now.prefix, &rule->prefix))
 		return;
 	packet.port = session.port;
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		const struct limit *limit = &rule->limit[i];
 		const struct sl_limit_spec *spec = &limit->spec;
-		bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+		double least = spec->rate_unit == SL_RATE_BITS ? RATE_LEAST_BITS : RATE_LEAST_PPS;
 
 		if (spec->kind == SL_SHAPE || spec->key_dst || spec->action == SL_ACTION_OBSERVE ||
-		    !match_packet(&limit->match, &packet) ||
-		    rate_per_second(spec) >= (by_bytes ? RATE_LEAST_BITS : RATE_LEAST_PPS))
+		    !match_packet(&limit->match, &packet) || rate_per_second(spec) >= least)
 			continue;
-		note("%s: limit '%s' is lower than an ssh session needs, such as this session from "
-		     "%s; try such a change with '--confirm 60s'",
-		     prefix_format(&rule->prefix, prefix), spec->name, session.text);
+		error_notice("own-session", prefix_format(&rule->prefix, prefix),
+			     "limit '%s' is lower than an ssh session needs, such as this session "
+			     "from %s; try such a change with '--confirm 60s'",
+			     spec->name, session.text);
 		return;
 	}
 }
