@@ -108,18 +108,9 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 static int apply_warn(const struct gate *gate, struct apply *change)
 {
 	struct attachment made[ATTACHMENTS_MAX];
-	struct oversize oversize = {0};
 
-	for (unsigned int i = 0; i < change->wanted.count; i++) {
-		const struct rule *before = &change->before.rules[i]; /* of the same prefix */
-		const struct rule *wanted = &change->wanted.rules[i];
-
-		oversize_add(&oversize, before, wanted);
-		warn_afresh(before, wanted);
-	}
-	warn_oversize(gate, &oversize);
-	warn_newcomers(change->wanted.rules, change->wanted.count);
-	warn_losses(gate, &change->losses, true);
+	warn_rules(gate, change->before.rules, change->wanted.rules, change->wanted.count);
+	warn_shadowed(gate, &change->losses, true);
 	return warn_attached(gate, made, placings_made(&change->placings, made));
 }
 

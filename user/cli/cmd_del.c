@@ -106,15 +106,15 @@ static int rule_remove(const struct gate *gate, const struct del_args *args, str
 static int del_apply(struct gate *gate, const struct del_args *args, struct deleted *deleted)
 {
 	_cleanup_(rule_free) struct rule rule = {.prefix = args->prefix};
-	struct shadowed losses;
+	struct shadowed shadowed;
 	int err = rules_get(gate, &args->prefix, &rule)
 		  ?: rule_remove(gate, args, &rule, deleted)
-		  ?: rule_change(gate, &rule, &losses);
+		  ?: rule_change(gate, &rule, &shadowed);
 
 	if (err)
 		return err;
-	warn_newcomers(&rule, 1);
-	warn_losses(gate, &losses, false);
+	warn_rules(gate, &rule, &rule, 1);
+	warn_shadowed(gate, &shadowed, false);
 	return 0;
 }
 

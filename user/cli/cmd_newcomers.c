@@ -28,7 +28,7 @@ static int newcomers_apply(struct gate *gate, const struct sl_prefix *prefix,
 	_cleanup_(rule_free) struct rule rule = {.prefix = *prefix};
 	char text[PREFIX_TEXT];
 	const char *name = prefix_format(prefix, text);
-	struct shadowed losses;
+	struct shadowed shadowed;
 	int err = rules_get(gate, prefix, &rule);
 
 	if (err)
@@ -44,11 +44,11 @@ static int newcomers_apply(struct gate *gate, const struct sl_prefix *prefix,
 		if (err)
 			return err;
 	}
-	err = rule_set_newcomers(&rule, budget) ?: rule_change(gate, &rule, &losses);
+	err = rule_set_newcomers(&rule, budget) ?: rule_change(gate, &rule, &shadowed);
 	if (err)
 		return err;
-	warn_newcomers(&rule, 1);
-	warn_losses(gate, &losses, false);
+	warn_rules(gate, &rule, &rule, 1);
+	warn_shadowed(gate, &shadowed, false);
 	return 0;
 }
 

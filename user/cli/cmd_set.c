@@ -121,16 +121,12 @@ static int rule_set(const struct gate *gate, struct setting *setting)
 
 /* Reports the effects of a change in force that may surprise. */
 static void set_warn(struct gate *gate, const struct setting *setting, const struct rule *before,
-		     const struct shadowed *losses)
+		     const struct shadowed *shadowed)
 {
 	const struct rule *rule = &setting->rule;
-	struct oversize oversize = {0};
 
-	warn_afresh(before, rule);
-	oversize_add(&oversize, before, rule);
-	warn_oversize(gate, &oversize);
-	warn_newcomers(rule, 1);
-	warn_losses(gate, losses, false);
+	warn_rules(gate, before, rule, 1);
+	warn_shadowed(gate, shadowed, false);
 	if (!before->limits && !setting->args->inherit)
 		warn_inherit(gate, rule);
 	if (!rule->prefix.bits)
@@ -143,7 +139,7 @@ static int set_apply(struct gate *gate, struct setting *setting)
 	const struct sl_prefix *prefix = &setting->args->prefix;
 	_cleanup_(rule_free) struct rule before = {.prefix = *prefix};
 	struct shaping shaping = {0};
-	struct shadowed losses;
+	struct shadowed shadowed;
 	int err = rules_get(gate, prefix, &before);
 
 	if (err)
@@ -160,9 +156,9 @@ static int set_apply(struct gate *gate, struct setting *setting)
 	err = shaping_check(gate, &shaping, setting->args->no_fq);
 	if (err)
 		return err;
-	err = rule_change(gate, &setting->rule, &losses);
+	err = rule_change(gate, &setting->rule, &shadowed);
 	if (!err)
-		set_warn(gate, setting, &before, &losses);
+		set_warn(gate, setting, &before, &shadowed);
 	return err;
 }
 
