@@ -20,6 +20,11 @@ def rules(*places, **more):
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 
 
+def state_text(*saved, boot="", saved_ms=0):
+    """The text of a state file with these rules."""
+    return json.dumps({"version": 1, "boot": boot, "saved_ms": saved_ms, "bpffs": 0, "lists": [], "rules": saved})
+
+
 class Keep:
     """A process that keeps the gate of a lab, and what it says to its journal and to systemd."""
 
@@ -94,6 +99,13 @@ class Keep:
 
 def saved(keep):
     return json.loads(keep.state.read_text())
+
+
+def banned(keep):
+    """The prefixes of the state file that have an entry by hand, and when it ends; None: never."""
+    state = saved(keep)
+    return {rule["prefix"]: (state["saved_ms"] + rule["left_ms"]) / 1000 if "left_ms" in rule else None
+            for rule in state["rules"] if "access" in rule}
 
 
 @contextlib.contextmanager

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/bans.h: a state file of any bytes is refused or read, and what is read is written back
- * as a file that reads to the same. The first bytes choose whether the rest is the file, or words
- * that are put between the brackets of a file that is well formed up to there.
+ * user/keep/state_file.h: a state file of any bytes is refused or read, and what is read is written
+ * back as a file that reads to the same. The first byte chooses whether the rest is the file, or
+ * words that are put between the brackets of a file that is well formed up to there.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "keep/bans.h"
+#include "base/error.h"
+#include "keep/state_file.h"
 #include "rules/lists.h"
 
 #define TEXT_MAX 8192
-#define NOW	 1795348800 /* 2026-11-22T12:00:00Z */
 
 static void expect(bool truth)
 {
@@ -21,37 +21,38 @@ static void expect(bool truth)
 		abort();
 }
 
-/* What a byte above 127 stands for. */
+/* A byte above 127 is one of these. */
 static const char *const words[] = {"{\"prefix\": \"",
 				    "192.0.2.1",
 				    "2001:db8::1",
 				    "10.0.0.0/8",
-				    "\", \"access\": \"",
+				    "\"",
+				    ", \"access\": \"",
 				    "allow",
 				    "deny",
-				    "\"}",
-				    "\"}, ",
-				    "\", \"until\": \"2026-11-22T13:00:00Z\", \"left_ms\": ",
-				    "3600000",
-				    "{\"name\": \"",
-				    "\", \"prefixes\": [",
-				    "\"192.0.2.1\"",
-				    "\"192.0.2.2\", ",
-				    "]",
+				    "}, ",
 				    "}",
-				    "]}",
+				    ", \"left_ms\": ",
+				    "3600000",
+				    ", \"lists\": [0, 3]",
+				    ", \"timed\": 3",
+				    ", \"list_left_ms\": ",
+				    "{\"place\": 0",
+				    "{\"place\": 3",
+				    ", \"name\": \"",
+				    ", \"replaced\": 1",
 				    "a",
 				    "b"};
 
-static const char *const heads[] = {
-	"",
-	"{\"version\": 1, \"boot\": \"b\", \"lists\": [], \"entries\": [",
-	"{\"version\": 1, \"boot\": \"b\", \"entries\": [], \"lists\": [",
-	("{\"version\": 1, \"boot\": \"\", \"entries\": [], \"lists\": [], \"file\": "
-	 "{\"lists\": [], \"entries\": ["),
-};
+#define HEAD "{\"version\": 1, \"boot\": \"b\", \"saved_ms\": 4102444800000, \"bpffs\": 31, "
+#define LISTS                                                                                      \
+	"\"lists\": [{\"place\": 0, \"name\": \"a\", \"access\": \"deny\", \"replaced\": 1}, "     \
+	"{\"place\": 3, \"name\": \"b\", \"access\": \"allow\", \"replaced\": 1}], "
 
-static const char *const tails[] = {"", "]}", "]}", "]}}"};
+static const char *const heads[] = {"", HEAD "\"rules\": [], \"lists\": [",
+				    HEAD "\"lists\": [], \"rules\": [", HEAD LISTS "\"rules\": ["};
+
+static const char *const tails[] = {"", "]}", "]}", "]}"};
 
 static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
@@ -69,7 +70,7 @@ static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	return length + strlen(tails[kind]);
 }
 
-/* What had less than a moment left may have ended meanwhile. */
+/* An entry that had almost no time left may have ended. */
 static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 {
 	expect(a->count >= b->count && lists_count(a->lists) >= lists_count(b->lists));
@@ -87,21 +88,22 @@ static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char text[TEXT_MAX], *written;
-	struct bans bans, again;
+	struct state_file state, again;
 	size_t length = text_make(data, size, text);
 	json_t *root;
 
-	if (bans_parse("state", text, length, NOW, &bans))
+	if (state_file_parse("state", text, length, &state)) {
+		error_drop(0);
 		return 0;
-	root = bans_json(&bans);
+	}
+	root = state_file_json(&state);
 	written = json_dumps(root, 0);
-	expect(written && !bans_parse("state", written, strlen(written), time(NULL), &again));
-	if (bans.given.lists && again.given.lists)
-		rules_expect_equal(&bans.given, &again.given);
-	expect(bans.file_is_known == again.file_is_known && !strcmp(bans.boot, again.boot));
+	expect(written && !state_file_parse("state", written, strlen(written), &again));
+	rules_expect_equal(&state.entries, &again.entries);
+	expect(state.bpffs == again.bpffs && !strcmp(state.boot, again.boot));
 	free(written);
 	json_decref(root);
-	bans_free(&bans);
-	bans_free(&again);
+	state_file_free(&state);
+	state_file_free(&again);
 	return 0;
 }

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from keeper import LOAD_SECONDS, keepers, rules, saved
+from keeper import LOAD_SECONDS, banned, keepers, rules
 from lab import frame, wait_until
 
 SOURCE, DENIED, LATER = "203.0.113.66", "192.0.2.9", "203.0.113.67"
@@ -97,8 +97,8 @@ def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
 
 def left_by_the_calendar(keep):
     """Of the one ban in the state file, by its moment."""
-    entry, = saved(keep)["entries"]
-    return moment_of(entry["until"]) - time.time()
+    end, = banned(keep).values()
+    return end - time.time()
 
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
@@ -106,7 +106,7 @@ def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days
     """The state file has its end by the new clock at once, whatever becomes of keep and of the gate."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
-    wait_until(lambda: keep.state.exists() and saved(keep)["entries"], "the ban")
+    wait_until(lambda: keep.state.exists() and banned(keep), "the ban")
     with wall_clock_ahead(days * DAY):
         wait_until(lambda: 3400 < left_by_the_calendar(keep) <= 3602, "the end by the new clock",
                    LOAD_SECONDS)
@@ -147,7 +147,7 @@ def test_a_suspension_is_no_time(lab, keeping):
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")
-    wait_until(lambda: keep.state.exists() and saved(keep)["entries"], "the ban")
+    wait_until(lambda: keep.state.exists() and banned(keep), "the ban")
     began = time.monotonic()
     lab.send(SOURCE, 60)
     lab.expect(passed=60, dropped=0)

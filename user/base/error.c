@@ -144,6 +144,16 @@ void error_drop(unsigned int mark)
 	}
 }
 
+void error_remove(unsigned int index)
+{
+	struct sl_error removed = list.items[index];
+
+	memmove(&list.items[index], &list.items[index + 1],
+		(list.count - index - 1) * sizeof(removed));
+	list.items[list.count - 1] = removed;
+	error_drop(list.count - 1);
+}
+
 void error_place(unsigned int mark, const char *place)
 {
 	for (unsigned int i = mark; i < list.count; i++) {

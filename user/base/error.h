@@ -57,6 +57,9 @@ const struct sl_error *error_last(unsigned int mark);
 /* Removes the items from `mark` on. */
 void error_drop(unsigned int mark);
 
+/* Removes one item. */
+void error_remove(unsigned int index);
+
 /* Puts a place in a file, "rules.yaml:3:7", before the objects of the items from `mark` on. */
 void error_place(unsigned int mark, const char *place);
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "keep/loop.h"
+#include "keep/keep.h"
 
 struct keep_words {
 	const char *file;

@@ -189,8 +189,7 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 static int rules_make(struct gate *gate, struct apply *apply)
 {
 	struct gate_sizes now;
-	int err = rules_change(gate, &apply->wanted, &apply->losses)
-			  ?: gate_sizes_read(gate, &now);
+	int err = rules_change(gate, &apply->wanted, &apply->losses) ?: gate_sizes_read(gate, &now);
 
 	for (unsigned int i = 0; !err && i < SIZES; i++)
 		if (!(apply->stated & SIZE_BIT(i)))

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the process that keeps a gate as its file says. It sleeps until a signal, a device, a file
- * or a command wakes it, and then runs the tasks that are due. Here is what its parts share.
+ * Keep: the process that keeps a gate as its rules file specifies. It waits for events; each event
+ * makes steps due, and a pass runs the steps that are due, in the order of enum step_name. Each
+ * step is idempotent.
  *
- *   loop           waits for events, and runs the tasks: its table is in loop.c
- *   task_rules     the rules file, and the lists that it names
- *   task_devices   attachments, and the programs for the next ones
- *   task_gate      what commands did to the gate, and the state file
- *   task_watch     what is looked for, as nothing tells of it
- *   status_line    how it goes, for systemd
- *
- *   bans           what commands gave, and the state file
- *   reconcile      which rules shall be in force
- *   apply          makes them so
- *   links          devices that come and go, by netlink
- *   watch          files, by inotify
- *   wall_clock     that it was set
- *   lock_file      one process a gate
- *   notify         messages to systemd
- *   troubles       each cause is said once
+ *   loop           events, the pass, retries, messages to systemd
+ *   step_rules     apply the rules file and its lists
+ *   step_devices   attach devices
+ *   step_gate      find what commands did to the gate, and save the runtime entries
  */
 #ifndef SLUICE_KEEP_H
 #define SLUICE_KEEP_H
@@ -30,106 +19,145 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "gate/snapshot.h"
-#include "keep/bans.h"
 #include "keep/lock_file.h"
-#include "keep/links.h"
-#include "keep/troubles.h"
+#include "keep/reconcile.h"
+#include "keep/state_file.h"
 #include "keep/watch.h"
-
-/* How long a task waits for more of the events that it is for. */
-#define LINK_WAIT_MS 20
-#define GATE_WAIT_MS 20
-#define SAVE_WAIT_MS 50
-#define LOAD_WAIT_MS 200
-#define FILE_WAIT_MS 100
-
-/* How long after a reload a list whose file was bad is read again. */
-#define LIST_WAIT_MS 1000
 
 struct keep_args {
 	const char *gate;
 	const char *file;
-	const char *state;    /* NULL: bans end with the gate */
-	uint64_t interval_ms; /* how often list files are looked at; 0: only by inotify */
+	const char *state;    /* NULL: runtime entries end with the gate */
+	uint64_t interval_ms; /* how often list files are checked; 0: by inotify only */
 	bool resize;
+};
+
+/* Keeps the gate until SIGTERM or SIGINT. Fails at once if the file cannot be applied. */
+int keep_run(const struct keep_args *args);
+
+enum step_name {
+	STEP_RELOAD, /* apply the rules file and all its lists */
+	STEP_RENEW,  /* replace programs: a driver may have lost them, or finish a resize */
+	STEP_CHECK,  /* every 3 s: find what causes no event, such as a detached link */
+	STEP_LOOK,   /* find what a command did to the gate */
+	STEP_LISTS,  /* read list files that changed */
+	STEP_ATTACH, /* attach and detach devices */
+	STEP_LOAD,   /* load programs for the next device */
+	STEP_SAVE,   /* write the state file */
+	STEPS,
+};
+
+/* How long a step waits for more events of its kind, in ms. */
+#define DEVICE_WAIT_MS 20
+#define GATE_WAIT_MS   20
+#define SAVE_WAIT_MS   50
+#define LOAD_WAIT_MS   200
+#define FILE_WAIT_MS   100
+#define RETRY_MIN_MS   1000
+
+struct step {
+	uint64_t due_ms;   /* 0: not due */
+	uint64_t retry_ms; /* the wait after the last failure; 0: it succeeded */
+	uint64_t rest_ms;  /* events do not make it due before this moment */
+	char *logged;	   /* the messages of its last run, each between newlines */
 };
 
 #define STATUS_TEXT 512
 
-enum task_name {
-	TASK_WATCHDOG,
-	TASK_RELOAD, /* the file, and all that it names, anew */
-	TASK_WATCH,  /* what cannot be watched */
-	TASK_RENEW,  /* programs: a driver may have lost them, or a resize was interrupted */
-	TASK_CHECK,  /* finds what causes no event, such as a detached link */
-	TASK_LOOK,   /* what a command did */
-	TASK_FILES,  /* whether files have changed */
-	TASK_LISTS,  /* list files anew */
-	TASK_ATTACH, /* devices */
-	TASK_LOAD,   /* programs, so that the next device need not wait for them */
-	TASK_SAVE,   /* the state file */
-	TASKS,
-};
-
-struct task {
-	uint64_t due_ms; /* 0: not due */
-	uint64_t retry_ms;
-	uint64_t rested_ms; /* when it has rested */
-	struct troubles troubles;
-};
-
 struct keep {
 	const struct keep_args *args;
+	char object[GATE_NAME + 8]; /* "gate 'NAME'", for messages */
 	struct lock_file lock;
-	struct task tasks[TASKS];
-	struct config config; /* the file as it was applied last, with its lists as read last */
-	struct file text;     /* of that file */
-	bool has_file;	      /* these are set */
-	bool file_is_bad;     /* what is on the disk was not applied */
-	bool lists_are_bad;   /* a list of the file could not be read */
-	bool lists_are_new;   /* the copy of the lists is not written yet */
-	bool state_is_bad;    /* what commands gave is not saved */
-	bool state_is_read;
-	bool is_hidden;	    /* a mount hides the gate */
-	bool rules_changed; /* at the last time that rules were applied */
-	char boot[BOOT_TEXT];
-	struct bans bans;
-	struct gate_snapshot mark;
-	struct programs programs;
-	uint32_t programs_gate;	   /* the id of that map of the gate for which they are */
-	struct attachment *wanted; /* all that shall be attached */
-	unsigned int wanted_count, attached;
-	bool *missing; /* of each place of the file */
-	unsigned int failed;
-	struct stamp rules_stamp;
+	struct step steps[STEPS];
 	struct watch watch;
-	struct links links;
-	uint64_t netns_wait_ms, netns_late_ms;
-	uint64_t heard_ms;
-	uint64_t suspended_ms; /* as it was when programs were put there */
-	int signals, wall_clock;
-	bool is_ready;	     /* systemd is told of the status from here on */
-	bool is_reloading;   /* systemd is to be told when all that is due is done */
-	bool worked;	     /* the task did something, and so was not woken in vain */
-	bool lost_before;    /* pins were missing when it was looked at last */
-	bool by_others;	     /* another process has changed the attachments */
-	unsigned int undone; /* how often in a row what it changed was made as before */
-	uint64_t undone_ms;  /* when that was last */
+	int signals, clock; /* fds; `clock` is readable after the wall clock was set */
+	uint64_t heard_ms;  /* when events were last read */
+	uint64_t suspended_ms;
+	uint64_t watchdog_us, fed_ms;
 	bool ends;
-	char status[STATUS_TEXT]; /* as systemd was told it last */
+	bool is_ready;	   /* systemd gets the status from here on */
+	bool is_reloading; /* systemd waits for the end of the reload */
+	char status[STATUS_TEXT];
+
+	struct file text;     /* of the rules file as it was last applied */
+	struct config config; /* of that text, with its lists as they were last read */
+	struct stamp stamp;   /* of the rules file as it was last read or reported */
+	bool has_config;
+	bool file_is_bad;   /* the rules file on disk is not applied */
+	bool lists_are_bad; /* a list file could not be read */
+	bool lists_are_new; /* the copy of the lists is not written yet */
+	bool rules_changed; /* by the last run of rules_apply() */
+
+	struct gate_snapshot snapshot;
+	bool is_hidden;	 /* a mount hides the gate */
+	bool lost_pins;	 /* pins were missing at the last look */
+	bool worked;	 /* the step changed something, so its event was useful */
+	bool is_unsaved; /* the state file could not be written */
+	char boot[BOOT_TEXT];
+	struct state_file runtime; /* the entries of commands, as they were last saved */
+	struct state_file saved;   /* the entries and lists of the file, as a start finds them */
+	bool state_is_read;
+
+	struct programs programs;
+	uint32_t programs_gate;	   /* the id of map `gate` for which they were loaded */
+	struct attachment *wanted; /* all that should be attached */
+	unsigned int wanted_count, attached, failed;
+	char waiting[STATUS_TEXT]; /* "; waiting for eth0": the devices that are missing */
+	bool by_others;		   /* another process changed the attachments */
+	unsigned int undone;	   /* changes by others that were undone in a row */
+	uint64_t undone_ms;	   /* the last of them */
 };
 
-/* CLOCK_MONOTONIC, in ms. */
+/* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a task due at a moment of now_ms(), or earlier where it is due before. */
-void task_at(struct keep *keep, enum task_name name, uint64_t ms);
-void task_now(struct keep *keep, enum task_name name);
+/* Makes a step due at a moment of now_ms(), or leaves it due earlier. */
+void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
-/* For what wakes the process of its own accord: not before the task has rested. */
-void task_soon(struct keep *keep, enum task_name name, uint64_t wait_ms);
+/* Makes a step due after an event: at the end of its rest at the earliest. */
+void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
-/* What is left of the gate's trial, in ms; 0: there is none. */
-uint64_t trial_left_ms(const struct keep *keep);
+/* Makes the steps of these events due. */
+void on_events(struct keep *keep, unsigned int events);
+
+/* Sends the status to systemd if it has changed. */
+void status_update(struct keep *keep);
+
+/* Returns the time left of the gate's trial, in ms; 0: there is none. */
+uint64_t keep_trial_left_ms(const struct keep *keep);
+
+/* --- Steps ---------------------------------------------------------------------------------- */
+
+/* Applies the file. If the first run fails, the process ends. */
+int reload_run(struct keep *keep);
+
+/* Returns FILE.lists of the state file. The caller frees it; NULL: out of memory. */
+char *keep_lists_path(const struct keep_args *args);
+
+/* Reads the lists again if a file changed. Reports a rules file that changed. */
+int lists_run(struct keep *keep);
+
+/*
+ * Applies a config to the gate, and makes the gate if it does not exist. Adds the last good copies
+ * of lists that were left out to the config.
+ */
+int rules_apply(struct keep *keep, struct config *config, enum renew renew);
+
+int attach_run(struct keep *keep);
+int check_run(struct keep *keep);
+int load_run(struct keep *keep);
+int renew_run(struct keep *keep);
+
+/* Closes programs of other maps than the gate has, as after a resize. */
+void programs_match(struct keep *keep, const struct gate *gate);
+
+/* Makes attach due after another process changed the attachments. */
+void attach_again(struct keep *keep);
+
+/* Returns whether a mount hides the gate, and stores the mount. */
+bool gate_is_hidden(const struct keep *keep, struct mount *ret);
+
+int look_run(struct keep *keep);
+int save_run(struct keep *keep);
 
 #endif

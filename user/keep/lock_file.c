@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "gate/gate.h"
 
 #define LOCK_FILE_TEXT (PATH_MAX + LOCK_FILE_MORE + 32)
 
@@ -21,11 +22,10 @@ static const char *const suffixes[] = {[LOCK_KEEP] = "keep", [LOCK_SHARE] = "sha
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-static void lock_file_close(struct lock_file *lock)
+static const char *path_format(enum lock_kind kind, const char *gate, char path[LOCK_FILE_PATH])
 {
-	close_fd(&lock->file);
-	close_fd(&lock->dir);
-	*lock = LOCK_FILE_NONE;
+	snprintf(path, LOCK_FILE_PATH, RUN_DIR "/%s.%s", gate, suffixes[kind]);
+	return path;
 }
 
 /* Opens RUN_DIR. Returns an fd, or -1 and errno. */
@@ -53,83 +53,73 @@ static bool is_locked(int fd, pid_t *ret_pid)
  * Opens the file as the owner of the directory, who must be able to open it after root was killed.
  * Mode 0600: a user who may open the file may lock it. Returns an fd or a negative errno.
  */
-static int file_open(const struct lock_file *lock)
+static int file_open(int dir, const char *path)
 {
 	struct owner self;
-	int fd, err = owner_become(lock->dir, &self);
+	int fd, err = owner_become(dir, &self);
 
 	if (err)
 		return err;
-	fd = openat(lock->dir, lock->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
-		    0600);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (fd < 0)
 		fd = -errno;
 	owner_leave(&self);
 	return fd;
 }
 
-/* Returns whether the name still leads to the open file: its last process may have removed it. */
-static bool file_has_name(const struct lock_file *lock)
+/* Returns whether the path leads to the open file: its last process may have removed it. */
+static bool is_at(int fd, const char *path)
 {
 	struct stat file, named;
 
-	return !fstat(lock->file, &file) &&
-	       !fstatat(lock->dir, lock->name, &named, AT_SYMLINK_NOFOLLOW) &&
-	       file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+	return !fstat(fd, &file) && !lstat(path, &named) && file.st_dev == named.st_dev &&
+	       file.st_ino == named.st_ino;
 }
 
-static int file_lock(struct lock_file *lock, enum lock_kind kind, const char *gate)
+static int refuse_second(int fd, enum lock_kind kind, const char *gate)
 {
-	static const char *const done[] = {[LOCK_KEEP] = "kept", [LOCK_SHARE] = "shared"};
-	char path[sizeof(RUN_DIR) + LOCK_FILE_NAME], object[LOCK_FILE_NAME];
+	const char *done = kind == LOCK_KEEP ? "kept" : "shared";
+	char object[GATE_NAME + 8];
 	pid_t pid;
-	int err;
 
-	snprintf(path, sizeof(path), RUN_DIR "/%s", lock->name);
-	do {
-		close_fd(&lock->file);
-		lock->file = file_open(lock);
-		if (lock->file < 0)
-			return error_add(lock->file, "lock-file", path, "cannot open: %s",
-					 strerror(-lock->file));
-		if (!fcntl(lock->file, F_SETLK, &whole_file))
-			continue;
-		err = errno;
-		if (err != EAGAIN && err != EACCES)
-			return error_add(err, "lock-file", path, "cannot lock: %s", strerror(err));
-		snprintf(object, sizeof(object), "gate '%s'", gate);
-		is_locked(lock->file, &pid);
-		if (!pid)
-			return error_add(EBUSY, "already-locked", object,
-					 "it is %s by another process already", done[kind]);
-		return error_add(EBUSY, "already-locked", object, "it is %s by process %d already",
-				 done[kind], pid);
-	} while (!file_has_name(lock));
-	return 0;
+	snprintf(object, sizeof(object), "gate '%s'", gate);
+	is_locked(fd, &pid);
+	if (!pid)
+		return error_add(EBUSY, "already-locked", object,
+				 "it is %s by another process already", done);
+	return error_add(EBUSY, "already-locked", object, "it is %s by process %d already", done,
+			 pid);
 }
 
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret)
 {
-	_cleanup_(lock_file_close) struct lock_file lock = LOCK_FILE_NONE;
+	_cleanup_close_ int dir = -1, fd = -1;
 	struct stat st;
-	int err;
 
 	if (!mkdir(RUN_DIR, 0755) || errno == EEXIST)
-		lock.dir = dir_open(&st);
-	if (lock.dir < 0)
+		dir = dir_open(&st);
+	if (dir < 0)
 		return error_add(errno, "lock-file", RUN_DIR, "cannot open: %s", strerror(errno));
 	if (!owner_alone_writes(&st))
 		return error_add(EPERM, "untrusted", RUN_DIR,
 				 "belongs to %s, mode %04o: it has to be root's, the caller's or "
 				 "of user '" OWNER_USER "', and only its owner's to write",
 				 owner_name(st.st_uid), st.st_mode & 07777);
-	snprintf(lock.name, sizeof(lock.name), "%s.%s", gate, suffixes[kind]);
-	err = file_lock(&lock, kind, gate);
-	if (err)
-		return err;
-	lock_file_write(&lock, path, "");
-	*ret = lock;
-	lock = LOCK_FILE_NONE;
+	path_format(kind, gate, ret->path);
+	do {
+		close_fd(&fd);
+		fd = file_open(dir, ret->path);
+		if (fd < 0)
+			return error_add(fd, "lock-file", ret->path, "cannot open: %s",
+					 strerror(-fd));
+		if (fcntl(fd, F_SETLK, &whole_file))
+			return errno == EAGAIN || errno == EACCES
+				       ? refuse_second(fd, kind, gate)
+				       : error_add(errno, "lock-file", ret->path, "cannot lock: %s",
+						   strerror(errno));
+	} while (!is_at(fd, ret->path));
+	ret->fd = steal_fd(&fd);
+	lock_file_write(ret, path, "");
 	return 0;
 }
 
@@ -141,16 +131,16 @@ void lock_file_write(const struct lock_file *lock, const char *path, const char 
 
 	if (length >= (int)sizeof(text))
 		length = sizeof(text) - 1;
-	if (ftruncate(lock->file, 0) || pwrite(lock->file, text, length, 0) != length)
-		error_notice("lock-file", lock->name, "cannot write in " RUN_DIR ": %s",
-			     strerror(errno));
+	if (ftruncate(lock->fd, 0) || pwrite(lock->fd, text, length, 0) != length)
+		error_notice("lock-file", lock->path, "cannot write: %s", strerror(errno));
 }
 
 void lock_file_release(struct lock_file *lock)
 {
-	if (lock->file >= 0)
-		unlinkat(lock->dir, lock->name, 0);
-	lock_file_close(lock);
+	if (lock->fd >= 0)
+		unlink(lock->path);
+	close_fd(&lock->fd);
+	lock->fd = -1;
 }
 
 /* --- The process that has the lock ---------------------------------------------------------- */
@@ -176,7 +166,7 @@ static void holder_read(int fd, struct lock_holder *holder)
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret)
 {
 	_cleanup_close_ int dir = -1, fd = -1;
-	char name[LOCK_FILE_NAME];
+	char path[LOCK_FILE_PATH];
 	struct stat st;
 
 	*ret = (struct lock_holder){0};
@@ -185,8 +175,8 @@ enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct loc
 		return errno == EACCES ? LOCK_UNKNOWN : LOCK_FREE;
 	if (!owner_alone_writes(&st))
 		return LOCK_FREE;
-	snprintf(name, sizeof(name), "%s.%s", gate, suffixes[kind]);
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = open(path_format(kind, gate, path),
+		  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == EACCES ? LOCK_UNKNOWN : LOCK_FREE;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !owner_alone_writes(&st) ||
@@ -198,12 +188,11 @@ enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct loc
 
 bool lock_file_remove(enum lock_kind kind, const char *gate)
 {
-	char path[sizeof(RUN_DIR) + LOCK_FILE_NAME];
+	char path[LOCK_FILE_PATH];
 	struct lock_holder holder;
 
 	if (lock_file_find(kind, gate, &holder) != LOCK_FREE)
 		return false;
-	snprintf(path, sizeof(path), RUN_DIR "/%s.%s", gate, suffixes[kind]);
-	unlink(path);
+	unlink(path_format(kind, gate, path));
 	return true;
 }

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define RUN_DIR	       "/run/sluice"
-#define LOCK_FILE_NAME 64
+#define LOCK_FILE_PATH 80
 #define LOCK_FILE_MORE 4096 /* bytes of the lines after the path */
 
 /*
@@ -22,15 +22,9 @@
 #define LIST_IS_MISSING "missing"
 
 struct lock_file {
-	int dir, file; /* fds; -1: not locked */
-	char name[LOCK_FILE_NAME];
+	int fd; /* -1: not locked */
+	char path[LOCK_FILE_PATH];
 };
-
-#define LOCK_FILE_NONE                                                                             \
-	(struct lock_file)                                                                         \
-	{                                                                                          \
-		.dir = -1, .file = -1                                                              \
-	}
 
 enum lock_kind {
 	LOCK_KEEP,

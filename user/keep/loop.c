@@ -1,211 +1,306 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "keep/loop.h"
-
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <systemd/sd-daemon.h>
 
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "gate/pins.h"
-#include "keep/lock_file.h"
-#include "keep/notify.h"
-#include "keep/status_line.h"
-#include "keep/task_devices.h"
-#include "keep/task_gate.h"
-#include "keep/task_rules.h"
-#include "keep/task_watch.h"
-#include "keep/wall_clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "gate/trial.h"
+#include "keep/keep.h"
 
-/* How often events are heard. */
-#define HEAR_EVERY_MS 10
+/* Read events other than signals at most once in this time. */
+#define EVENTS_EVERY_MS 10
 
-/* Less is how far apart two clocks were read. */
+/* Two clocks that are read one after the other differ by less than this. */
 #define SUSPENDED_MIN_MS 20
 
-/* How long after a failure a task is tried again: twice as long each time. */
-#define RETRY_MIN_MS 1000
+/* After a failure a step is tried again after RETRY_MIN_MS, and then twice as late each time. */
 #define RETRY_MAX_MS 60000
 
 /*
- * A task that was woken in vain, or only reads, rests for as many times the CPU time that it took:
- * events cannot make it take more than a tenth of a CPU. On a busy machine it rests no longer.
+ * After a run that changed nothing, a step rests this many times the CPU time it used, so events
+ * cannot cost more than 10 % of a CPU.
  */
 #define REST_TIMES 9
 
-static int watchdog_run(struct keep *keep)
+/*
+ * The watchdog's time during a step. A reload of millions of prefixes can take longer than 30 s on a
+ * loaded machine: 400,000 took 7 s.
+ */
+#define STEP_MAX_US (600 * UINT64_C(1000000))
+
+uint64_t now_ms(void)
 {
-	notify_watchdog();
-	task_at(keep, TASK_WATCHDOG, now_ms() + notify_watchdog_ms());
-	return OK;
+	return clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
-static int (*const runs[TASKS])(struct keep *keep) = {
-	[TASK_WATCHDOG] = watchdog_run, [TASK_RELOAD] = reload_run, [TASK_WATCH] = watch_run,
-	[TASK_RENEW] = renew_run,	[TASK_CHECK] = check_run,   [TASK_LOOK] = look_run,
-	[TASK_FILES] = files_run,	[TASK_LISTS] = lists_run,   [TASK_ATTACH] = attach_run,
-	[TASK_LOAD] = load_run,		[TASK_SAVE] = save_run,
+void step_at(struct keep *keep, enum step_name name, uint64_t ms)
+{
+	struct step *step = &keep->steps[name];
+
+	if (!step->due_ms || ms < step->due_ms)
+		step->due_ms = ms;
+}
+
+void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms)
+{
+	uint64_t ms = now_ms() + wait_ms, rest_ms = keep->steps[name].rest_ms;
+
+	step_at(keep, name, ms > rest_ms ? ms : rest_ms);
+}
+
+uint64_t keep_trial_left_ms(const struct keep *keep)
+{
+	return keep->snapshot.state ? trial_left_ns(keep->snapshot.state) / NS_PER_MS : 0;
+}
+
+/* --- The pass ------------------------------------------------------------------------------- */
+
+/* Returns whether the last run of a step had this message. */
+static bool is_logged(const struct keep *keep, const char *text)
+{
+	_cleanup_free_ char *line = NULL;
+
+	if (asprintf(&line, "\n%s\n", text) < 0)
+		return false;
+	for (int i = 0; i < STEPS; i++)
+		if (keep->steps[i].logged && strstr(keep->steps[i].logged, line))
+			return true;
+	return false;
+}
+
+/* Prints the messages of a step, except those that the last run of this or another step had. */
+static void messages_flush(struct keep *keep, struct step *step)
+{
+	char *logged = NULL;
+	size_t size;
+	FILE *out = open_memstream(&logged, &size);
+
+	for (unsigned int i = 0; out && i < error_count(); i++) {
+		_cleanup_free_ char *text = error_format(error_get(i));
+
+		if (!text || error_get(i)->severity == SL_INFO)
+			continue;
+		fprintf(out, "\n%s\n", text);
+		if (is_logged(keep, text))
+			error_remove(i--);
+	}
+	if (out)
+		fclose(out);
+	free(step->logged);
+	step->logged = logged;
+	error_flush();
+}
+
+static int (*const runs[STEPS])(struct keep *keep) = {
+	[STEP_RELOAD] = reload_run, [STEP_RENEW] = renew_run, [STEP_CHECK] = check_run,
+	[STEP_LOOK] = look_run,	    [STEP_LISTS] = lists_run, [STEP_ATTACH] = attach_run,
+	[STEP_LOAD] = load_run,	    [STEP_SAVE] = save_run,
 };
 
-/* The messages of a task that finds the same causes; NULL: there is none. */
-static const struct troubles *troubles_of_other(const struct keep *keep, enum task_name name)
+static int step_run(struct keep *keep, enum step_name name)
 {
-	switch (name) {
-	case TASK_LISTS: /* reads the text of the last reload again */
-		return &keep->tasks[TASK_RELOAD].troubles;
-	case TASK_CHECK: /* opens the gate whose devices are attached */
-		return &keep->tasks[TASK_ATTACH].troubles;
-	default:
-		return NULL;
-	}
-}
+	uint64_t cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID), wait_ms, now;
+	struct step *step = &keep->steps[name];
+	int err;
 
-static int task_run(struct keep *keep, enum task_name name)
-{
-	struct task *task = &keep->tasks[name];
-	uint64_t worked_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS, ended;
-	int status;
-
-	task->due_ms = 0;
+	step->due_ms = 0;
 	keep->worked = false;
-	troubles_begin(&task->troubles, troubles_of_other(keep, name));
-	if (name != TASK_WATCHDOG)
-		notify_work_begins();
-	status = runs[name](keep);
-	if (name != TASK_WATCHDOG)
-		notify_work_ends();
-	troubles_end(&task->troubles);
-	error_flush();
-	ended = now_ms();
+	if (keep->watchdog_us)
+		sd_notifyf(0, "WATCHDOG_USEC=%" PRIu64, STEP_MAX_US);
+	err = runs[name](keep);
+	if (keep->watchdog_us)
+		sd_notifyf(0, "WATCHDOG_USEC=%" PRIu64, keep->watchdog_us);
+	messages_flush(keep, step);
+	now = now_ms();
+	cpu_ns = clock_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 	if (!keep->worked)
-		task->rested_ms =
-			ended +
-			REST_TIMES * (clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS - worked_ms);
-	if (!status) {
-		task->retry_ms = 0;
-		return OK;
+		step->rest_ms = now + REST_TIMES * cpu_ns / NS_PER_MS;
+	if (!err) {
+		step->retry_ms = 0;
+		return 0;
 	}
-	task->retry_ms = task->retry_ms ? 2 * task->retry_ms : RETRY_MIN_MS;
-	if (task->retry_ms > RETRY_MAX_MS)
-		task->retry_ms = RETRY_MAX_MS;
-	/* a command that ends a trial earlier is heard */
-	if (!task->due_ms && trial_left_ms(keep))
-		task->due_ms = ended + trial_left_ms(keep) + RETRY_MIN_MS / 2;
-	if (!task->due_ms)
-		task->due_ms = ended + task->retry_ms;
-	return status;
+	step->retry_ms = step->retry_ms ? 2 * step->retry_ms : RETRY_MIN_MS;
+	if (step->retry_ms > RETRY_MAX_MS)
+		step->retry_ms = RETRY_MAX_MS;
+	/* a command that ends the trial earlier is an event */
+	wait_ms = keep_trial_left_ms(keep);
+	wait_ms = wait_ms ? wait_ms + RETRY_MIN_MS / 2 : step->retry_ms;
+	if (!step->due_ms)
+		step->due_ms = now + wait_ms;
+	return err;
 }
 
-/* Runs what is due. Returns the time until something is, in ms; -1: nothing is. */
-static int tasks_run(struct keep *keep, int *ret)
+void status_update(struct keep *keep)
 {
-	uint64_t next = 0, now;
+	const struct {
+		bool is_so;
+		const char *text;
+	} more[] = {
+		{keep->snapshot.on_trial, "; on trial, whose end is waited for"},
+		{keep->is_hidden, "; hidden by another mount, see the log"},
+		{keep->file_is_bad, "; the file is not applied, see the log"},
+		{keep->lists_are_bad, "; a list is not as its file, see the log"},
+		{keep->is_unsaved, "; the state is not saved, see the log"},
+		{keep->watch.lacking, "; not all changes are heard of, see the log"},
+		{keep->failed, "; not all can be attached, see the log"},
+		{true, keep->waiting},
+	};
+	char text[STATUS_TEXT];
+	size_t length = snprintf(text, sizeof(text), "%s: generation %u, %u %s", keep->object,
+				 keep->snapshot.generation, keep->attached,
+				 plural(keep->attached, "attachment", "attachments"));
 
-	for (int i = 0; i < TASKS && !keep->ends; i++) {
-		int status = OK;
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		if (more[i].is_so && length < sizeof(text))
+			length +=
+				snprintf(text + length, sizeof(text) - length, "%s", more[i].text);
+	if (!keep->is_ready || !strcmp(text, keep->status))
+		return;
+	memcpy(keep->status, text, sizeof(text));
+	sd_notifyf(0, "STATUS=%s", text);
+}
 
-		if (keep->tasks[i].due_ms && keep->tasks[i].due_ms <= now_ms())
-			status = task_run(keep, i);
-		if (keep->ends)
-			*ret = status;
-	}
-	if (keep->watch.lacking && !keep->tasks[TASK_WATCH].due_ms)
-		task_now(keep, TASK_WATCH);
-	status_say(keep);
-	if (keep->is_reloading && !keep->ends)
-		notify_ready(keep->status);
+/* Runs the steps that are due. Returns an error only if a step ends the process. */
+static int pass(struct keep *keep)
+{
+	int err = 0;
+
+	for (int i = 0; i < STEPS && !keep->ends; i++)
+		if (keep->steps[i].due_ms && keep->steps[i].due_ms <= now_ms())
+			err = step_run(keep, i);
+	if (keep->ends)
+		return err;
+	status_update(keep);
+	if (keep->is_reloading)
+		sd_notifyf(0, "READY=1\nSTATUS=%s", keep->status);
 	keep->is_reloading = false;
-	now = now_ms();
-	for (int i = 0; i < TASKS; i++) {
-		uint64_t due = keep->tasks[i].due_ms;
+	return 0;
+}
 
-		if (due && (!next || due < next))
-			next = due;
+/* --- Events --------------------------------------------------------------------------------- */
+
+void on_events(struct keep *keep, unsigned int events)
+{
+	if (events & EVENT_FILES)
+		step_soon(keep, STEP_LISTS, FILE_WAIT_MS);
+	if (events & EVENT_GATE)
+		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
+	if (events & (EVENT_LINKS | EVENT_FILTERS))
+		attach_again(keep);
+	if (events & (EVENT_DEVICES | EVENT_NETNS))
+		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
+}
+
+static void on_signals(struct keep *keep)
+{
+	struct signalfd_siginfo info;
+
+	while (read(keep->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGHUP) {
+			keep->ends = true;
+			continue;
+		}
+		for (int i = 0; i < STEPS; i++) { /* after a reload, each message is logged again */
+			free(keep->steps[i].logged);
+			keep->steps[i].logged = NULL;
+		}
+		step_at(keep, STEP_RELOAD, now_ms());
 	}
-	if (!next)
+}
+
+/* Returns how long the machine was suspended since boot. */
+static uint64_t suspended_ms(void)
+{
+	return clock_read(CLOCK_BOOTTIME) / NS_PER_MS - clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
+}
+
+/* The wall clock was set, also by a resume: the state file has moments of it. */
+static void on_clock(struct keep *keep)
+{
+	uint64_t expirations, suspended = suspended_ms();
+
+	if (read(keep->clock, &expirations, sizeof(expirations)) >= 0 || errno != ECANCELED)
+		return;
+	step_at(keep, STEP_SAVE, now_ms());
+	if (suspended > keep->suspended_ms + SUSPENDED_MIN_MS)
+		step_at(keep, STEP_RENEW, now_ms());
+	keep->suspended_ms = suspended;
+}
+
+/* Sends the watchdog's message if it is due. Returns how long to wait for events; -1: forever. */
+static int timeout_ms(struct keep *keep)
+{
+	uint64_t every_ms = keep->watchdog_us / 2000, now = now_ms(), next = UINT64_MAX;
+
+	if (every_ms && now >= keep->fed_ms + every_ms) {
+		sd_notify(0, "WATCHDOG=1");
+		keep->fed_ms = now;
+	}
+	if (every_ms)
+		next = keep->fed_ms + every_ms;
+	for (int i = 0; i < STEPS; i++)
+		if (keep->steps[i].due_ms && keep->steps[i].due_ms < next)
+			next = keep->steps[i].due_ms;
+	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : next - now > INT32_MAX ? INT32_MAX : (int)(next - now);
 }
 
-static void signals_read(struct keep *keep)
-{
-	struct signalfd_siginfo info;
-
-	while (read(keep->signals, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo == SIGHUP) {
-			troubles_free(&keep->tasks[TASK_RELOAD].troubles);
-			task_now(keep, TASK_RELOAD);
-		} else {
-			keep->ends = true;
-		}
-}
-
-static void links_hear(struct keep *keep, const struct link_socket *socket)
-{
-	unsigned int news =
-		links_read(socket, &keep->config.places, keep->wanted, keep->wanted_count);
-
-	if (news & LINKS_DEVICE)
-		task_soon(keep, TASK_ATTACH, LINK_WAIT_MS);
-	else if (news & LINKS_FILTER)
-		links_await(keep);
-}
-
-/* The state file has moments of the wall clock. */
-static void wall_clock_hear(struct keep *keep)
-{
-	uint64_t suspended = suspended_ms();
-
-	if (!wall_clock_was_set(keep->wall_clock))
-		return;
-	task_now(keep, TASK_SAVE);
-	if (suspended > keep->suspended_ms + SUSPENDED_MIN_MS)
-		task_now(keep, TASK_RENEW);
-	keep->suspended_ms = suspended;
-}
-
 /*
- * Hears signals at once, and all else at most once in HEAR_EVERY_MS: whoever makes files or devices
- * in a loop cannot keep the process busy.
+ * Waits for events, and reads signals at once. Other events are read at most once in
+ * EVENTS_EVERY_MS: a process that makes files or devices in a loop must not keep this one busy.
  */
-static int events_wait(struct keep *keep, int timeout_ms)
+static int events_wait(struct keep *keep, int timeout)
 {
-	unsigned int links = keep->links.count, count = 3 + links;
-	struct pollfd polled[count];
-	uint64_t now = now_ms(), rest_ms = keep->heard_ms + HEAR_EVERY_MS;
+	unsigned int sockets = keep->watch.sockets_count, events, count = 0;
+	uint64_t now = now_ms(), rest_ms = keep->heard_ms + EVENTS_EVERY_MS;
+	struct pollfd polled[2 + WATCH_KINDS + sockets];
+	bool rests = now < rest_ms;
+	int ready;
 
-	polled[0] = (struct pollfd){.fd = keep->signals, .events = POLLIN};
-	if (now < rest_ms) {
-		rest_ms -= now;
-		if (timeout_ms < 0 || rest_ms < (uint64_t)timeout_ms)
-			timeout_ms = rest_ms;
-		if (poll(polled, 1, timeout_ms) > 0)
-			signals_read(keep);
-		return OK;
-	}
-	polled[1] = (struct pollfd){.fd = keep->watch.fd, .events = POLLIN};
-	polled[2] = (struct pollfd){.fd = keep->wall_clock, .events = POLLIN};
-	for (unsigned int i = 0; i < links; i++)
-		polled[3 + i] = (struct pollfd){.fd = keep->links.list[i].fd, .events = POLLIN};
-	if (poll(polled, count, timeout_ms) < 0 && errno != EINTR)
-		return failure("cannot wait for events: %s", strerror(errno));
-	if (polled[0].revents)
-		signals_read(keep);
+	if (rests && (timeout < 0 || rest_ms - now < (uint64_t)timeout))
+		timeout = rest_ms - now;
+	polled[count++].fd = keep->signals;
+	polled[count++].fd = keep->clock;
+	for (int kind = 0; kind < WATCH_KINDS; kind++)
+		polled[count++].fd = keep->watch.inotify[kind];
+	for (unsigned int i = 0; i < sockets; i++)
+		polled[count++].fd = keep->watch.sockets[i].fd;
+	for (unsigned int i = 0; i < count; i++)
+		polled[i].events = POLLIN;
+	ready = poll(polled, rests ? 1 : count, timeout);
+	if (ready < 0 && errno != EINTR)
+		return error_add(errno, "poll", NULL, "cannot wait for events: %s",
+				 strerror(errno));
+	on_signals(keep);
+	if (rests || ready <= 0)
+		return 0;
 	keep->heard_ms = now_ms();
-	if (polled[1].revents)
-		watch_hear(keep, watch_read(&keep->watch));
-	if (polled[2].revents)
-		wall_clock_hear(keep);
-	for (unsigned int i = 0; i < links; i++)
-		if (polled[3 + i].revents)
-			links_hear(keep, &keep->links.list[i]);
-	return OK;
+	on_clock(keep);
+	events = watch_read(&keep->watch);
+	for (unsigned int i = 0; i < sockets; i++)
+		events |= watch_read_socket(&keep->watch.sockets[i], &keep->config.places,
+					    keep->wanted, keep->wanted_count);
+	on_events(keep, events);
+	return 0;
 }
 
-/* Blocks the signals that are read from ret_fd. One that comes during the start is read later. */
-static int signals_open(int *ret_fd)
+/* --- The process ---------------------------------------------------------------------------- */
+
+/* Blocks the signals that are read, so a signal during the start is read later. */
+static int signals_open(struct keep *keep)
 {
 	sigset_t signals;
 
@@ -214,80 +309,80 @@ static int signals_open(int *ret_fd)
 	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL))
-		return failure("cannot block signals: %s", strerror(errno));
-	*ret_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return *ret_fd < 0 ? failure("cannot read signals: %s", strerror(errno)) : OK;
+	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
+		keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	return keep->signals < 0 ? error_add(errno, "signals", NULL, "cannot read signals: %s",
+					     strerror(errno))
+				 : 0;
+}
+
+/* Opens a timer that never expires: the kernel cancels it when the wall clock is set. */
+static int clock_open(struct keep *keep)
+{
+	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
+
+	keep->clock = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	return keep->clock < 0 || timerfd_settime(keep->clock,
+						  TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
+						  &never, NULL)
+		       ? error_add(errno, "clock", NULL, "cannot watch the wall clock: %s",
+				   strerror(errno))
+		       : 0;
 }
 
 static void keep_free(struct keep *keep)
 {
-	for (int i = 0; i < TASKS; i++)
-		troubles_free(&keep->tasks[i].troubles);
+	for (int i = 0; i < STEPS; i++)
+		free(keep->steps[i].logged);
 	config_free(&keep->config);
 	file_free(&keep->text);
-	bans_free(&keep->bans);
-	gate_snapshot_free(&keep->mark);
+	state_file_free(&keep->runtime);
+	state_file_free(&keep->saved);
+	gate_snapshot_free(&keep->snapshot);
 	programs_close(&keep->programs);
 	free(keep->wanted);
-	free(keep->missing);
 	watch_close(&keep->watch);
-	links_close(&keep->links);
-	if (keep->signals >= 0)
-		close(keep->signals);
-	if (keep->wall_clock >= 0)
-		close(keep->wall_clock);
-}
-
-static int loop(struct keep *keep)
-{
-	int status = OK;
-
-	while (!status && !keep->ends) {
-		int timeout_ms = tasks_run(keep, &status);
-
-		if (!keep->ends)
-			status = events_wait(keep, timeout_ms);
-	}
-	return status;
+	close_fd(&keep->signals);
+	close_fd(&keep->clock);
+	lock_file_release(&keep->lock);
 }
 
 int keep_run(const struct keep_args *args)
 {
-	struct keep keep = {.args = args,
-			    .lock = LOCK_FILE_NONE,
-			    .mark = GATE_SNAPSHOT_NONE,
-			    .programs = PROGRAMS_CLOSED,
-			    .watch = {.fd = -1},
-			    .signals = -1,
-			    .wall_clock = -1};
-	int status = signals_open(&keep.signals);
+	_cleanup_(keep_free) struct keep keep = {.args = args,
+						 .lock = {.fd = -1},
+						 .snapshot = GATE_SNAPSHOT_NONE,
+						 .programs = PROGRAMS_CLOSED,
+						 .watch = WATCH_NONE,
+						 .signals = -1,
+						 .clock = -1};
+	struct stamp file = stamp_of(args->file);
+	int err = signals_open(&keep) ?: gate_check_name(args->gate);
 
-	if (!status)
-		status = gate_check_name(args->gate);
-	if (!status)
-		status = state_check(args);
-	if (!status)
-		status = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
-	if (!status)
-		status = watch_open(&keep.watch);
-	if (!status)
-		status = wall_clock_watch(&keep.wall_clock);
+	if (!err && args->state)
+		err = state_file_check_apart(args->state, args->file, &file)
+			      ?: state_file_check(args->state);
+	if (!err)
+		err = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
+	if (!err)
+		err = clock_open(&keep);
+	if (err)
+		return err;
+	snprintf(keep.object, sizeof(keep.object), "gate '%s'", args->gate);
 	boot_read(keep.boot);
 	keep.suspended_ms = suspended_ms();
-	task_now(&keep, TASK_RELOAD);
-	if (args->interval_ms)
-		task_at(&keep, TASK_FILES, now_ms() + args->interval_ms);
-	task_now(&keep, TASK_CHECK);
-	if (notify_watchdog_ms())
-		task_now(&keep, TASK_WATCHDOG);
-	if (!status)
-		status = loop(&keep);
+	if (sd_watchdog_enabled(0, &keep.watchdog_us) <= 0)
+		keep.watchdog_us = 0;
+	step_at(&keep, STEP_RELOAD, now_ms());
+	step_at(&keep, STEP_CHECK, now_ms());
+	while (!err && !keep.ends) {
+		err = pass(&keep);
+		if (!err && !keep.ends)
+			err = events_wait(&keep, timeout_ms(&keep));
+	}
 	if (keep.is_ready) {
-		notify_stopping();
+		sd_notify(0, "STOPPING=1");
 		save_run(&keep);
 	}
-	keep_free(&keep);
-	lock_file_release(&keep.lock);
-	return status;
+	return err;
 }

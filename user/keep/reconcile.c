@@ -2,62 +2,67 @@
 #include "keep/reconcile.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-/* --- Names in messages ---------------------------------------------------------------------- */
-
-static void named_add(struct named *named, const char *name)
+static void undone_add(struct undone *undone, const char *name)
 {
-	size_t length = strlen(named->text);
+	size_t length = strlen(undone->names);
 
-	if (named->count < NAMED_SHOWN)
-		snprintf(named->text + length, NAMED_TEXT - length, "%s%s", length ? ", " : "",
+	if (undone->count < UNDONE_NAMES)
+		snprintf(undone->names + length, UNDONE_TEXT - length, "%s%s", length ? ", " : "",
 			 name);
-	else if (named->count == NAMED_SHOWN)
-		snprintf(named->text + length, NAMED_TEXT - length, " ...");
-	named->count++;
+	else if (undone->count == UNDONE_NAMES)
+		snprintf(undone->names + length, UNDONE_TEXT - length, " ...");
+	undone->count++;
 }
-
-static void named_add_prefix(struct named *named, const struct sl_prefix *prefix)
-{
-	char text[PREFIX_TEXT];
-
-	named_add(named, prefix_format(prefix, text));
-}
-
-/* --- Rules and lists ------------------------------------------------------------------------ */
 
 static const struct sl_list_info no_lists[SL_LIST_PLACES];
 
 static const struct sl_list_info *lists_of(const struct ruleset *set)
 {
-	return set->lists ? set->lists : no_lists;
+	return set->lists ?: no_lists;
 }
 
-/* Adds a rule that says something, and else frees it. */
+/* Makes an empty set with copies of the lists of another set. */
+static int set_begin(const struct ruleset *lists, struct ruleset *set)
+{
+	int err = ruleset_make_lists(set);
+
+	if (!err)
+		memcpy(set->lists, lists_of(lists), sizeof(no_lists));
+	return err;
+}
+
+static void set_return(struct ruleset *set, struct ruleset *ret)
+{
+	*ret = *set;
+	*set = (struct ruleset){0};
+}
+
+/* Adds a rule that is not empty, and frees an empty one. */
 static int rule_add(struct ruleset *set, struct rule *rule)
 {
 	if (rule->access || rule->lists || rule->limits || rule->newcomers)
 		return ruleset_add(set, rule);
 	rule_free(rule);
-	return OK;
+	return 0;
 }
 
-/* The places of lists of one set in another. -1: the list is not among those that are moved. */
+/* For each place of a set, the place of its list in another set; -1: the list is not moved. */
 struct moved {
 	int place[SL_LIST_PLACES];
 };
 
 /*
- * Adds the entries that a rule has on the lists that are moved. Returns false if one of them is
- * left out, because `to` has a time on another list.
+ * Adds to a rule the entries of another rule on the lists that are moved. Returns false if an entry
+ * is left out because the rule has a time on another list.
  */
-static bool lists_move(const struct moved *moved, const struct rule *from, struct rule *to)
+static bool rule_move_lists(const struct moved *moved, const struct rule *from, struct rule *to)
 {
 	bool all = true;
 
@@ -71,28 +76,27 @@ static bool lists_move(const struct moved *moved, const struct rule *from, struc
 }
 
 /*
- * Adds the lists to a set that neither it nor `others` (or NULL) have by name. A list for which
- * there is no room is left out, which is reported.
+ * Adds the lists whose names neither the set nor `others` has (NULL: no lists). If there is no place
+ * for a list, it is reported and left out.
  */
 static int lists_add(struct ruleset *set, const struct sl_list_info *lists,
 		     const struct sl_list_info *others, struct moved *ret)
 {
-	int status = ruleset_make_lists(set);
+	int err = ruleset_make_lists(set);
 
-	for (int place = 0; !status && place < SL_LIST_PLACES; place++) {
+	for (int place = 0; !err && place < SL_LIST_PLACES; place++) {
 		struct sl_list_info list = lists[place];
-		int to = -1;
+		int to = lists_find(set->lists, "");
 
 		ret->place[place] = -1;
 		if (!*list.name || lists_find(set->lists, list.name) >= 0 ||
 		    (others && lists_find(others, list.name) >= 0))
 			continue;
 		list.since = list.gone = 0;
-		to = lists_find(set->lists, "");
 		if (!lists_put(set->lists, &list, to))
 			ret->place[place] = to;
 	}
-	return status;
+	return err;
 }
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
@@ -106,49 +110,47 @@ struct reconciling {
 	struct undone *undone;
 };
 
-/* The lists of the file, and those of commands. */
 static int lists_reconcile(struct reconciling *r)
 {
 	const struct sl_list_info *in_force = lists_of(r->in_force), *was = lists_of(r->was);
-	int status = ruleset_make_lists(&r->wanted);
+	int err = set_begin(r->file, &r->wanted);
 
-	if (status)
-		return status;
-	memcpy(r->wanted.lists, lists_of(r->file), sizeof(no_lists));
+	if (err)
+		return err;
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		int to = *in_force[place].name ? lists_find(r->wanted.lists, in_force[place].name)
-					       : -1;
+		const struct sl_list_info *has = &in_force[place];
+		int to = *has->name ? lists_find(r->wanted.lists, has->name) : -1;
 
-		if (to < 0 || list_same(&in_force[place], &r->wanted.lists[to]))
+		if (to < 0 || list_same(has, &r->wanted.lists[to]))
 			continue;
-		/* `for` of a file begins when the file is applied, and not with each reading */
-		if (r->renew == RENEW_LISTS && in_force[place].access == r->wanted.lists[to].access)
-			r->wanted.lists[to].until = in_force[place].until;
-		else if (lists_find(was, in_force[place].name) < 0)
-			named_add(&r->undone->entries, in_force[place].name);
+		/* `for` of a file begins when the file is applied, not when a list is read again */
+		if (r->renew == RENEW_LISTS && has->access == r->wanted.lists[to].access)
+			r->wanted.lists[to].until = has->until;
+		else if (lists_find(was, has->name) < 0)
+			undone_add(r->undone, has->name);
 	}
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*was[place].name && !list_ended(&was[place]) &&
 		    lists_find(in_force, was[place].name) < 0 &&
 		    lists_find(r->wanted.lists, was[place].name) >= 0)
-			named_add(&r->undone->returned, was[place].name);
+			undone_add(r->undone, was[place].name);
 	return lists_add(&r->wanted, in_force, was, &r->moved);
 }
 
 /*
- * Whether a reload leaves an entry by command: the file says nothing else of its prefix. An allow
- * is an exception to the lists that deny its prefix, and stays beside them.
+ * Returns whether a reload leaves an entry by hand of a command. of_file: the file's rule of the
+ * prefix, or NULL. An allow is an exception to the lists that deny its prefix, and stays.
  */
 static bool entry_stays(const struct ruleset *file, const struct rule *entry,
 			const struct rule *of_file)
 {
-	enum sl_access word = SL_ACCESS_NONE;
+	enum sl_access access = SL_ACCESS_NONE;
 
 	if (of_file)
-		word = of_file->access ?: lists_access(lists_of(file), of_file->lists);
-	if (!word)
+		access = of_file->access ?: lists_access(lists_of(file), of_file->lists);
+	if (!access)
 		return true;
-	return !of_file->access && (entry->access == SL_ACCESS_ALLOW || entry->access == word);
+	return !of_file->access && (entry->access == SL_ACCESS_ALLOW || entry->access == access);
 }
 
 static bool entry_same(const struct rule *a, const struct rule *b)
@@ -156,26 +158,25 @@ static bool entry_same(const struct rule *a, const struct rule *b)
 	return a && b && a->access == b->access && until_equal(a->until, b->until);
 }
 
-/* The entry by hand of a rule at a reload. */
-static void entry_reconcile(struct reconciling *r, const struct rule *in_force,
+/*
+ * Decides the entry by hand of a rule at a reload. Returns whether the file undoes a change by a
+ * command.
+ */
+static bool entry_reconcile(const struct reconciling *r, const struct rule *in_force,
 			    const struct rule *file, const struct rule *was, struct rule *wanted)
 {
-	if (!in_force || !in_force->access) {
-		if (file && file->access && entry_same(was, file))
-			named_add_prefix(&r->undone->returned, &wanted->prefix);
-		return;
-	}
+	if (!in_force || !in_force->access)
+		return file && file->access && entry_same(was, file);
 	if (entry_same(was, in_force) || entry_same(file, in_force))
-		return;
-	if (entry_stays(r->file, in_force, file)) {
-		wanted->access = in_force->access;
-		wanted->until = in_force->until;
-	} else {
-		named_add_prefix(&r->undone->entries, &wanted->prefix);
-	}
+		return false;
+	if (!entry_stays(r->file, in_force, file))
+		return true;
+	wanted->access = in_force->access;
+	wanted->until = in_force->until;
+	return false;
 }
 
-/* Whether the limits of two rules of a prefix are the same. NULL: no rule. */
+/* Returns whether the policies of two rules of a prefix are equal. NULL: no rule. */
 static bool policy_same(const struct rule *a, const struct rule *b)
 {
 	struct rule none = {.prefix = (a ?: b)->prefix}, x = a ? *a : none, y = b ? *b : none;
@@ -188,27 +189,27 @@ static bool policy_same(const struct rule *a, const struct rule *b)
 static int rule_reconcile(struct reconciling *r, const struct rule *in_force,
 			  const struct rule *file)
 {
-	const struct sl_prefix *prefix = &(in_force ?: file)->prefix;
-	const struct rule *was = ruleset_find(r->was, prefix);
-	const struct rule none = {.prefix = *prefix};
+	const struct rule none = {.prefix = (in_force ?: file)->prefix};
+	const struct rule *was = ruleset_find(r->was, &none.prefix);
+	char text[PREFIX_TEXT];
+	bool undone = false;
 	struct rule wanted;
-	int status = rule_copy((r->renew == RENEW_ALL ? file : in_force) ?: &none, &wanted);
+	int err = rule_copy((r->renew == RENEW_ALL ? file : in_force) ?: &none, &wanted);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	wanted.lists = file ? file->lists : 0;
 	wanted.list_until = file ? file->list_until : 0;
 	wanted.timed = file ? file->timed : 0;
-	if (in_force && !lists_move(&r->moved, in_force, &wanted))
-		named_add_prefix(&r->undone->entries, prefix);
+	if (in_force)
+		undone = !rule_move_lists(&r->moved, in_force, &wanted);
 	if (r->renew == RENEW_ALL) {
-		entry_reconcile(r, in_force, file, was, &wanted);
-		if (!policy_same(in_force, file) &&
-		    !policy_same(in_force ?: &none, r->policies_known ? was : NULL))
-			named_add_prefix(r->policies_known ? &r->undone->policies
-							   : &r->undone->differed,
-					 prefix);
+		undone |= entry_reconcile(r, in_force, file, was, &wanted);
+		undone |= !policy_same(in_force, file) &&
+			  !policy_same(in_force ?: &none, r->policies_known ? was : NULL);
 	}
+	if (undone)
+		undone_add(r->undone, prefix_format(&none.prefix, text));
 	return rule_add(&r->wanted, &wanted);
 }
 
@@ -223,163 +224,122 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 				.undone = ret_undone};
 	struct rule_pairs pairs = {.from = in_force, .to = file};
 	const struct rule *from, *to;
-	int status;
+	int err;
 
 	*ret_undone = (struct undone){0};
-	status = lists_reconcile(&r);
-	while (!status && rule_pairs_next(&pairs, &from, &to))
-		status = rule_reconcile(&r, from, to);
-	if (status)
+	err = lists_reconcile(&r);
+	while (!err && rule_pairs_next(&pairs, &from, &to))
+		err = rule_reconcile(&r, from, to);
+	if (err)
 		ruleset_free(&r.wanted);
 	else
 		*ret = r.wanted;
-	return status;
+	return err;
 }
 
-/* --- What commands gave --------------------------------------------------------------------- */
+/* --- Runtime entries ------------------------------------------------------------------------ */
 
-int rules_restore(struct ruleset *rules, const struct ruleset *given)
+int rules_restore(struct ruleset *rules, const struct ruleset *runtime)
 {
-	struct rule_pairs pairs = {.from = rules, .to = given};
-	const struct rule *has, *gives;
-	struct ruleset all = {0};
+	_cleanup_(ruleset_free) struct ruleset all = {0};
+	struct rule_pairs pairs = {.from = rules, .to = runtime};
+	const struct rule *has, *adds;
 	struct moved moved;
-	int status = ruleset_make_lists(&all);
+	int err = set_begin(rules, &all) ?: lists_add(&all, lists_of(runtime), NULL, &moved);
 
-	if (!status) {
-		memcpy(all.lists, lists_of(rules), sizeof(no_lists));
-		status = lists_add(&all, lists_of(given), NULL, &moved);
-	}
-	while (!status && rule_pairs_next(&pairs, &has, &gives)) {
-		const struct rule none = {.prefix = (has ?: gives)->prefix};
+	while (!err && rule_pairs_next(&pairs, &has, &adds)) {
+		const struct rule none = {.prefix = (has ?: adds)->prefix};
 		struct rule rule;
 
-		status = rule_copy(has ?: &none, &rule);
-		if (status)
-			break;
-		if (gives)
-			lists_move(&moved, gives, &rule);
-		if (gives && !rule.access) {
-			rule.access = gives->access;
-			rule.until = gives->until;
+		err = rule_copy(has ?: &none, &rule);
+		if (err)
+			return err;
+		if (adds)
+			rule_move_lists(&moved, adds, &rule);
+		if (adds && !rule.access) {
+			rule.access = adds->access;
+			rule.until = adds->until;
 		}
-		status = rule_add(&all, &rule);
+		err = rule_add(&all, &rule);
 	}
-	if (status) {
-		ruleset_free(&all);
-		return status;
-	}
+	if (err)
+		return err;
 	ruleset_free(rules);
-	*rules = all;
-	return OK;
+	set_return(&all, rules);
+	return 0;
 }
 
-int rules_given(const struct ruleset *in_force, const struct ruleset *file, struct ruleset *ret)
+int rules_runtime(const struct ruleset *in_force, const struct ruleset *file, struct ruleset *ret)
 {
-	struct rule_pairs pairs = {.from = in_force, .to = file};
-	const struct rule *from, *to;
-	struct ruleset given = {0};
+	_cleanup_(ruleset_free) struct ruleset runtime = {0};
 	struct moved moved;
-	int status = lists_add(&given, lists_of(in_force), lists_of(file), &moved);
+	int err = lists_add(&runtime, lists_of(in_force), lists_of(file), &moved);
 
-	while (!status && rule_pairs_next(&pairs, &from, &to)) {
-		struct rule rule = {.prefix = (from ?: to)->prefix};
+	for (unsigned int i = 0; !err && i < in_force->count; i++) {
+		const struct rule *from = &in_force->rules[i];
+		struct rule rule = {.prefix = from->prefix};
 
-		if (!from)
-			continue;
-		lists_move(&moved, from, &rule);
-		if (from->access && entry_stays(file, from, to)) {
+		rule_move_lists(&moved, from, &rule);
+		if (from->access && entry_stays(file, from, ruleset_find(file, &from->prefix))) {
 			rule.access = from->access;
 			rule.until = from->until;
 		}
-		status = rule_add(&given, &rule);
+		err = rule_add(&runtime, &rule);
 	}
-	if (status)
-		ruleset_free(&given);
-	else
-		*ret = given;
-	return status;
+	if (!err)
+		set_return(&runtime, ret);
+	return err;
 }
 
-int rules_entries(const struct ruleset *rules, struct ruleset *ret)
+int rules_copy_entries(const struct ruleset *rules, bool by_hand, uint64_t lists,
+		       struct ruleset *ret)
 {
-	struct ruleset entries = {0};
-	int status = ruleset_make_lists(&entries);
+	_cleanup_(ruleset_free) struct ruleset copy = {0};
+	int err = set_begin(rules, &copy);
 
-	if (!status)
-		memcpy(entries.lists, lists_of(rules), sizeof(no_lists));
-	for (unsigned int i = 0; !status && i < rules->count; i++) {
-		struct rule rule = {.prefix = rules->rules[i].prefix,
-				    .access = rules->rules[i].access,
-				    .until = rules->rules[i].until};
+	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
+		copy.lists[place].until = 0;
+	for (unsigned int i = 0; !err && i < rules->count; i++) {
+		const struct rule *from = &rules->rules[i];
+		struct rule rule = {.prefix = from->prefix,
+				    .access = by_hand ? from->access : SL_ACCESS_NONE,
+				    .until = by_hand ? from->until : 0,
+				    .lists = from->lists,
+				    .list_until = from->list_until,
+				    .timed = from->timed};
 
-		status = rule_add(&entries, &rule);
+		rule_remove_lists(&rule, ~lists);
+		err = rule_add(&copy, &rule);
 	}
-	if (status)
-		ruleset_free(&entries);
-	else
-		*ret = entries;
-	return status;
-}
-
-/* --- Copies of lists ------------------------------------------------------------------------ */
-
-/* Adds the entries of the lists of these bits to a set. */
-static int list_entries_add(struct ruleset *set, const struct ruleset *from, uint64_t bits)
-{
-	int status = OK;
-
-	for (unsigned int i = 0; !status && i < from->count; i++) {
-		const struct rule *has = &from->rules[i];
-		struct rule rule = {.prefix = has->prefix,
-				    .lists = has->lists,
-				    .list_until = has->list_until,
-				    .timed = has->timed};
-
-		rule_remove_lists(&rule, ~bits);
-		status = rule_add(set, &rule);
-	}
-	return status;
+	if (!err)
+		set_return(&copy, ret);
+	return err;
 }
 
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known)
 {
-	struct ruleset copies = {0};
+	struct sl_list_info lists[SL_LIST_PLACES] = {0};
+	_cleanup_(ruleset_free) struct ruleset copies = {0};
 	uint64_t bits = 0;
-	int status = ruleset_make_lists(&copies);
+	int err;
 
-	for (unsigned int i = 0; !status && i < paths->count; i++) {
+	for (unsigned int i = 0; i < paths->count; i++) {
 		const struct sl_list_info *list = &paths->list[i].list;
 		int place = lists_find(lists_of(known), list->name);
 
 		if (!paths->list[i].is_left_out || place < 0 ||
 		    lists_find(lists_of(file), list->name) >= 0)
 			continue;
-		copies.lists[place] = *list;
-		copies.lists[place].replaced = known->lists[place].replaced;
+		lists[place] = *list;
+		lists[place].replaced = known->lists[place].replaced;
 		bits |= 1ULL << place;
 	}
-	if (!status && bits)
-		status = list_entries_add(&copies, known, bits) ?: rules_restore(file, &copies);
-	ruleset_free(&copies);
-	return status;
-}
-
-int rules_lists(const struct ruleset *rules, struct ruleset *ret)
-{
-	struct ruleset lists = {0};
-	int status = ruleset_make_lists(&lists);
-
-	for (int place = 0; !status && place < SL_LIST_PLACES; place++) {
-		lists.lists[place] = lists_of(rules)[place];
-		lists.lists[place].until = 0;
-	}
-	if (!status)
-		status = list_entries_add(&lists, rules, UINT64_MAX);
-	if (status)
-		ruleset_free(&lists);
-	else
-		*ret = lists;
-	return status;
+	if (!bits)
+		return 0;
+	err = rules_copy_entries(known, false, bits, &copies);
+	if (err)
+		return err;
+	memcpy(copies.lists, lists, sizeof(lists));
+	return rules_restore(file, &copies);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the rules that shall be in force, of those of the rules file and those that commands have
- * made. The order in which they count is: the file, its lists, commands.
+ * Keep: computes the rules that should be in force from those of the rules file and those of
+ * commands. The order of precedence is: the file, its lists, commands.
  *
  *                     at a reload          when a list file has changed
- *   limits            the file's           stay
- *   entries by hand   the file's; and      stay
+ *   limits            the file's           unchanged
+ *   entries by hand   the file's; and      unchanged
  *                     commands' that it
  *                     does not contradict;
  *                     an allow contradicts
@@ -24,54 +24,45 @@ enum renew {
 	RENEW_LISTS,
 };
 
-/* Prefixes or lists of which a message tells the number and the first names. */
-#define NAMED_SHOWN 3
-#define NAMED_TEXT  512
+#define UNDONE_NAMES 3
+#define UNDONE_TEXT  512
 
-struct named {
-	unsigned int count;
-	char text[NAMED_TEXT];
-};
-
-/* What a command did and a reload undoes. */
+/*
+ * What commands changed and a reload undoes: limits, budgets, entries and lists that the file
+ * contradicts, and entries and lists of the file that commands had removed.
+ */
 struct undone {
-	struct named policies; /* limits and budgets, by `set`, `newcomers` and `del` */
-	struct named differed; /* the same, or the file has changed: it is not known */
-	struct named entries;  /* entries and lists that the file contradicts */
-	struct named returned; /* entries and lists of the file that had been taken back */
+	unsigned int count;
+	char names[UNDONE_TEXT]; /* the first prefixes or lists */
 };
 
 /*
- * Computes the rules that shall be in force. file: the rules of the file now. was: those that it
- * had when it was applied last; what is in force beside these was made by command. policies_known:
- * `was` has its limits too, and not the entries alone; else limits in force that the file does not
- * have are told, whoever changed them.
+ * Computes the rules that should be in force. file: the rules of the file now. was: the rules of the
+ * file when it was last applied; other rules in force were made by commands. policies_known: `was`
+ * has limits, too. Otherwise all limits in force that differ from the file count as undone.
  */
-int reconcile(const struct ruleset *in_force, const struct ruleset *file,
-		      const struct ruleset *was, bool policies_known, enum renew renew,
-		      struct ruleset *ret, struct undone *ret_undone);
+int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
+	      bool policies_known, enum renew renew, struct ruleset *ret,
+	      struct undone *ret_undone);
 
-/* Adds the entries and lists of `given` to rules that say nothing by hand of the same prefix. */
-int rules_restore(struct ruleset *rules, const struct ruleset *given);
+/* Adds runtime entries and lists to rules, except entries by hand of prefixes that have one. */
+int rules_restore(struct ruleset *rules, const struct ruleset *runtime);
+
+/* Finds the entries and lists in force that commands made and that a reload would leave. */
+int rules_runtime(const struct ruleset *in_force, const struct ruleset *file, struct ruleset *ret);
 
 /*
- * The entries and lists in force that were given by command, as a reload would leave them: ret,
- * which has no limits.
- */
-int rules_given(const struct ruleset *in_force, const struct ruleset *file,
-			struct ruleset *ret);
-
-/*
- * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists
- * that the rules already have or `known` lacks.
+ * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists that
+ * the rules already have or `known` lacks.
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
-			   const struct ruleset *known);
+		   const struct ruleset *known);
 
-/* The content of a copy of the lists: the lists of rules with their entries, without ends. */
-int rules_lists(const struct ruleset *rules, struct ruleset *ret);
-
-/* The entries by hand of rules, and the names of their lists: what a state file has of a file. */
-int rules_entries(const struct ruleset *rules, struct ruleset *ret);
+/*
+ * Copies the lists of a set without their ends, and its entries: those by hand, and those on the lists of these bits.
+ * Policies and rules without such an entry are left out.
+ */
+int rules_copy_entries(const struct ruleset *rules, bool by_hand, uint64_t lists,
+		       struct ruleset *ret);
 
 #endif

@@ -2,143 +2,115 @@
 #include "keep/watch.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
+#include "base/error.h"
 #include "base/netns.h"
 #include "gate/snapshot.h"
 
 /*
- * What happens to a file that is written in place, replaced, linked or removed. Not IN_MODIFY: who
- * writes in place is waited for until the file is closed, however slow that is, and a log in the
- * same directory would wake the process with every line.
+ * A file is written in place, replaced, linked or removed. Without IN_MODIFY: a writer in place is
+ * finished when it closes the file, and a log in the same directory would wake the process with
+ * every line.
  */
-#define FILE_EVENTS                                                                                \
-	(IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
-#define WAY_EVENTS (IN_MOVE_SELF | IN_DELETE_SELF)
+#define FILE_MASK (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
+#define PATH_MASK (IN_MOVE_SELF | IN_DELETE_SELF)
 
-/*
- * A command holds the gate's directory open while it changes the gate: its lock is on it. Pins come
- * and go by name.
- */
-#define GATE_EVENTS  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
-#define LINKS_EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
-#define NETNS_EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
+/* A command has the gate's directory open while it changes the gate, because it locks it. */
+#define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
+#define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
+#define NETNS_MASK (LINKS_MASK | IN_ATTRIB)
 
-int watch_open(struct watch *ret)
-{
-	*ret = (struct watch){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
-	return ret->fd < 0 ? failure("cannot watch files: %s", strerror(errno)) : OK;
-}
+/* Read at most this many netlink messages at once, so that a flood of them stops nothing else. */
+#define READS_MAX 64
 
 void watch_close(struct watch *watch)
 {
-	if (watch->fd >= 0)
-		close(watch->fd);
-	free(watch->list);
-	*watch = (struct watch){.fd = -1};
+	for (int kind = 0; kind < WATCH_KINDS; kind++)
+		close_fd(&watch->inotify[kind]);
+	for (unsigned int i = 0; i < watch->sockets_count; i++)
+		close(watch->sockets[i].fd);
+	free(watch->sockets);
+	*watch = WATCH_NONE;
 }
 
-/* --- What is watched ------------------------------------------------------------------------ */
+/* --- Files ---------------------------------------------------------------------------------- */
 
-static void watch_remove(struct watch *watch, enum watched kind)
+/* Begins to watch a kind anew, with no directory. */
+static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
-	watch->lacking &= ~WATCHED_BIT(kind);
-	for (unsigned int i = 0; i < watch->count; i++)
-		if (watch->list[i].kinds & WATCHED_BIT(kind)) {
-			watch->list[i].kinds &= ~WATCHED_BIT(kind);
-			if (watch->list[i].kinds)
-				continue;
-			inotify_rm_watch(watch->fd, watch->list[i].wd);
-			watch->list[i--] = watch->list[--watch->count];
-		}
+	close_fd(&watch->inotify[kind]);
+	watch->inotify[kind] = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	watch->lacking &= ~(1U << kind);
+	if (watch->inotify[kind] < 0)
+		watch->lacking |= 1U << kind;
 }
 
-/* One directory may be watched for several reasons. False: it cannot be watched. */
-static bool watch_add(struct watch *watch, enum watched kind, const char *path, uint32_t events)
+/* Returns false if the directory cannot be watched. */
+static bool watch_add(struct watch *watch, enum watch_kind kind, const char *path, uint32_t mask)
 {
-	int wd = inotify_add_watch(watch->fd, path, events | IN_MASK_ADD);
-
-	for (unsigned int i = 0; i < watch->count; i++)
-		if (watch->list[i].wd == wd) {
-			watch->list[i].kinds |= WATCHED_BIT(kind);
-			return true;
-		}
-	if (wd >= 0 && array_grow(watch->list, watch->count, watch->room)) {
-		watch->list[watch->count++] = (struct watch_item){wd, WATCHED_BIT(kind)};
+	if (inotify_add_watch(watch->inotify[kind], path, mask | IN_MASK_ADD) >= 0)
 		return true;
-	}
-	if (wd >= 0 || errno == ENOSPC || errno == ENOMEM)
-		watch->lacking |= WATCHED_BIT(kind);
+	if (errno == ENOSPC || errno == ENOMEM)
+		watch->lacking |= 1U << kind;
 	return false;
 }
 
 /*
- * Watches each directory, or symbolic link to one, that leads to a file: another one may take its
- * name. One that may not be read cannot be watched.
+ * Watches the directory of a file, and each directory and symbolic link on the path to it, because
+ * another one may take its name.
  */
-static void way_add(struct watch *watch, const char *path)
+static void path_add(struct watch *watch, const char *path)
 {
-	char *way = strdup(path);
+	_cleanup_free_ char *copy = strdup(path);
+	char *slash = copy ? strrchr(copy, '/') : NULL;
 
-	if (!way)
-		watch->lacking |= WATCHED_BIT(WATCHED_FILES);
-	for (char *slash = way ? strchr(way + 1, '/') : NULL; slash;
-	     slash = strchr(slash + 1, '/')) {
+	if (!copy) {
+		watch->lacking |= EVENT_FILES;
+		return;
+	}
+	if (slash)
+		slash[1] = '\0';
+	if (!watch_add(watch, WATCH_FILES, slash ? copy : ".", FILE_MASK | IN_ONLYDIR) &&
+	    !(watch->lacking & EVENT_FILES))
+		error_warn("not-watched", path,
+			   "cannot be watched: its changes are read at the next reload");
+	for (; slash && slash > copy; slash = strrchr(copy, '/')) {
 		*slash = '\0';
-		watch_add(watch, WATCHED_FILES, way, WAY_EVENTS | IN_DONT_FOLLOW);
-		*slash = '/';
+		watch_add(watch, WATCH_FILES, copy, PATH_MASK | IN_DONT_FOLLOW);
 	}
-	free(way);
-}
-
-static void directory_add(struct watch *watch, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *directory = slash ? strndup(path, slash - path + 1) : strdup(".");
-
-	if (!directory)
-		watch->lacking |= WATCHED_BIT(WATCHED_FILES);
-	else if (!watch_add(watch, WATCHED_FILES, directory, FILE_EVENTS | IN_ONLYDIR) &&
-		 !(watch->lacking & WATCHED_BIT(WATCHED_FILES)))
-		warning("%s cannot be watched: its changes are read at the next reload", path);
-	free(directory);
-}
-
-/* Watches a file by its name, and by that to which a symbolic link leads. */
-static void file_add(struct watch *watch, const char *path)
-{
-	char *real = realpath(path, NULL);
-
-	directory_add(watch, path);
-	way_add(watch, path);
-	if (real) {
-		directory_add(watch, real);
-		way_add(watch, real);
-	}
-	free(real);
 }
 
 void watch_files(struct watch *watch, const char *rules, const struct list_paths *lists)
 {
-	watch_remove(watch, WATCHED_FILES);
-	file_add(watch, rules);
-	for (unsigned int i = 0; i < lists->count; i++)
-		file_add(watch, lists->list[i].path);
+	watch_begin(watch, WATCH_FILES);
+	for (unsigned int i = 0; i <= lists->count; i++) {
+		const char *path = i < lists->count ? lists->list[i].path : rules;
+		_cleanup_free_ char *target = realpath(path, NULL);
+
+		path_add(watch, path);
+		if (target) /* to which a symbolic link may lead */
+			path_add(watch, target);
+	}
 }
 
 void watch_gate(struct watch *watch, const char *gate)
 {
 	char path[PINS_PATH];
 
-	watch_remove(watch, WATCHED_GATE);
-	watch_remove(watch, WATCHED_LINKS);
-	watch_add(watch, WATCHED_GATE, gate_path(gate, path), GATE_EVENTS | IN_ONLYDIR);
-	watch_add(watch, WATCHED_LINKS, gate_links_path(gate, path), LINKS_EVENTS | IN_ONLYDIR);
+	watch_begin(watch, WATCH_GATE);
+	watch_begin(watch, WATCH_LINKS);
+	watch_add(watch, WATCH_GATE, gate_path(gate, path), GATE_MASK | IN_ONLYDIR);
+	watch_add(watch, WATCH_LINKS, gate_links_path(gate, path), LINKS_MASK | IN_ONLYDIR);
 }
 
 void watch_netns(struct watch *watch, const struct places *places)
@@ -147,40 +119,163 @@ void watch_netns(struct watch *watch, const struct places *places)
 
 	for (unsigned int i = 0; i < places->count; i++)
 		named |= *places->list[i].netns;
-	watch_remove(watch, WATCHED_NETNS);
-	if (named && !watch_add(watch, WATCHED_NETNS, NETNS_DIR, NETNS_EVENTS))
-		watch_add(watch, WATCHED_NETNS, "/run", NETNS_EVENTS);
-}
-
-/* --- Events --------------------------------------------------------------------------------- */
-
-static unsigned int event_kinds(struct watch *watch, const struct inotify_event *event)
-{
-	if (event->mask & IN_Q_OVERFLOW)
-		return WATCHED_BIT(WATCHED) - 1;
-	for (unsigned int i = 0; i < watch->count; i++) {
-		unsigned int kinds = watch->list[i].kinds;
-
-		if (watch->list[i].wd != event->wd)
-			continue;
-		if (event->mask & IN_IGNORED)
-			watch->list[i] = watch->list[--watch->count];
-		return kinds;
-	}
-	return 0;
+	watch_begin(watch, WATCH_NETNS);
+	if (named && !watch_add(watch, WATCH_NETNS, NETNS_DIR, NETNS_MASK))
+		watch_add(watch, WATCH_NETNS, "/run", NETNS_MASK); /* NETNS_DIR is made later */
 }
 
 unsigned int watch_read(struct watch *watch)
 {
-	char buffer[65536] __attribute__((aligned(__alignof__(struct inotify_event))));
-	ssize_t got = read(watch->fd, buffer, sizeof(buffer));
-	unsigned int kinds = 0;
+	unsigned int events = 0;
+	char buffer[65536];
 
-	for (const char *at = buffer; got > 0 && at < buffer + got;) {
-		const struct inotify_event *event = (const struct inotify_event *)at;
+	for (int kind = 0; kind < WATCH_KINDS; kind++)
+		if (watch->inotify[kind] >= 0 &&
+		    read(watch->inotify[kind], buffer, sizeof(buffer)) > 0)
+			events |= 1U << kind;
+	return events;
+}
 
-		kinds |= event_kinds(watch, event);
-		at += sizeof(*event) + event->len;
+/* --- Devices -------------------------------------------------------------------------------- */
+
+static void call_socket(void *data)
+{
+	const struct sockaddr_nl address = {.nl_family = AF_NETLINK,
+					    .nl_groups = RTMGRP_LINK | RTMGRP_TC};
+	_cleanup_close_ int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	int *ret = data;
+
+	*ret = -1;
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
+		*ret = -errno;
+	else
+		*ret = steal_fd(&fd);
+}
+
+/* Opens a socket in a namespace that has none. netns 0: the namespace does not exist. */
+static int socket_add(struct watch *watch, uint64_t netns)
+{
+	int fd = -1;
+
+	for (unsigned int i = 0; i < watch->sockets_count; i++)
+		if (watch->sockets[i].netns == netns)
+			return 0;
+	if (!netns)
+		return 0;
+	if (!netns_run_in(netns, call_socket, &fd))
+		return errno == ENOENT
+			       ? 0
+			       : error_add(errno, "netlink", NULL,
+					   "cannot watch devices by netlink: %s", netns_why(errno));
+	if (fd >= 0 && !array_grow(watch->sockets, watch->sockets_count, watch->sockets_room)) {
+		close(fd);
+		fd = -ENOMEM;
 	}
-	return kinds;
+	if (fd < 0)
+		return error_add(fd, "netlink", NULL, "cannot watch devices by netlink: %s",
+				 strerror(-fd));
+	watch->sockets[watch->sockets_count++] = (struct watch_socket){fd, netns};
+	return 0;
+}
+
+static bool is_named(const struct places *places, uint64_t netns)
+{
+	bool named = netns == netns_current();
+
+	for (unsigned int i = 0; !named && i < places->count; i++)
+		named = *places->list[i].netns && netns_named(places->list[i].netns) == netns;
+	return named && places->said;
+}
+
+int watch_devices(struct watch *watch, const struct places *places)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < watch->sockets_count; i++)
+		if (!is_named(places, watch->sockets[i].netns)) {
+			close(watch->sockets[i].fd);
+			watch->sockets[i--] = watch->sockets[--watch->sockets_count];
+		}
+	if (places->said)
+		err = socket_add(watch, netns_current());
+	for (unsigned int i = 0; i < places->count; i++)
+		if (*places->list[i].netns)
+			err = socket_add(watch, netns_named(places->list[i].netns)) ?: err;
+	return err;
+}
+
+/* The devices that matter, and the events that were found. */
+struct device_filter {
+	const struct places *places;
+	const struct attachment *attached;
+	unsigned int count;
+	unsigned int events;
+};
+
+static bool is_attached(const struct device_filter *filter, int ifindex)
+{
+	for (unsigned int i = 0; i < filter->count; i++)
+		if (filter->attached[i].ifindex == (unsigned int)ifindex)
+			return true;
+	return false;
+}
+
+static bool link_matches(const struct device_filter *filter, const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
+	const struct places *places = filter->places;
+	const struct nlattr *attr;
+
+	if (is_attached(filter, link->ifi_index))
+		return true;
+	mnl_attr_for_each(attr, message, sizeof(*link))
+	{
+		if (mnl_attr_get_type(attr) != IFLA_IFNAME ||
+		    mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) < 0)
+			continue;
+		for (unsigned int i = 0; i < places->count; i++)
+			if (!fnmatch(places->list[i].device, mnl_attr_get_str(attr), 0))
+				return true;
+	}
+	return false;
+}
+
+static int on_message(const struct nlmsghdr *message, void *data)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
+	struct device_filter *filter = data;
+
+	switch (message->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		if (link_matches(filter, message))
+			filter->events |= EVENT_DEVICES;
+		break;
+	case RTM_DELQDISC:
+	case RTM_DELTFILTER:
+		if (is_attached(filter, tc->tcm_ifindex))
+			filter->events |= EVENT_FILTERS;
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+unsigned int watch_read_socket(const struct watch_socket *socket, const struct places *places,
+			       const struct attachment *attached, unsigned int count)
+{
+	struct device_filter filter = {.places = places, .attached = attached, .count = count};
+	char buffer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+
+	for (int i = 0; i < READS_MAX; i++) {
+		ssize_t got = recv(socket->fd, buffer, sizeof(buffer), 0);
+
+		if (got > 0)
+			mnl_cb_run(buffer, got, 0, 0, on_message, &filter);
+		else if (got == 0 || errno != ENOBUFS)
+			break;
+		else
+			filter.events |= EVENT_DEVICES; /* the kernel dropped messages */
+	}
+	return filter.events;
 }

@@ -1,54 +1,76 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: hears of files, by inotify: of the rules file and its list files, of a gate's pins, and of
- * network namespaces that get a name. Directories are watched, as a file may be replaced by
- * another.
+ * Keep: events of the kernel. inotify reports changes of the rules file, of its list files, of a
+ * gate's pins, and of the names of network namespaces. Netlink reports devices that are added,
+ * removed or renamed (RTNLGRP_LINK), and qdiscs and filters that are removed (RTNLGRP_TC), in the
+ * current network namespace and in those of the rules file.
  */
 #ifndef SLUICE_WATCH_H
 #define SLUICE_WATCH_H
 
-#include <stdbool.h>
-#include <sys/stat.h>
+#include <stdint.h>
 
-#include "base/log.h"
+#include "attach/attachment.h"
 #include "rules/devices.h"
 #include "rules/list_file.h"
 
-enum watched {
-	WATCHED_FILES, /* something in the directory of a file */
-	WATCHED_GATE,  /* a command has closed the gate's directory, or it is gone */
-	WATCHED_LINKS, /* attachments were made or removed */
-	WATCHED_NETNS, /* a name of a network namespace came or went */
-	WATCHED,
+enum watch_kind {
+	WATCH_FILES, /* a file in the directory of the rules file or of a list file */
+	WATCH_GATE,  /* a command closed the gate's directory, or the gate is gone */
+	WATCH_LINKS, /* a pin of an attachment was made or removed */
+	WATCH_NETNS, /* a name of a network namespace was made or removed */
+	WATCH_KINDS,
 };
 
-#define WATCHED_BIT(kind) (1U << (kind))
+/* Events, as bits. */
+enum watch_event {
+	EVENT_FILES = 1 << WATCH_FILES,
+	EVENT_GATE = 1 << WATCH_GATE,
+	EVENT_LINKS = 1 << WATCH_LINKS,
+	EVENT_NETNS = 1 << WATCH_NETNS,
+	EVENT_DEVICES = 1 << 8, /* a device that the file names, or an attached one */
+	EVENT_FILTERS = 1 << 9, /* a qdisc or a filter of an attached device was removed */
+};
 
-struct watch_item {
-	int wd;
-	unsigned int kinds; /* bits */
+struct watch_socket {
+	int fd;
+	uint64_t netns;
 };
 
 struct watch {
-	int fd;
-	unsigned int lacking; /* bits of kinds for which the kernel has no watch left */
-	struct watch_item *list;
-	unsigned int count, room;
+	int inotify[WATCH_KINDS]; /* fds; -1: not watched */
+	unsigned int lacking;	  /* events that are not all reported: no watch or fd is left */
+	struct watch_socket *sockets;
+	unsigned int sockets_count, sockets_room;
 };
 
-int watch_open(struct watch *ret);
+#define WATCH_NONE                                                                                 \
+	(struct watch)                                                                             \
+	{                                                                                          \
+		.inotify = { [0 ... WATCH_KINDS - 1] = -1 }                                        \
+	}
+
+void watch_close(struct watch *watch);
 
 /*
- * Replace what is watched of a kind. A directory that cannot be watched is left out: for want of
- * watches, which `lacking` tells, or of the right to read it.
+ * Replace what is watched of a kind. Events that were not read are lost. If no watch or fd is left,
+ * the kind is added to `lacking`. A directory that the caller may not read is left out.
  */
 void watch_files(struct watch *watch, const char *rules, const struct list_paths *lists);
 void watch_gate(struct watch *watch, const char *gate);
 void watch_netns(struct watch *watch, const struct places *places);
 
-/* Reads events, as many as one call gives. Returns the kinds that they are of, as bits. */
+/*
+ * Opens a netlink socket in each namespace of these places that exists and has none, and closes the
+ * others.
+ */
+int watch_devices(struct watch *watch, const struct places *places);
+
+/* Reads the events of inotify. */
 unsigned int watch_read(struct watch *watch);
 
-void watch_close(struct watch *watch);
+/* Reads the events of a socket. attached: the attachments whose devices matter. */
+unsigned int watch_read_socket(const struct watch_socket *socket, const struct places *places,
+			       const struct attachment *attached, unsigned int count);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <systemd/sd-daemon.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -19,7 +20,6 @@
 #include "base/text.h"
 #include "gate/snapshot.h"
 #include "keep/lock_file.h"
-#include "keep/notify.h"
 #include "migrate/open.h"
 #include "share/division.h"
 #include "share/exchange.h"
@@ -149,9 +149,9 @@ static void state_publish(struct share *share)
 		 state->reported, plural(state->reported, "source", "sources"), state->nodes,
 		 plural(state->nodes, "node", "nodes"));
 	if (share->is_ready)
-		notify_status(line);
+		sd_notifyf(0, "STATUS=%s", line);
 	else
-		notify_ready(line);
+		sd_notifyf(0, "READY=1\nSTATUS=%s", line);
 	share->is_ready = true;
 }
 
@@ -270,7 +270,7 @@ static int look(struct share *share)
 	if (changed & (CHANGED_GATE | CHANGED_RULES))
 		share->gate_is_new = true;
 	state_publish(share);
-	notify_watchdog();
+	sd_notify(0, "WATCHDOG=1");
 	return 0;
 }
 
@@ -382,7 +382,7 @@ static int share_open(struct share *share)
 static void share_close(struct share *share)
 {
 	if (share->is_ready)
-		notify_stopping();
+		sd_notify(0, "STOPPING=1");
 	if (share->ends) /* on purpose: limits are this node's alone */
 		lease_set(share, 0);
 	exchange_close(share->exchange);
@@ -392,7 +392,7 @@ static void share_close(struct share *share)
 	gate_close(&share->gate);
 	close_fd(&share->signals);
 	close_fd(&share->timer);
-	if (share->lock.file >= 0)
+	if (share->lock.fd >= 0)
 		share_state_remove(share->args->gate);
 	lock_file_release(&share->lock);
 }
@@ -403,7 +403,7 @@ int share_run(const struct share_args *args)
 		.args = args,
 		.gate = GATE_CLOSED,
 		.snapshot = GATE_SNAPSHOT_NONE,
-		.lock = LOCK_FILE_NONE,
+		.lock = {.fd = -1},
 		.signals = -1,
 		.timer = -1,
 	};

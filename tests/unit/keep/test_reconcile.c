@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: which rules are in force behind a reload, and what is said of it. */
+/* user/keep/reconcile.h: which rules are in force after a reload, and what is said of it. */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -37,8 +37,7 @@ static const struct reconcile_case {
 	enum renew renew;
 	bool limits_unknown; /* `was` has none */
 	const char *wanted;
-	const char *policies, *differed, *entries,
-		*returned; /* what is told as undone; NULL: nothing */
+	const char *undone; /* number and names; NULL: nothing */
 } cases[] = {
 	{.name = "what the file says comes in force",
 	 .file = "deny: [192.0.2.1]",
@@ -58,7 +57,7 @@ static const struct reconcile_case {
 	 .file = "deny: [192.0.2.1, 192.0.2.2]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n",
-	 .returned = "1 192.0.2.2"},
+	 .undone = "1 192.0.2.2"},
 	{.name = "an entry that is new in the file is none that is back",
 	 .was = "deny: [192.0.2.1]",
 	 .file = "deny: [192.0.2.1, 192.0.2.2]",
@@ -69,7 +68,7 @@ static const struct reconcile_case {
 	 .file = "allow: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice allow 192.0.2.1\n",
-	 .entries = "1 192.0.2.1"},
+	 .undone = "1 192.0.2.1"},
 	{.name = "a command that said the same as the file changes nothing",
 	 .file = "deny: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1]",
@@ -79,7 +78,7 @@ static const struct reconcile_case {
 	 .file = "allow: [{list: a, prefix: 192.0.2.1}]",
 	 .in_force = "allow: [{list: a, prefix: 192.0.2.1}]\ndeny: [192.0.2.1]",
 	 .wanted = "sluice allow 192.0.2.1 as a\n",
-	 .entries = "1 192.0.2.1"},
+	 .undone = "1 192.0.2.1"},
 	{.name = "an allow stays as an exception to a list that denies",
 	 .was = "deny: [{list: a, prefix: 192.0.2.2}]",
 	 .file = "deny: [{list: a, prefix: 192.0.2.1}]",
@@ -107,7 +106,7 @@ static const struct reconcile_case {
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
 		     "{prefix: 10.0.0.0/8, limits: [{rate: 9pps}]}]",
 	 .wanted = "sluice set default rate 1pps burst 64\n",
-	 .policies = "2 default, 10.0.0.0/8"},
+	 .undone = "2 default, 10.0.0.0/8"},
 	{.name = "limits that the file changed are no command's",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 2pps}]}]",
@@ -117,12 +116,12 @@ static const struct reconcile_case {
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .wanted = "sluice set default rate 1pps burst 64\n",
-	 .policies = "1 default"},
+	 .undone = "1 default"},
 	{.name = "a list of the file that a command took back is back, and named",
 	 .was = "deny: [{list: a, prefix: 192.0.2.1}, {list: b, prefix: 192.0.2.2}]",
 	 .file = "deny: [{list: a, prefix: 192.0.2.1}, {list: c, prefix: 192.0.2.3}]",
 	 .wanted = "sluice deny 192.0.2.1 as a\nsluice deny 192.0.2.3 as c\n",
-	 .returned = "1 a"},
+	 .undone = "1 a"},
 	{.name = "limits that differ from the file are named, where nothing tells why",
 	 .limits_unknown = true,
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}, "
@@ -131,14 +130,14 @@ static const struct reconcile_case {
 		     "{prefix: 192.0.2.0/24, limits: [{rate: 9pps}]}]",
 	 .wanted = "sluice set default rate 1pps burst 64\n"
 		   "sluice set 10.0.0.0/8 rate 1pps burst 64 inherit no\n",
-	 .differed = "2 default, 192.0.2.0/24"},
+	 .undone = "2 default, 192.0.2.0/24"},
 	{.name = "the first three are named",
 	 .was = "policies: []",
 	 .file = "allow: [192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30, 192.0.2.12/30]",
 	 .in_force = "deny: [192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30, 192.0.2.12/30]",
 	 .wanted = "sluice allow 192.0.2.0/30\nsluice allow 192.0.2.4/30\n"
 		   "sluice allow 192.0.2.8/30\nsluice allow 192.0.2.12/30\n",
-	 .entries = "4 192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30 ..."},
+	 .undone = "4 192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30 ..."},
 	{.name = "a list alone changes nothing else",
 	 .renew = RENEW_LISTS,
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
@@ -152,14 +151,14 @@ static const struct reconcile_case {
 		   "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.8\n"},
 };
 
-static void named_check(const char *name, const struct named *named, const char *expected)
+static void undone_check(const char *name, const struct undone *undone, const char *expected)
 {
-	char text[NAMED_TEXT + 16] = "";
+	char text[UNDONE_TEXT + 16] = "";
 
-	if (named->count)
-		snprintf(text, sizeof(text), "%u %s", named->count, named->text);
+	if (undone->count)
+		snprintf(text, sizeof(text), "%u %s", undone->count, undone->names);
 	if (strcmp(text, expected ? expected : ""))
-		fail_msg("%s: told '%s', not '%s'", name, text, expected ? expected : "");
+		fail_msg("%s: undone '%s', not '%s'", name, text, expected ? expected : "");
 }
 
 static void test_what_is_in_force_behind_a_reload(void **state)
@@ -177,10 +176,7 @@ static void test_what_is_in_force_behind_a_reload(void **state)
 				 OK);
 		if (strcmp(shown(&wanted), c->wanted))
 			fail_msg("%s:\n%s", c->name, shown(&wanted));
-		named_check(c->name, &undone.policies, c->policies);
-		named_check(c->name, &undone.differed, c->differed);
-		named_check(c->name, &undone.entries, c->entries);
-		named_check(c->name, &undone.returned, c->returned);
+		undone_check(c->name, &undone, c->undone);
 		ruleset_free(&wanted);
 		config_free(&was);
 		config_free(&file);
@@ -238,9 +234,9 @@ static void test_an_entry_on_a_list_keeps_its_end(void **state)
 	assert_int_equal(wanted.count, 1);
 	assert_in_range(seconds_on(&wanted, "b"), 3590, 3600);
 	assert_int_equal(seconds_on(&wanted, "a"), 0);
-	assert_int_equal(undone.entries.count, 0);
+	assert_int_equal(undone.count, 0);
 	ruleset_free(&wanted);
-	assert_int_equal(rules_given(&in_force.rules, &file.rules, &given), OK);
+	assert_int_equal(rules_runtime(&in_force.rules, &file.rules, &given), OK);
 	assert_in_range(seconds_on(&given, "b"), 3590, 3600);
 	assert_int_equal(rules_restore(&all, &given), OK);
 	assert_in_range(seconds_on(&all, "b"), 3590, 3600);
@@ -251,7 +247,7 @@ static void test_an_entry_on_a_list_keeps_its_end(void **state)
 			 OK);
 	assert_string_equal(strstr(shown(&wanted), " as "), " as a\n");
 	assert_in_range(seconds_on(&wanted, "a"), 50, 60);
-	named_check("two ends", &undone.entries, "1 192.0.2.1");
+	undone_check("two ends", &undone, "1 192.0.2.1");
 	ruleset_free(&wanted);
 	ruleset_free(&given);
 	ruleset_free(&all);
@@ -271,7 +267,7 @@ static void test_what_commands_gave(void **state)
 	struct ruleset given, again = {0};
 
 	(void)state;
-	assert_int_equal(rules_given(&in_force.rules, &file.rules, &given), OK);
+	assert_int_equal(rules_runtime(&in_force.rules, &file.rules, &given), OK);
 	assert_string_equal(shown(&given), "sluice allow 192.0.2.2\nsluice deny 192.0.2.2 as b\n"
 					   "sluice deny 192.0.2.4\nsluice deny 192.0.2.4 as b\n");
 	assert_int_equal(rules_restore(&again, &given), OK);
@@ -310,7 +306,7 @@ static void test_lists_that_are_left_out_are_completed(void **state)
 	(void)state;
 	known.rules.lists[lists_find(known.rules.lists, "a")].replaced = 55;
 	known.rules.lists[lists_find(known.rules.lists, "a")].until = 66;
-	assert_int_equal(rules_lists(&known.rules, &copies), OK);
+	assert_int_equal(rules_copy_entries(&known.rules, false, UINT64_MAX, &copies), OK);
 	assert_string_equal(shown(&copies),
 			    "sluice deny 192.0.2.1 as a\nsluice deny 192.0.2.2 as a\n"
 			    "sluice deny 192.0.2.5 as x\nsluice deny 192.0.2.8 as c\n");

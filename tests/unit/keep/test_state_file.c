@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/keep/state_file.h: what a state file saves, whatever the clock did, and what is refused. */
+#include <sys/stat.h>
+#include "test.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "keep/state_file.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "scratch.h"
+
+#define HOUR_MS 3600000
+
+static json_int_t wall_ms(void)
+{
+	return clock_read(CLOCK_REALTIME) / NS_PER_MS;
+}
+
+static void test_what_is_left_of_a_ban(void **state)
+{
+	static const struct {
+		const char *name;
+		json_int_t saved_ago_ms, left_ms, expected_ms; /* 0: it has ended */
+	} cases[] = {
+		{"at once", 0, HOUR_MS, HOUR_MS},
+		{"half an hour later", HOUR_MS / 2, HOUR_MS, HOUR_MS / 2},
+		{"at its end", HOUR_MS, HOUR_MS, 0},
+		{"a day after its end", 25 * HOUR_MS, HOUR_MS, 0},
+		{"the clock was set back by a day", -24 * HOUR_MS, HOUR_MS, HOUR_MS},
+		{"the clock begins in 1970", -1795348800000, HOUR_MS, HOUR_MS},
+		{"less than a second is left", 0, 900, 900},
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct state_file file;
+		int64_t left_ms;
+
+		snprintf(text, sizeof(text),
+			 "{\"version\": 1, \"boot\": \"b\", \"saved_ms\": %lld, \"bpffs\": 31, "
+			 "\"lists\": "
+			 "[], \"rules\": [{\"prefix\": \"192.0.2.1\", \"access\": \"deny\", "
+			 "\"left_ms\": %lld}]}",
+			 (long long)(wall_ms() - cases[i].saved_ago_ms),
+			 (long long)cases[i].left_ms);
+		assert_int_equal(state_file_parse("state", text, strlen(text), &file), 0);
+		assert_int_equal(file.bpffs, 31);
+		left_ms =
+			file.entries.count
+				? (int64_t)(until_left_ns(file.entries.rules[0].until) / NS_PER_MS)
+				: 0;
+		if (left_ms > cases[i].expected_ms + 250 || left_ms < cases[i].expected_ms - 850)
+			fail_msg("%s: %lld ms", cases[i].name, (long long)left_ms);
+		state_file_free(&file);
+	}
+}
+
+/* --- What is refused ------------------------------------------------------------------------ */
+
+#define STATE(lists, rules)                                                                        \
+	"{\"version\": 1, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [" lists       \
+	"], \"rules\": [" rules "]}"
+#define LIST(rest)    "{\"place\": 0, \"access\": \"deny\", \"replaced\": 1, " rest "}"
+#define DENY(rest)    "{\"prefix\": \"192.0.2.1\", \"access\": \"deny\"" rest "}"
+#define LIST_A	      LIST("\"name\": \"a\"")
+#define RULE_ON(rest) STATE(LIST_A, "{\"prefix\": \"192.0.2.1\", \"lists\": " rest "}")
+
+static const struct {
+	const char *text, *object; /* of the error */
+} refused[] = {
+	{"", "state"},
+	{"{", "state"},
+	{"[]", "state"},
+	{"{\"version\": 2, \"boot\": \"\"}", "state"},
+	{"{\"version\": 1, \"version\": 1}", "state"},
+	{"{\"version\": 2, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [], "
+	 "\"rules\": []}",
+	 "state"},
+	{"{\"version\": 1, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [], "
+	 "\"rules\": 7}",
+	 "state: rules"},
+	{"{\"version\": 1, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [], "
+	 "\"rules\": [], \"more\": 1}",
+	 "state"},
+	{STATE("", "7"), "state: rules[0]"},
+	{STATE("", "{\"access\": \"deny\"}"), "state: rules[0]"},
+	{STATE("", "{\"prefix\": \"192.0.2.1\", \"access\": \"drop\"}"), "state: rules[0]"},
+	{STATE("", DENY("") ", {\"prefix\": \"192.0.2.256\", \"access\": \"deny\"}"),
+	 "state: rules[1]"},
+	{STATE("", DENY(", \"left_ms\": -1")), "state: rules[0]"},
+	{STATE("", DENY(", \"left_ms\": 63072000001")), "state: rules[0]"},
+	{STATE("", DENY(", \"left_ms\": \"1\"")), "state: rules[0]"},
+	{STATE("7", ""), "state: lists[0]"},
+	{STATE(LIST("\"name\": \"a b\""), ""), "state: lists[0]"},
+	{STATE(LIST_A ", " LIST_A, ""), "state: lists[1]"},
+	{STATE("{\"place\": 64, \"name\": \"a\", \"access\": \"deny\", \"replaced\": 1}", ""),
+	 "state: lists[0]"},
+	{STATE("{\"place\": 1, \"name\": \"a\", \"access\": \"\", \"replaced\": 1}", ""),
+	 "state: lists[0]"},
+	{RULE_ON("[64]"), "state: rules[0]"},
+	{RULE_ON("[\"a\"]"), "state: rules[0]"},
+	{RULE_ON("[0], \"timed\": 0, \"list_left_ms\": -1"), "state: rules[0]"},
+};
+
+static void test_what_is_damaged_is_refused_whole(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		struct state_file file = {.bpffs = 7};
+		unsigned int mark = error_count();
+		const char *text = refused[i].text, *object = refused[i].object;
+		const struct sl_error *error;
+
+		if (!state_file_parse("state", text, strlen(text), &file))
+			fail_msg("accepted: %s", text);
+		error = error_last(mark);
+		assert_non_null(error);
+		if (error_count() != mark + 1 || strncmp(error->object, object, strlen(object)))
+			fail_msg("%s: %s: %s", text, error->object, error->text);
+		assert_int_equal(file.bpffs, 7);
+		error_drop(mark);
+	}
+}
+
+/* --- The file ------------------------------------------------------------------------------- */
+
+static struct state_file state_make(void)
+{
+	struct state_file file = {.boot = "b", .bpffs = 31};
+	struct sl_list_info list = {.access = SL_ACCESS_DENY, .replaced = 1000000, .name = "a"};
+	struct rule rule = {
+		.access = SL_ACCESS_DENY, .lists = 9, .until = until_after(HOUR_MS * NS_PER_MS)};
+
+	assert_int_equal(prefix_parse("192.0.2.7", &rule.prefix), 0);
+	assert_int_equal(ruleset_make_lists(&file.entries), 0);
+	file.entries.lists[0] = list;
+	strcpy(list.name, "b");
+	file.entries.lists[3] = list;
+	assert_true(rule_add_list(&rule, 3, until_after(2 * HOUR_MS * NS_PER_MS)));
+	assert_int_equal(ruleset_add(&file.entries, &rule), 0);
+	return file;
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+	struct state_file file = state_make(), again;
+	struct stat st;
+
+	(void)state;
+	file_make("state.new", "of a writer that was killed", 7);
+	assert_int_equal(state_file_write("state", &file), 0);
+	assert_int_equal(stat("state", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(state_file_check("state"), 0);
+	state_file_read("state", &again);
+	assert_string_equal(again.boot, "b");
+	assert_int_equal(again.bpffs, 31);
+	assert_int_equal(again.entries.count, 1);
+	assert_true(rule_equal(&again.entries.rules[0], &file.entries.rules[0]));
+	for (int place = 0; place <= 3; place += 3) {
+		assert_true(list_same(&again.entries.lists[place], &file.entries.lists[place]));
+		assert_int_equal(again.entries.lists[place].replaced, 1000000);
+	}
+	assert_int_not_equal(access("state.new", F_OK), 0);
+	state_file_free(&file);
+	state_file_free(&again);
+}
+
+static void test_a_file_that_is_no_state_is_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_state;
+	} cases[] = {
+		{"", true},
+		{"{", true},
+		{"{\"version\": 1, \"boot\": \"x\" and rubbish", true},
+		{"[", false},
+		{"192.0.2.1\n", false},
+		{"{\"version\": 1, \"gate\": \"main\"}", false},
+		{"{\"boot\": \"\", \"version\": 1}", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int mark = error_count();
+
+		file_make("state", cases[i].text, strlen(cases[i].text));
+		if (!state_file_check("state") != cases[i].is_state)
+			fail_msg("%s", cases[i].text);
+		error_drop(mark);
+	}
+	assert_int_equal(unlink("state"), 0);
+	assert_int_equal(state_file_check("state"), 0);
+}
+
+static void test_a_file_that_cannot_be_written_stays_as_it_was(void **state)
+{
+	struct state_file file = state_make(), again;
+
+	(void)state;
+	assert_int_equal(state_file_write("state", &file), 0);
+	assert_int_equal(mkdir("state.new", 0700), 0);
+	assert_true(state_file_write("state", &file) < 0);
+	assert_int_equal(rmdir("state.new"), 0);
+	state_file_read("state", &again);
+	assert_int_equal(again.entries.count, 1);
+	state_file_free(&file);
+	state_file_free(&again);
+	error_drop(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_left_of_a_ban),
+		cmocka_unit_test(test_what_is_damaged_is_refused_whole),
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_a_file_that_is_no_state_is_refused),
+		cmocka_unit_test(test_a_file_that_cannot_be_written_stays_as_it_was),
+	};
+
+	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

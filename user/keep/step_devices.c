@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Devices: attach what the file names, check that it filters, and load programs ahead. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/published.h"
+#include "attach/replace.h"
+#include "attach/shaping.h"
+#include "attach/stack.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "gate/object.h"
+#include "keep/keep.h"
+#include "migrate/open.h"
+
+/*
+ * Two processes that disagree, such as two that keep a gate by locks in two places, would change its
+ * attachments forever. If another process undoes a change within DISPUTE_MS, the next one waits, and
+ * twice as long each time, up to 41 s. The fifth is reported.
+ */
+#define DISPUTE_MS	  120000
+#define DISPUTE_DOUBLINGS 11
+#define DISPUTE_REPORTED  5
+
+/*
+ * How often attachments are checked. Neither `bpftool link detach` nor a bpffs that is mounted over
+ * the gate causes an event.
+ */
+#define CHECK_EVERY_MS 3000
+
+void attach_again(struct keep *keep)
+{
+	bool recent = now_ms() - keep->undone_ms < DISPUTE_MS;
+
+	keep->by_others = true;
+	step_soon(keep, STEP_ATTACH, GATE_WAIT_MS << (recent ? keep->undone : 0));
+}
+
+void programs_match(struct keep *keep, const struct gate *gate)
+{
+	uint32_t id = gate_map_id(gate->map[MAP_GATE]);
+
+	if (keep->programs_gate != id)
+		programs_close(&keep->programs);
+	keep->programs_gate = id;
+}
+
+/* Returns whether the file names devices, and the gate is there to filter them. */
+static bool has_devices(const struct keep *keep)
+{
+	return keep->config.places.said && keep->snapshot.exists && !keep->is_hidden;
+}
+
+/* --- Attaching ------------------------------------------------------------------------------ */
+
+static void placing_inform(const struct gate *gate, const struct placing *placing)
+{
+	const struct attachment *a = &placing->attachment;
+
+	if (!placing->detaches)
+		error_inform("attached", a->device, "attached to gate '%s', hook %s, mode %s",
+			     gate->name, hook_names[a->hook], mode_names[a->mode]);
+	else
+		error_inform("detached", a->device, "%s gate '%s', hook %s",
+			     a->program_id ? "detached from" : "gone from", gate->name,
+			     hook_names[a->hook]);
+}
+
+/* Warns of each device that is missing, and formats their names for systemd. */
+static void missing_warn(struct keep *keep, const bool *missing)
+{
+	const struct places *places = &keep->config.places;
+	size_t length = 0;
+
+	*keep->waiting = '\0';
+	for (unsigned int i = 0; i < places->count; i++) {
+		const struct place *place = &places->list[i];
+
+		if (!missing[i])
+			continue;
+		error_warn("device-missing", keep->object, "waiting for %s%s%s", place->device,
+			   *place->netns ? " in network namespace " : "", place->netns);
+		if (length < sizeof(keep->waiting))
+			length += snprintf(keep->waiting + length, sizeof(keep->waiting) - length,
+					   "%s%s", length ? ", " : "; waiting for ",
+					   name_shown(place->device));
+	}
+}
+
+static int places_make(struct keep *keep, const struct gate *gate)
+{
+	_cleanup_(placings_free) struct placings placings = {0};
+	const struct places *places = &keep->config.places;
+	struct attachment made[ATTACHMENTS_MAX];
+	bool missing[places->count + 1];
+	struct shaping shaping = {0};
+	int err = placings_plan_present(gate, places, missing, &placings);
+
+	if (err)
+		return err;
+	programs_match(keep, gate);
+	placings_make_present(gate, &keep->programs, &placings);
+	keep->attached = placings.wanted_count;
+	for (unsigned int i = 0; i < placings.count; i++) {
+		const struct placing *placing = &placings.list[i];
+
+		keep->worked |= placing->done;
+		if (placing->done)
+			placing_inform(gate, placing);
+		else if (!placing->detaches)
+			keep->attached--;
+	}
+	stacked_note(gate, made, placings_made(&placings, made));
+	missing_warn(keep, missing);
+	for (unsigned int i = 0; i < keep->config.rules.count; i++)
+		shaping_add(&shaping, &keep->config.rules.rules[i]);
+	if (placings.count)
+		shaping_check_planned(gate, &shaping, placings.wanted, placings.wanted_count, true);
+	keep->failed = placings.failed;
+	free(keep->wanted);
+	keep->wanted = steal_pointer(&placings.wanted);
+	keep->wanted_count = placings.wanted_count;
+	return keep->failed ? -EIO : 0;
+}
+
+/* Counts the changes by others that were undone in a row. */
+static void dispute_count(struct keep *keep)
+{
+	uint64_t now = now_ms();
+
+	if (!keep->worked || !keep->by_others)
+		return;
+	keep->undone = now - keep->undone_ms < DISPUTE_MS ? keep->undone + 1 : 1;
+	keep->undone_ms = now;
+	if (keep->undone == DISPUTE_REPORTED)
+		error_warn("dispute", keep->object,
+			   "another process changes again and again what this one attaches: is the "
+			   "gate kept twice, with another /run/sluice? It is made again, ever "
+			   "later");
+	if (keep->undone > DISPUTE_DOUBLINGS)
+		keep->undone = DISPUTE_DOUBLINGS;
+}
+
+int attach_run(struct keep *keep)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err, watched = watch_devices(&keep->watch, &keep->config.places);
+	unsigned int events;
+
+	if (!has_devices(keep))
+		return watched;
+	if (keep_trial_left_ms(keep))
+		return -EBUSY; /* rules on trial may have devices of their own */
+	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
+	if (err)
+		return err;
+	events = watch_read(&keep->watch);
+	err = places_make(keep, &gate);
+	if (keep->worked)
+		attachments_publish(&gate);
+	/* pins that changed under the lock were changed by this process */
+	events |= watch_read(&keep->watch) & ~EVENT_LINKS;
+	gate_close(&gate);
+	on_events(keep, events);
+	dispute_count(keep);
+	keep->by_others = false;
+	step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
+	return err ?: watched;
+}
+
+/* --- Other steps ---------------------------------------------------------------------------- */
+
+/* Watches again what inotify had no watch for, and makes the steps due that follow changes. */
+static void watch_again(struct keep *keep)
+{
+	watch_files(&keep->watch, keep->args->file, &keep->config.files);
+	watch_gate(&keep->watch, keep->args->gate);
+	watch_netns(&keep->watch, &keep->config.places);
+	step_soon(keep, STEP_LISTS, 0);
+	step_soon(keep, STEP_ATTACH, 0);
+	if (keep->watch.lacking)
+		error_warn("no-watches", keep->object,
+			   "the kernel has no inotify watch left, see sysctl "
+			   "fs.inotify.max_user_watches: changes are looked for every 3 seconds");
+}
+
+int check_run(struct keep *keep)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	unsigned int count = 0, sockets = keep->watch.sockets_count;
+	struct attachment all[ATTACHMENTS_MAX];
+	int err, watched;
+
+	step_at(keep, STEP_CHECK, now_ms() + CHECK_EVERY_MS);
+	if (!keep->has_config)
+		return 0;
+	step_soon(keep, STEP_LOOK, 0);
+	if (keep->watch.lacking)
+		watch_again(keep);
+	if (!has_devices(keep))
+		return 0;
+	watched = watch_devices(&keep->watch, &keep->config.places);
+	if (keep->watch.sockets_count != sockets) /* a namespace was made or removed */
+		step_soon(keep, STEP_ATTACH, 0);
+	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL);
+	if (!err)
+		err = attachments_read(&gate, all, &count);
+	for (unsigned int i = 0; !err && i < count; i++)
+		if (!all[i].program_id && !all[i].device_gone)
+			attach_again(keep);
+	return err ?: watched;
+}
+
+/*
+ * Loads programs for the next device: loading takes up to a second, in which its packets would pass
+ * unjudged.
+ */
+int load_run(struct keep *keep)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	const struct places *places = &keep->config.places;
+	unsigned int hooks = 0;
+	int err;
+
+	for (unsigned int i = 0; i < places->count; i++)
+		hooks |= HOOK_BIT(places->list[i].hook);
+	if (!hooks || !has_devices(keep))
+		return 0;
+	err = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
+	if (err)
+		return err;
+	programs_match(keep, &gate);
+	return programs_load(&gate, hooks, &keep->programs);
+}
+
+/*
+ * Replaces the attached programs by new ones. virtio_net resumes from suspension without its XDP
+ * program, although the link exists, and the same program again would count as no change.
+ */
+int renew_run(struct keep *keep)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	struct replacements replacements = {.count = 0};
+	int err;
+
+	if (!keep->snapshot.exists || keep->is_hidden)
+		return 0;
+	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL)
+		      ?: programs_replace(&gate, &gate, &replacements);
+	if (!err)
+		attachments_publish(&gate);
+	if (!err && replacements.count)
+		error_inform("renewed", keep->object, "%u %s put anew", replacements.count,
+			     plural(replacements.count, "program", "programs"));
+	replacements_close(&replacements);
+	return err;
+}

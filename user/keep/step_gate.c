@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What commands do to the gate, and the state file. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "gate/rules.h"
+#include "keep/keep.h"
+#include "migrate/open.h"
+
+/* A command that removes the gate removes its pins within this time. */
+#define LOST_WAIT_MS 200
+
+bool gate_is_hidden(const struct keep *keep, struct mount *ret)
+{
+	char path[PINS_PATH];
+
+	if (keep->snapshot.state)
+		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
+	/* at the start, the state file has the file system of the gate */
+	return !keep->has_config && keep->runtime.bpffs &&
+	       !strcmp(keep->boot, keep->runtime.boot) &&
+	       mount_hides(gate_path(keep->args->gate, path), keep->runtime.bpffs, ret);
+}
+
+/* --- Commands ------------------------------------------------------------------------------- */
+
+/* Takes over a gate with other pins: the same gate after a resize, or another one. */
+static int gate_adopt(struct keep *keep, bool *ret_same)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
+
+	if (!err) {
+		*ret_same = gate_snapshot_is_of(&keep->snapshot, &gate);
+		programs_match(keep, &gate);
+		gate_snapshot_take(&gate, &keep->snapshot);
+	}
+	watch_gate(&keep->watch, keep->args->gate);
+	step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
+	/* commands after the resize changed a generation that was not mapped */
+	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
+	return err;
+}
+
+/*
+ * Follows a gate that was removed or replaced. Applies the config that was last applied, because
+ * the file may be bad now.
+ */
+static int gate_follow(struct keep *keep)
+{
+	bool same = false;
+	int err = keep->snapshot.exists ? gate_adopt(keep, &same) : 0;
+
+	if (err || same || !keep->has_config)
+		return err;
+	if (!keep->snapshot.exists) {
+		gate_snapshot_free(&keep->snapshot); /* closes the maps of the gate */
+		programs_close(&keep->programs);
+		keep->attached = 0;
+		status_update(keep);
+	}
+	error_warn("gate-replaced", keep->object, "%s: what %s said is applied to it",
+		   keep->snapshot.exists ? "it is another one" : "it is gone and made again",
+		   keep->args->file);
+	return rules_apply(keep, &keep->config, RENEW_ALL);
+}
+
+/*
+ * Pins the maps again that have lost their pins. A command that removes the gate removes one pin
+ * after the other, so they are checked twice.
+ */
+static int pins_repair(struct keep *keep)
+{
+	unsigned int lost = keep->snapshot.lost;
+	int err;
+
+	keep->lost_pins = !keep->lost_pins;
+	if (keep->lost_pins) {
+		step_at(keep, STEP_LOOK, now_ms() + LOST_WAIT_MS);
+		return 0;
+	}
+	err = gate_repin(keep->args->gate, &keep->snapshot);
+	if (err)
+		return err;
+	error_warn("pins-lost", keep->object, "%u of its pins were gone: its maps are pinned again",
+		   lost);
+	watch_gate(&keep->watch, keep->args->gate);
+	step_at(keep, STEP_ATTACH, now_ms());
+	return 0;
+}
+
+int look_run(struct keep *keep)
+{
+	unsigned int changed = gate_snapshot_update(keep->args->gate, &keep->snapshot);
+	struct mount mount;
+
+	keep->is_hidden = gate_is_hidden(keep, &mount);
+	if (keep->is_hidden) {
+		error_warn("gate-hidden", keep->object,
+			   "it is hidden by a mount of type %s on %s: it goes on filtering, but no "
+			   "command finds it; 'umount %s' shows it again",
+			   mount.type, mount.point, mount.point);
+		return 0;
+	}
+	if (!keep->snapshot.exists)
+		return gate_follow(keep);
+	if (keep->snapshot.lost && keep->snapshot.state)
+		return pins_repair(keep);
+	keep->lost_pins = false;
+	for (int i = 0; i < STEPS && changed & CHANGED_TRIAL && !keep->snapshot.on_trial; i++)
+		if (keep->steps[i].retry_ms)
+			step_at(keep, i, now_ms());
+	if (changed & (CHANGED_RULES | CHANGED_TRIAL))
+		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
+	/* finish an interrupted resize; after a failure it is retried */
+	if (keep->snapshot.has_next && !keep->snapshot.on_trial &&
+	    !keep->steps[STEP_RENEW].retry_ms)
+		step_soon(keep, STEP_RENEW, 0);
+	return changed & CHANGED_GATE ? gate_follow(keep) : 0;
+}
+
+/* --- The state file ------------------------------------------------------------------------- */
+
+/* Reads the runtime entries. A later change is an event of its own. */
+static int runtime_update(struct keep *keep)
+{
+	_cleanup_(state_file_free) struct state_file runtime = {.bpffs = keep->snapshot.bpffs};
+	_cleanup_(ruleset_free) struct ruleset in_force = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL)
+			  ?: rules_read(&gate, &in_force)
+			  ?: rules_runtime(&in_force, &keep->config.rules, &runtime.entries);
+
+	if (err)
+		return err;
+	memcpy(runtime.boot, keep->boot, sizeof(runtime.boot));
+	state_file_free(&keep->runtime);
+	keep->runtime = runtime;
+	runtime = (struct state_file){0};
+	return 0;
+}
+
+/* Saves the entries and lists of the rules file. A list begins to last when the file is applied. */
+static int lists_write(const struct keep *keep)
+{
+	_cleanup_(state_file_free) struct state_file saved = {.bpffs = keep->snapshot.bpffs};
+	_cleanup_free_ char *path = keep_lists_path(keep->args);
+	int err = path ? rules_copy_entries(&keep->config.rules, true, UINT64_MAX, &saved.entries)
+		       : -ENOMEM;
+
+	if (err)
+		return err;
+	memcpy(saved.boot, keep->boot, sizeof(saved.boot));
+	return state_file_write(path, &saved);
+}
+
+/* Writes the state file, unless rules are on trial, which may be undone. */
+int save_run(struct keep *keep)
+{
+	int err;
+
+	if (!keep->has_config || !keep->snapshot.exists || keep->is_hidden ||
+	    keep->snapshot.on_trial)
+		return 0;
+	err = runtime_update(keep);
+	if (!err && keep->args->state)
+		err = state_file_write(keep->args->state, &keep->runtime);
+	if (!err && keep->args->state && keep->lists_are_new) {
+		err = lists_write(keep);
+		keep->lists_are_new = err;
+	}
+	keep->is_unsaved = err;
+	return err;
+}
