@@ -22,19 +22,10 @@
 struct typed {
 	const struct program *program;
 	struct option_table options;
-	const char *option[OPTIONS_MAX];
-	int valued;		       /* the option whose value is being typed; -1: none */
-	bool options_ended;	       /* by --: a word that begins with - is no option */
+	struct command_line line;
 	const struct command *command; /* NULL: none is typed yet */
-	bool is_unknown;	       /* no command has that name */
-	const struct word *keyword;    /* the keyword whose value is being typed; NULL: none */
-	unsigned int values;	       /* how many words of that value are typed */
-	const char *first_value;       /* the first of them */
-	bool has_keyword;	       /* one was typed */
-	uint64_t keywords;	       /* which: a bit for each word of the command's table */
-	const char *operand;	       /* the first one; NULL: none */
-	struct operands words;	       /* all, before the word that is being typed */
-	const char *begun;	       /* the beginning of that word */
+	struct words_end end;
+	const char *begun; /* the beginning of the word that is being typed */
 };
 
 /*
@@ -89,7 +80,7 @@ static void offer_commands(const struct typed *typed)
 
 static int gate_open_typed(const struct typed *typed, struct gate *gate)
 {
-	const char *name = typed->option[OPTION_GATE];
+	const char *name = typed->line.option[OPTION_GATE];
 	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
 
 	return gate_open_to_look(gate, &context);
@@ -101,7 +92,7 @@ static void offer_limits(const struct typed *typed)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(rule_free) struct rule rule = {0};
 
-	if (!typed->operand || prefix_parse(typed->operand, &rule.prefix) ||
+	if (!typed->end.operand || prefix_parse(typed->end.operand, &rule.prefix) ||
 	    gate_open_typed(typed, &gate) || rules_get(&gate, &rule.prefix, &rule))
 		return;
 	for (unsigned int i = 0; i < rule.limits; i++)
@@ -142,8 +133,8 @@ static const struct {
 
 static bool is_typed(const struct typed *typed, const char *word)
 {
-	for (unsigned int i = 0; i < typed->words.count; i++)
-		if (!strcmp(typed->words.words[i], word))
+	for (unsigned int i = 0; i < typed->line.count; i++)
+		if (!strcmp(typed->line.words[i], word))
 			return true;
 	return false;
 }
@@ -155,7 +146,8 @@ static void offer_value(const struct typed *typed, const char *value)
 
 	for (; *value; value += strcspn(value, "|"), value += *value == '|') {
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
-		if (islower((unsigned char)*choice) && !(typed->values && is_typed(typed, choice)))
+		if (islower((unsigned char)*choice) &&
+		    !(typed->end.values && is_typed(typed, choice)))
 			offer(typed, choice);
 		for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
 			if (!strcmp(choice, placeholders[i].name))
@@ -169,11 +161,11 @@ static void offer_value(const struct typed *typed, const char *value)
  */
 static bool offer_more(const struct typed *typed)
 {
-	const char *value = typed->keyword->type->name;
+	const char *value = typed->end.keyword->type->name;
 	char next[WORD_TEXT];
 	size_t bracket;
 
-	if (!choice_word(value, typed->first_value, typed->values, next)) {
+	if (!choice_word(value, typed->end.first_value, typed->end.values, next)) {
 		offer_value(typed, value);
 		return true;
 	}
@@ -205,7 +197,7 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 	const struct command *command = typed->command;
 	const char *name = command->words[keyword].name;
 
-	if (typed->keywords >> keyword & 1)
+	if (typed->end.keywords >> keyword & 1)
 		return true;
 	for (unsigned int i = 0; i < command->apart_count; i++) {
 		const struct apart *apart = &command->apart[i];
@@ -214,7 +206,8 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 								      : "";
 
 		for (unsigned int j = 0; j < command->word_count; j++)
-			if (typed->keywords >> j & 1 && words_have(others, command->words[j].name))
+			if (typed->end.keywords >> j & 1 &&
+			    words_have(others, command->words[j].name))
 				return true;
 	}
 	return false;
@@ -227,15 +220,15 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
-	bool lacks_operand = command->question && !typed->operand;
-	bool is_option = *typed->begun == '-' && !typed->options_ended;
+	bool lacks_operand = command->question && !typed->end.operand;
+	bool is_option = *typed->begun == '-' && !typed->line.options_ended;
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
 		bool is_operand = word->kind < KEYWORD;
 		bool may_follow =
 			word->kind == OPERANDS_ANYWHERE ||
-			(!typed->has_keyword && (word->kind == OPERANDS || !typed->operand));
+			(!typed->end.keywords && (word->kind == OPERANDS || !typed->end.operand));
 
 		if ((word->kind == OPTION) != is_option)
 			continue;
@@ -250,89 +243,23 @@ static void offer_words(const struct typed *typed)
 
 static void offer_all(const struct typed *typed)
 {
-	bool may_end = !typed->keyword;
+	bool may_end = !typed->end.keyword;
 
-	if (typed->valued >= 0) {
-		offer_value(typed, typed->options.words[typed->valued].type->name);
+	if (typed->line.lacks_value >= 0) {
+		offer_value(typed, typed->options.words[typed->line.lacks_value].type->name);
 		return;
 	}
-	if (typed->keyword && typed->values)
+	if (typed->end.keyword && typed->end.values)
 		may_end = offer_more(typed);
-	else if (typed->keyword)
-		offer_value(typed, typed->keyword->type->name);
+	else if (typed->end.keyword)
+		offer_value(typed, typed->end.keyword->type->name);
 	for (int i = 0; i < OPTION_COMMON; i++)
-		if (!typed->keyword && *typed->begun == '-' && !typed->options_ended)
+		if (!typed->end.keyword && *typed->begun == '-' && !typed->line.options_ended)
 			offer_option(typed, i);
 	if (!typed->command)
 		offer_commands(typed);
 	else if (may_end)
 		offer_words(typed);
-}
-
-/* --- What is typed -------------------------------------------------------------------------- */
-
-/* Returns the value of the option in "--gate=main" or "-gmain"; NULL: the word has none. */
-static const char *value_joined(const struct option_words *option, const char *word)
-{
-	size_t length = strlen(option->name);
-
-	if (!option->type)
-		return NULL;
-	if (word[1] != '-')
-		return word[1] == option->letter && word[2] ? word + 2 : NULL;
-	return !strncmp(word + 2, option->name, length) && word[2 + length] == '='
-		       ? word + 2 + length + 1
-		       : NULL;
-}
-
-static void option_pass(struct typed *typed, const char *word)
-{
-	int option = option_find(&typed->options, word);
-
-	if (!strcmp(word, "--"))
-		typed->options_ended = true;
-	if (option >= 0 && typed->options.words[option].type)
-		typed->valued = option;
-	for (unsigned int i = 0; i < typed->options.count; i++)
-		typed->option[i] = value_joined(&typed->options.words[i], word) ?: typed->option[i];
-}
-
-/* Passes a word of the command that is no part of a value. */
-static void own_word_pass(struct typed *typed, const char *word)
-{
-	const struct word *keyword = keyword_find(typed->command, word);
-
-	typed->keyword = keyword && keyword->type ? keyword : NULL;
-	typed->values = 0;
-	if (keyword) {
-		typed->has_keyword = true;
-		typed->keywords |= 1ULL << (keyword - typed->command->words);
-	} else if (!typed->operand) {
-		typed->operand = word;
-	}
-}
-
-/* Passes a word of the line, as the parser would. */
-static void word_pass(struct typed *typed, const char *word)
-{
-	if (typed->valued >= 0) {
-		typed->option[typed->valued] = word;
-		typed->valued = -1;
-	} else if (!typed->options_ended && word[0] == '-' && word[1]) {
-		option_pass(typed, word);
-	} else if (!typed->command) {
-		typed->command = typed->is_unknown ? NULL : command_find(typed->program, word);
-		typed->is_unknown = !typed->command;
-	} else if (typed->keyword && typed->keyword->type->extent == VALUE_WORD) {
-		typed->keyword = NULL;
-	} else if (typed->keyword &&
-		   words_go_on(typed->command, typed->keyword, typed->values, word)) {
-		if (!typed->values)
-			typed->first_value = word;
-		typed->values += words_in(word) ?: !typed->values;
-	} else {
-		own_word_pass(typed, word);
-	}
 }
 
 struct complete_args {
@@ -342,18 +269,26 @@ struct complete_args {
 static int complete_run(const struct context *context, const void *data)
 {
 	const struct operands *words = &((const struct complete_args *)data)->words;
+	char *left[words->count + 1];
 	struct typed typed = {
 		.program = context->program,
 		.options = options_of(context->program->commands, context->program->count),
-		.valued = -1,
-		.words = {words->words, words->count - 1},
+		.line = {.words = left},
 		.begun = words->words[words->count - 1],
 	};
+	struct command_line *line = &typed.line;
+	int err;
 
-	for (unsigned int i = 0; i < typed.words.count; i++)
-		word_pass(&typed, words->words[i]);
-	if (!typed.is_unknown &&
-	    (!typed.option[OPTION_NETNS] || !netns_enter(typed.option[OPTION_NETNS])))
+	memset(left, 0, sizeof(left));
+	line->options = &typed.options;
+	/* the word before the first one is "complete", as the name of the program in argv */
+	err = options_parse(words->count, words->words - 1, line);
+	if (line->count)
+		typed.command = command_find(context->program, left[0]);
+	if (typed.command)
+		typed.end = words_scan(typed.command, left + 1, line->count - 1);
+	if ((!err || line->lacks_value >= 0) && (typed.command || !line->count) &&
+	    (!line->option[OPTION_NETNS] || !netns_enter(line->option[OPTION_NETNS])))
 		offer_all(&typed);
 	error_drop(0);
 	return 0;

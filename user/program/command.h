@@ -130,20 +130,17 @@ int option_find(const struct option_table *options, const char *word);
 struct command_line {
 	const struct option_table *options;
 	const char *option[OPTIONS_MAX]; /* its value, or "" of one without; NULL: not given */
+	bool options_ended;		 /* by -- */
+	int lacks_value;		 /* the last option, after a failure; -1: none */
+	int first;			 /* the first of these words in argv; 0: none */
 	unsigned int count;
 	char **words; /* room for all of argv; the first is the command */
 };
 
 /*
- * Returns the index of the first word of argv, which is neither an option nor the value of an
- * option; argc: there is none.
- */
-int options_skip(const struct option_table *options, int argc, char **argv);
-
-/*
  * Adds the words of argv to those of the line, and sets its options. A single - is a word, and so
  * is all after --. Refuses an option that does not exist, lacks its value, or has a second value.
- * After a failure the options before it are set.
+ * After a failure the words and options before it are set.
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 
@@ -157,19 +154,17 @@ const struct word *keyword_find(const struct command *command, const char *name)
 /* Returns the keyword or option of the command that is close to what was typed, or NULL. */
 const char *keyword_nearly(const struct command *command, const char *typed);
 
-/*
- * Returns the number of words in a text: a value in quotes has several, an empty one counts as one,
- * and a unit belongs to the number before it.
- */
-unsigned int words_in(const char *text);
+/* What the words of a command line leave open, for completion. */
+struct words_end {
+	const struct word *keyword; /* whose value may continue; NULL: none */
+	unsigned int values;	    /* how many words of that value are typed */
+	const char *first_value;
+	uint64_t keywords;   /* a bit for each word of the table that was typed */
+	const char *operand; /* the first one; NULL: none */
+};
 
-/*
- * Returns whether a word continues the value of a keyword, after `count` words. `per` continues
- * "N per TIME" as its second word, although it is also a keyword. Otherwise VALUE_NUMBERS go on
- * with a number or a unit, VALUE_WORDS with any word that is not a keyword.
- */
-bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
-		 const char *word);
+/* Returns what words after the command leave open. */
+struct words_end words_scan(const struct command *command, char *const words[], unsigned int count);
 
 /*
  * Copies the word of a choice of values at that place: "[escalate" of "block TIME [escalate N]".

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -42,106 +39,90 @@ struct option_table options_of(const struct command *const commands[], unsigned 
 	return table;
 }
 
-/* What getopt_long() returns for an option: its letter; without one, a number beyond characters. */
-static int option_code(const struct option_table *table, unsigned int option)
-{
-	return table->words[option].letter ?: 256 + (int)option;
-}
-
-static int option_of_code(const struct option_table *table, int code)
+static int option_of_letter(const struct option_table *table, char letter)
 {
 	for (unsigned int i = 0; i < table->count; i++)
-		if (option_code(table, i) == code)
+		if (table->words[i].letter == letter)
+			return i;
+	return -1;
+}
+
+static int option_of_name(const struct option_table *table, const char *name, size_t length)
+{
+	for (unsigned int i = 0; i < table->count; i++)
+		if (!strncmp(table->words[i].name, name, length) && !table->words[i].name[length])
 			return i;
 	return -1;
 }
 
 int option_find(const struct option_table *table, const char *word)
 {
-	if (word[0] != '-' || !word[1])
-		return -1;
-	if (word[1] != '-')
-		return word[2] ? -1 : option_of_code(table, word[1]);
-	for (unsigned int i = 0; i < table->count; i++)
-		if (!strcmp(table->words[i].name, word + 2))
-			return i;
-	return -1;
+	return word[1] == '-' ? option_of_name(table, word + 2, strlen(word + 2))
+			      : option_of_letter(table, word[1]);
 }
 
-/* The tables of getopt_long(). */
-struct getopt_tables {
-	char letters[2 * OPTIONS_MAX + 3];
-	struct option words[OPTIONS_MAX + 1];
+/* --- Command lines -------------------------------------------------------------------------- */
+
+/* Words of argv, and the current one. */
+struct cursor {
+	char **argv;
+	int argc, at;
 };
 
-/*
- * mode: '-' returns words in their place, '+' ends at the first one. ':' makes getopt_long() report
- * a missing value apart from an unknown option.
- */
-static struct getopt_tables getopt_begin(const struct option_table *table, char mode)
+/* Sets an option. typed: as it is typed, for errors. joined: the value in the same word, or NULL. */
+static int option_take(struct command_line *line, struct cursor *cursor, int option,
+		       const char *typed, const char *joined)
 {
-	struct getopt_tables result = {.letters = {mode, ':'}};
-	char *p = result.letters + 2;
+	const struct option_words *words = &line->options->words[option];
 
-	for (unsigned int i = 0; i < table->count; i++) {
-		const struct option_words *words = &table->words[i];
-
-		result.words[i] =
-			(struct option){words->name, words->type ? required_argument : no_argument,
-					NULL, option_code(table, i)};
-		if (!words->letter)
-			continue;
-		*p++ = words->letter;
-		if (words->type)
-			*p++ = ':';
-	}
-	opterr = 0;
-	optind = 0; /* begin again, also after another argv */
-	return result;
-}
-
-int options_skip(const struct option_table *table, int argc, char **argv)
-{
-	const struct getopt_tables tables = getopt_begin(table, '+');
-
-	while (getopt_long(argc, argv, tables.letters, tables.words, NULL) != -1)
-		;
-	return optind;
-}
-
-static int no_such_option(const char *word)
-{
-	return error_misuse("no-option", NULL, "there is no option '%s'; see 'sluice help'", word);
-}
-
-/*
- * getopt_long() accepts the beginning of a name. It may be an option of another command, and of
- * another option once there is a new one.
- */
-static bool is_abbreviated(const char *word, const char *name)
-{
-	size_t length = strlen(name);
-
-	return !strncmp(word, "--", 2) &&
-	       (strncmp(word + 2, name, length) || (word[2 + length] && word[2 + length] != '='));
-}
-
-/* Refuses what getopt_long() did. optopt is the option's code, or 0 for an unknown name. */
-static int refuse(const struct option_table *table, int code, int option, const char *word)
-{
-	if (code == ':')
-		return error_misuse("no-value", NULL, "%s needs a value, %s; see 'sluice help'",
-				    word, table->words[option].type->name);
-	if (option >= 0)
+	if (!words->type && joined)
 		return error_misuse("unexpected-value", NULL, "--%s accepts no value: '%s'",
-				    table->words[option].name, word);
-	if (!optopt)
-		return no_such_option(word);
-	return error_misuse("no-option", NULL,
-			    "there is no option '-%c'%s%s%s; see 'sluice help'. A word that begins "
-			    "with - goes after --",
-			    optopt, word[2] ? " in '" : "", word[2] ? word : "",
-			    word[2] ? "'" : "");
+				    words->name, typed);
+	if (words->type && !joined && cursor->at + 1 == cursor->argc) {
+		line->lacks_value = option;
+		return error_misuse("no-value", NULL, "%s needs a value, %s; see 'sluice help'",
+				    typed, words->type->name);
+	}
+	if (words->type && !joined)
+		joined = cursor->argv[++cursor->at];
+	if (words->type && line->option[option])
+		return error_misuse("given-twice", NULL, "--%s is given twice: '%s' and '%s'",
+				    words->name, line->option[option], joined);
+	line->option[option] = joined ?: "";
+	return 0;
+}
+
+/* Parses a word of options: "--gate=main", "--gate", "-gmain", "-jv". ret_last: the last option. */
+static int options_take(struct command_line *line, struct cursor *cursor, int *ret_last)
+{
+	const struct option_table *table = line->options;
+	const char *word = cursor->argv[cursor->at], *value = strchr(word, '=');
+	int option = -1, err = 0;
+
+	if (word[1] == '-') {
+		option = option_of_name(table, word + 2, strcspn(word + 2, "="));
+		*ret_last = option;
+		if (option < 0)
+			return error_misuse("no-option", NULL,
+					    "there is no option '%s'; see 'sluice help'", word);
+		return option_take(line, cursor, option, word, value ? value + 1 : NULL);
+	}
+	for (const char *letter = word + 1; !err && *letter; letter++) {
+		option = option_of_letter(table, *letter);
+		if (option < 0)
+			return error_misuse(
+				"no-option", NULL,
+				"there is no option '-%c' in '%s'; see 'sluice help'. A "
+				"word that begins with - goes after --",
+				*letter, word);
+		*ret_last = option;
+		if (!table->words[option].type) {
+			err = option_take(line, cursor, option, word, NULL);
+			continue;
+		}
+		return option_take(line, cursor, option, word, letter[1] ? letter + 1 : NULL);
+	}
+	return err;
 }
 
 /*
@@ -152,11 +133,10 @@ static bool unit_take(struct command_line *line, int option, const char *word)
 {
 	static char joined[OPTIONS_MAX][WORD_TEXT];
 	const struct value_type *type = option < 0 ? NULL : line->options->words[option].type;
-	const char *value = option < 0 ? NULL : line->option[option];
+	const char *value = type ? line->option[option] : "";
 
-	if (!value || !*value || !type || type->extent != VALUE_NUMBERS ||
-	    value[strspn(value, "0123456789.")] || !unit_is_known(word) ||
-	    strlen(value) + strlen(word) + 1 >= WORD_TEXT)
+	if (!*value || type->extent != VALUE_NUMBERS || value[strspn(value, "0123456789.")] ||
+	    !unit_is_known(word) || strlen(value) + strlen(word) + 1 >= WORD_TEXT)
 		return false;
 	stpcpy(stpcpy(stpcpy(joined[option], value), " "), word);
 	line->option[option] = joined[option];
@@ -165,33 +145,23 @@ static bool unit_take(struct command_line *line, int option, const char *word)
 
 int options_parse(int argc, char **argv, struct command_line *line)
 {
-	const struct option_table *table = line->options;
-	const struct getopt_tables tables = getopt_begin(table, '-');
-	int code, at = 1, last = -1;
+	struct cursor cursor = {.argv = argv, .argc = argc, .at = 1};
+	int last = -1, err = 0;
 
-	for (; (code = getopt_long(argc, argv, tables.letters, tables.words, NULL)) != -1;
-	     at = optind) {
-		bool is_wrong = code == ':' || code == '?';
-		int option = option_of_code(table, is_wrong ? optopt : code);
+	line->lacks_value = -1;
+	for (; !err && cursor.at < argc; cursor.at++) {
+		char *word = argv[cursor.at];
 
-		if (code == 1) {
-			if (!unit_take(line, last, optarg))
-				line->words[line->count++] = optarg;
-			last = -1;
+		if (!line->options_ended && !strcmp(word, "--")) {
+			line->options_ended = true;
+		} else if (!line->options_ended && word[0] == '-' && word[1]) {
+			err = options_take(line, &cursor, &last);
 			continue;
+		} else if (!unit_take(line, last, word)) {
+			line->first = line->first ?: cursor.at;
+			line->words[line->count++] = word;
 		}
-		if (option >= 0 && is_abbreviated(argv[at], table->words[option].name))
-			return no_such_option(argv[at]);
-		if (is_wrong)
-			return refuse(table, code, option, argv[at]);
-		if (table->words[option].type && line->option[option])
-			return error_misuse(
-				"given-twice", NULL, "--%s is given twice: '%s' and '%s'",
-				table->words[option].name, line->option[option], optarg);
-		line->option[option] = optarg ?: "";
-		last = option;
+		last = -1;
 	}
-	while (optind < argc)
-		line->words[line->count++] = argv[optind++];
-	return 0;
+	return err;
 }

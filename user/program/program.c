@@ -124,21 +124,20 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 {
 	const struct program *program = context->program;
 	const char *const *option = line->option;
-	int at = 0, err;
+	unsigned int mark = error_count();
+	int err;
 
 	context->json = json_is_typed(argv);
 	print_begin(stdout, context->json);
-	if (program->count == 1) {
-		context->command = program->commands[0];
-		line->words[line->count++] = (char *)context->command->name;
-	} else {
-		at = options_skip(line->options, argc, argv);
-		if (at < argc)
-			context->command = command_find(program, argv[at]);
-		if (at < argc && !context->command)
-			return command_exec(program, argv, at);
-	}
+	if (program->count == 1)
+		line->words[line->count++] = (char *)program->commands[0]->name;
 	err = options_parse(argc, argv, line);
+	if (line->count)
+		context->command = command_find(program, line->words[0]);
+	if (line->count && !context->command) {
+		error_drop(mark); /* the other program may have that option */
+		return command_exec(program, argv, line->first);
+	}
 	if (err)
 		return err;
 	context->json = option[OPTION_JSON];
@@ -156,7 +155,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		return 0;
 	}
 	if (!context->command->run)
-		return command_exec(program, argv, at);
+		return command_exec(program, argv, line->first);
 	log_libbpf(option[OPTION_VERBOSE]);
 	context->gate = option[OPTION_GATE] ?: GATE_USUAL;
 	context->gate_given = option[OPTION_GATE];

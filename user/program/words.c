@@ -18,8 +18,7 @@ struct filling {
 	const struct command *command;
 	const struct command_line *line;
 	unsigned int at;   /* the current word */
-	bool has_keyword;  /* one was parsed */
-	uint64_t keywords; /* which: a bit for each word of the table */
+	uint64_t keywords; /* that were parsed: a bit for each word of the table */
 	unsigned int joined;
 	char *args;
 };
@@ -94,7 +93,11 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 	return true;
 }
 
-unsigned int words_in(const char *text)
+/*
+ * Returns the number of words in a text: a value in quotes has several, an empty one counts as one,
+ * and a unit belongs to the number before it.
+ */
+static unsigned int words_in(const char *text)
 {
 	unsigned int count = 0;
 
@@ -107,83 +110,73 @@ unsigned int words_in(const char *text)
 	return count ?: 1;
 }
 
-/* Whether a word begins with a digit and is no address: allow and deny accept those anywhere. */
-static bool is_number(const char *word)
+/*
+ * Returns whether a word continues the value of a keyword after `count` words, of which the type's
+ * name has a placeholder each: "N per TIME". VALUE_NUMBERS go on with a number, but not with an
+ * address, which allow and deny accept anywhere, or with a unit; "30 per minute" is a rate, although
+ * `per` is also a keyword. VALUE_WORDS go on with any word that is not a keyword.
+ */
+static bool value_goes_on(const struct command *command, const struct word *keyword,
+			  unsigned int count, const char *word, const char *next)
 {
 	const char *point = strchr(word, '.');
-
-	return isdigit((unsigned char)*word) && !strchr(word, ':') &&
-	       !(point && strchr(point + 1, '.'));
-}
-
-bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
-		 const char *word)
-{
-	bool is_numbers = keyword->type->extent == VALUE_NUMBERS;
+	bool is_number = isdigit((unsigned char)*word) && !strchr(word, ':') &&
+			 !(point && strchr(point + 1, '.'));
 	char own[WORD_TEXT];
 
-	if (is_numbers && !count)
-		return true;
+	if (keyword->type->extent == VALUE_WORD)
+		return !count;
 	if (choice_word(keyword->type->name, "", count, own) && !strcmp(own, word))
 		return true;
-	if (is_numbers)
-		return is_number(word) || unit_is_known(word);
-	return !keyword_find(command, word);
+	if (keyword->type->extent == VALUE_WORDS)
+		return !keyword_find(command, word);
+	return !count || is_number || unit_is_known(word) ||
+	       (!strcmp(word, "per") && !isdigit((unsigned char)*next) && unit_is_known(next));
 }
 
-/* Joins the words after a keyword. A single word is returned as it is. */
-static int values_join(struct filling *filling, const struct word *keyword, const char **ret)
+/* Returns how many words, after a keyword, are its value. ret_values: without units. */
+static unsigned int value_words(const struct command *command, const struct word *keyword,
+				char *const words[], unsigned int count, unsigned int *ret_values)
 {
-	static char joined[JOINED_MAX][JOINED_TEXT];
-	char *text = joined[filling->joined++ % JOINED_MAX], **words = filling->line->words;
-	const struct command *command = filling->command;
-	unsigned int count = 0;
-	size_t length = 0;
+	unsigned int i = 0;
 
-	while (filling->at + 1 < filling->line->count) {
-		const char *word = words[filling->at + 1];
-		const char *next =
-			filling->at + 2 < filling->line->count ? words[filling->at + 2] : "";
-		/* "30 per minute": "per" continues a rate, although it is also a keyword */
-		bool is_rate_per = count && keyword->type->extent == VALUE_NUMBERS &&
-				   !strcmp(word, "per") && !isdigit((unsigned char)*next) &&
-				   unit_is_known(next);
+	for (*ret_values = 0; keyword->type && i < count; i++) {
+		const char *next = i + 1 < count ? words[i + 1] : "";
 
-		if (!is_rate_per && !words_go_on(command, keyword, count, word))
+		if (!value_goes_on(command, keyword, *ret_values, words[i], next))
 			break;
-		*ret = count ? text : word;
-		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", count ? " " : "",
-				   word);
-		filling->at++;
-		if (length >= JOINED_TEXT && count)
-			return error_misuse("too-long", command->name,
-					    "the words after '%s' are too long: '%s'",
-					    keyword->name, word);
-		if (length >= JOINED_TEXT)
-			break;
-		count += words_in(word) ?: !count;
+		*ret_values += words_in(words[i]) ?: !*ret_values;
 	}
-	return 0;
+	return i;
 }
 
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
-	const char *text = keyword->type ? NULL : "", *name = filling->command->name;
+	static char joined[JOINED_MAX][JOINED_TEXT];
+	char **words = filling->line->words + filling->at + 1;
+	const char *text = *words, *name = filling->command->name;
 	uint64_t bit = 1ULL << (keyword - filling->command->words);
-	int err = 0;
+	unsigned int values, count = value_words(filling->command, keyword, words,
+						 filling->line->count - filling->at - 1, &values);
+	size_t length = 0;
 
 	if (filling->keywords & bit)
 		return error_misuse("given-twice", name, "'%s' is given twice", keyword->name);
-	filling->keywords |= bit;
-	if (keyword->type && keyword->type->extent != VALUE_WORD)
-		err = values_join(filling, keyword, &text);
-	else if (keyword->type && filling->at + 1 < filling->line->count)
-		text = filling->line->words[++filling->at];
-	if (err)
-		return err;
-	if (!text)
+	if (keyword->type && !count)
 		return error_misuse("no-value", name, "'%s' needs a value; see 'sluice help %s'",
 				    keyword->name, name);
+	if (count > 1)
+		text = joined[filling->joined++ % JOINED_MAX];
+	for (unsigned int i = 0; count > 1 && i < count; i++) {
+		length += snprintf((char *)text + length, JOINED_TEXT - length, "%s%s",
+				   i ? " " : "", words[i]);
+		if (length >= JOINED_TEXT)
+			return error_misuse("too-long", name,
+					    "the words after '%s' are too long: '%s'",
+					    keyword->name, words[i]);
+	}
+	filling->keywords |= bit;
+	filling->at += count;
 	return value_store(filling, keyword, keyword->name, text);
 }
 
@@ -197,7 +190,7 @@ static int operand_take(struct filling *filling, char *text)
 
 	if (!command->word_count || operand->kind >= KEYWORD ||
 	    (operand->kind == OPERAND && *count) ||
-	    (operand->kind != OPERANDS_ANYWHERE && filling->has_keyword))
+	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
 	/* if the operand is optional, a word like a keyword, and unlike a prefix, is misspelt */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
@@ -246,10 +239,34 @@ int words_parse(struct context *context, const struct command_line *line, void *
 		const struct word *keyword = keyword_find(command, text);
 
 		err = keyword ? keyword_take(&filling, keyword) : operand_take(&filling, text);
-		filling.has_keyword |= keyword != NULL;
 	}
 	if (!err && command->question && !context->operands)
 		return error_misuse("no-operand", command->name, "%s See 'sluice help %s'",
 				    command->question, command->name);
 	return err;
+}
+
+struct words_end words_scan(const struct command *command, char *const words[], unsigned int count)
+{
+	struct words_end end = {0};
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct word *keyword = keyword_find(command, words[i]);
+		unsigned int length;
+
+		if (!keyword) {
+			end.operand = end.operand ?: words[i];
+			continue;
+		}
+		end.keywords |= 1ULL << (keyword - command->words);
+		length = value_words(command, keyword, words + i + 1, count - i - 1, &end.values);
+		end.first_value = words[i + 1];
+		i += length;
+		if (i + 1 == count && keyword->type &&
+		    (!length || keyword->type->extent != VALUE_WORD))
+			end.keyword = keyword;
+		else
+			end.values = 0;
+	}
+	return end;
 }
