@@ -178,7 +178,7 @@ WRONG_WORDS = [
     ("check", "check"), ("check 192.0.2.0/24", "'192.0.2.0/24'"), ("check default", "'default'"),
     ("check 192.0.2.1 now", "'now'"), ("check 192.0.2.1 size", "'size'"), ("check 192.0.2.1 size 13", "'13'"),
     ("check 192.0.2.1 size 1514x", "'1514x'"), ("check 192.0.2.1 size 1514 x", "'x'"),
-    ("check 192.0.2.1 size 1 size 2", "'size'"), ("check 192.0.2.1 proto", "'proto'"),
+    ("check 192.0.2.1 size 64 size 65", "'size'"), ("check 192.0.2.1 proto", "'proto'"),
     ("check 192.0.2.1 proto gre", "'gre'"), ("check 192.0.2.1 proto 256", "'256'"),
     ("check 192.0.2.1 port 53", "'53'"), ("check 192.0.2.1 proto icmp port 53", "'53'"),
     ("check 192.0.2.1 proto udp port 65536", "'65536'"), ("check 192.0.2.1 proto udp syn", "'syn'"),

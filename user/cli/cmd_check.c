@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "attach/attachment.h"
 #include "base/clock.h"
@@ -21,150 +20,96 @@
 
 /* --- The packet ----------------------------------------------------------------------------- */
 
-#define FRAME_MIN 14
-#define FRAME_MAX (1 << 20)
-#define VLAN_MAX  4094
-
+/* Numbers that may be 0 are stored plus 1, because 0 means that the word was not given. */
 struct check_args {
-	const char *source;
-	const char *proto;
+	struct sl_prefix source;
+	struct sl_prefix to;
+	unsigned int proto; /* plus 1; ICMP_OF_FAMILY */
+	unsigned int port;  /* plus 1 */
+	unsigned int fragment;
+	unsigned int vlan;
+	unsigned int bytes;
+	unsigned int hook; /* plus 1 */
 	bool syn;
-	const char *port;
 	bool unread;
-	const char *fragment;
-	const char *vlan;
-	const char *size;
-	const char *to;
-	const char *hook;
 };
 
-/* Reads a number from `min` to `max`. Returns false if the text is none. */
-static bool number_take(const char *text, unsigned int min, unsigned int max, unsigned int *ret)
+#define ICMP_OF_FAMILY 257 /* plus 1: of the family of the source */
+
+enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
+
+static int plus_one_parse(const struct value_type *type, const char *what, const char *text,
+			  void *ret)
 {
-	const char *end = number_read(text, max, ret);
+	static const unsigned int protos[] = {IPPROTO_TCP, IPPROTO_UDP, ICMP_OF_FAMILY};
+	int word = type->words ? word_find(type->words, type->word_count, text) : -1;
+	unsigned int number = 0;
+	int err = 0;
 
-	return end && !*end && *ret >= min && *ret <= max;
-}
-
-static int proto_parse(const char *text, struct packet_args *packet)
-{
-	bool ipv4 = prefix_is_ipv4(&packet->source);
-	unsigned int proto;
-
-	if (!strcmp(text, "tcp"))
-		proto = IPPROTO_TCP;
-	else if (!strcmp(text, "udp"))
-		proto = IPPROTO_UDP;
-	else if (!strcmp(text, "icmp"))
-		proto = ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
-	else if (!number_take(text, 0, UINT8_MAX, &proto))
-		return error_misuse("bad-proto", "check",
-				    "proto '%s': write tcp, udp, icmp or a number, 0 to 255", text);
-	if (prefix_is_ipv6(&packet->source) && proto_is_extension(proto))
-		return error_misuse("bad-proto", "check",
-				    "proto '%s' is an extension header of IPv6: say the protocol "
-				    "that is behind all of them",
-				    text);
-	packet->facts.proto = proto;
-	packet->facts.facts |= facts_of_proto(proto, ipv4);
-	return 0;
-}
-
-/* The ports and flags of TCP and UDP. A packet without a protocol and with SYN is TCP. */
-static int transport_parse(const struct check_args *args, struct packet_args *packet)
-{
-	struct sl_facts *facts = &packet->facts;
-	unsigned int port;
-
-	if (args->syn && !(facts->facts & SL_FACT_PROTO))
-		proto_parse("tcp", packet);
-	if (args->syn && !(facts->facts & SL_FACT_TCP))
-		return error_misuse("not-tcp", "check",
-				    "'syn' is of 'proto tcp': no other protocol has it");
-	if (args->syn)
-		facts->facts |= SL_FACT_SYN;
-	if (!args->port)
-		return 0;
-	if (!number_take(args->port, 0, UINT16_MAX, &port))
-		return error_misuse("bad-number", "check", "port '%s' is not a number, 0 to 65535",
-				    args->port);
-	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
-		return error_misuse("no-ports", "check",
-				    "port '%s' of what? Ports are of 'proto tcp' and 'proto udp'",
-				    args->port);
-	facts->facts |= SL_FACT_PORT;
-	facts->port = port;
-	return 0;
-}
-
-/* A later fragment lacks what only the first one has: port and flags, and in IPv6 the protocol. */
-static int fragment_parse(const char *text, struct packet_args *packet)
-{
-	struct sl_facts *facts = &packet->facts;
-	bool is_later = !strcmp(text, "later");
-
-	if (!is_later && strcmp(text, "first"))
-		return error_misuse("bad-choice", "check", "fragment '%s': write first or later",
-				    text);
-	facts->facts |= SL_FACT_FRAGMENT;
-	if (!is_later)
-		return 0;
-	facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
-	facts->port = 0;
-	if (!prefix_is_ipv4(&packet->source)) {
-		facts->facts &= ~MATCH_PROTOCOLS;
-		facts->facts |= SL_FACT_HIDDEN;
-		facts->proto = 0;
-	}
-	return 0;
+	if (word >= 0)
+		number = protos[word];
+	else
+		err = number_parse(type, what, text, &number);
+	if (!err)
+		*(unsigned int *)ret = number + 1;
+	return err;
 }
 
 /*
  * Builds the facts that the packet path would find in such a packet, which has nothing that is not
- * said. The order is fixed, whatever the order of the words: a port needs its protocol first.
+ * said.
  */
-static int packet_parse(const struct check_args *args, struct packet_args *packet)
+static int packet_build(const struct check_args *args, struct packet_args *packet)
 {
-	unsigned int vlan = 0;
-	enum hook hook;
-	int err = address_parse(args->source, &packet->source);
+	bool ipv4 = prefix_is_ipv4(&args->source);
+	struct sl_facts *facts = &packet->facts;
+	unsigned int proto = args->proto || !args->syn ? args->proto : IPPROTO_TCP + 1;
 
-	if (!err && args->proto)
-		err = proto_parse(args->proto, packet);
-	if (!err)
-		err = transport_parse(args, packet);
-	if (err)
-		return err;
-	if (args->unread)
-		packet->facts.facts = facts_unread(packet->facts.facts);
-	if (args->fragment)
-		err = fragment_parse(args->fragment, packet);
-	if (err)
-		return err;
-	if (args->vlan && !number_take(args->vlan, 1, VLAN_MAX, &vlan))
-		return error_misuse("bad-number", "check", "vlan '%s' is not a number, 1 to %d",
-				    args->vlan, VLAN_MAX);
-	packet->facts.vlan = vlan;
-	if (args->size && !number_take(args->size, FRAME_MIN, FRAME_MAX, &packet->bytes))
-		return error_misuse("bad-number", "check",
-				    "size '%s' is not a frame's: %d to %d bytes", args->size,
-				    FRAME_MIN, FRAME_MAX);
-	if (args->to) {
-		/* only limits with key dst ask for it, which judge packets that are sent */
-		packet->egress = true;
-		err = address_parse(args->to, &packet->destination);
-		if (err)
-			return err;
-		if (packet->destination.family != packet->source.family)
-			return error_misuse("other-family", "check",
-					    "to '%s' is not of the source's family, %s", args->to,
-					    prefix_is_ipv4(&packet->source) ? "IPv4" : "IPv6");
+	packet->source = args->source;
+	if (proto == ICMP_OF_FAMILY + 1)
+		proto = (ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) + 1;
+	if (proto && !ipv4 && proto_is_extension(proto - 1))
+		return error_misuse(
+			"bad-proto", "check",
+			"proto %u is an extension header of IPv6; say the protocol that "
+			"is after all of them",
+			proto - 1);
+	if (proto) {
+		facts->proto = proto - 1;
+		facts->facts |= facts_of_proto(proto - 1, ipv4);
 	}
-	if (!args->hook)
-		return 0;
-	if (!hook_parse(args->hook, &hook))
-		return -EINVAL;
-	packet->egress = hook == HOOK_EGRESS;
+	if (args->syn && !(facts->facts & SL_FACT_TCP))
+		return error_misuse("not-tcp", "check",
+				    "'syn' needs 'proto tcp': no other protocol has it");
+	if (args->port && !(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
+		return error_misuse("no-ports", "check",
+				    "port '%u' of what? Ports need 'proto tcp' or 'proto udp'",
+				    args->port - 1);
+	facts->facts |= (args->syn ? SL_FACT_SYN : 0) | (args->port ? SL_FACT_PORT : 0);
+	facts->port = args->port ? args->port - 1 : 0;
+	if (args->unread)
+		facts->facts = facts_unread(facts->facts);
+	if (args->fragment)
+		facts->facts |= SL_FACT_FRAGMENT;
+	if (args->fragment == FRAGMENT_LATER) { /* it lacks port, flags, and in IPv6 the protocol */
+		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
+		facts->port = 0;
+		if (!ipv4) {
+			facts->facts &= ~MATCH_PROTOCOLS;
+			facts->facts |= SL_FACT_HIDDEN;
+			facts->proto = 0;
+		}
+	}
+	facts->vlan = args->vlan;
+	if (args->bytes)
+		packet->bytes = args->bytes;
+	packet->destination = args->to;
+	if (args->to.bits && args->to.family != args->source.family)
+		return error_misuse("other-family", "check",
+				    "the address after 'to' is not of the source's family, %s",
+				    ipv4 ? "IPv4" : "IPv6");
+	/* only limits with key dst ask for the destination, which judge packets that are sent */
+	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }
 
@@ -384,7 +329,7 @@ static int check_run(const struct context *context, const void *args)
 	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct gate gate = GATE_CLOSED;
 	struct verdict verdict = {0};
-	int err = packet_parse(args, &packet) ?: gate_open_to_look(&gate, context)
+	int err = packet_build(args, &packet) ?: gate_open_to_look(&gate, context)
 		  ?: verdict_find(&gate, &packet, &verdict);
 
 	if (!err)
@@ -394,25 +339,50 @@ static int check_run(const struct context *context, const void *args)
 	return err;
 }
 
+static const char *const proto_words[] = {"tcp", "udp", "icmp"};
+static const char *const fragment_words[] = {"first", "later"};
+
+static const struct value_type proto_type = {
+	.name = "tcp|udp|icmp|N",
+	.parse = plus_one_parse,
+	.expected = "write tcp, udp, icmp or a number",
+	.words = proto_words,
+	.word_count = ARRAY_SIZE(proto_words),
+	.most = UINT8_MAX,
+};
+static const struct value_type port_type = {
+	.name = "N", .parse = plus_one_parse, .most = UINT16_MAX};
+static const struct value_type fragment_type =
+	VALUE_CHOICE("first|later", fragment_words, FRAGMENT_FIRST);
+static const struct value_type vlan_type = VALUE_NUMBER(1, 4094, NULL);
+static const struct value_type size_type = VALUE_NUMBER(14, 1 << 20, NULL);
+static const struct value_type hook_type = {
+	.name = "xdp|ingress|egress",
+	.parse = choice_parse,
+	.words = hook_names,
+	.word_count = HOOKS,
+	.least = 1,
+};
+
 static const struct word check_words[] = {
-	{"ADDRESS", OPERAND, VALUE_TEXT("ADDRESS"), offsetof(struct check_args, source), NULL},
-	{"proto", KEYWORD, VALUE_TEXT("tcp|udp|icmp|N"), offsetof(struct check_args, proto),
+	{"ADDRESS", OPERAND, &value_address, offsetof(struct check_args, source), NULL},
+	{"proto", KEYWORD, &proto_type, offsetof(struct check_args, proto),
 	 "tcp, udp, icmp, or the number of another protocol"},
-	{"port", KEYWORD, VALUE_TEXT("N"), offsetof(struct check_args, port), "the destination's"},
+	{"port", KEYWORD, &port_type, offsetof(struct check_args, port), "the destination's"},
 	{"syn", KEYWORD, NULL, offsetof(struct check_args, syn),
 	 "a TCP packet with SYN and without ACK"},
 	{"unread", KEYWORD, NULL, offsetof(struct check_args, unread),
 	 "its headers are too deep, or cut short, to tell the rest: it matches each\n"
 	 "limit that asks for that"},
-	{"fragment", KEYWORD, VALUE_TEXT("first|later"), offsetof(struct check_args, fragment),
+	{"fragment", KEYWORD, &fragment_type, offsetof(struct check_args, fragment),
 	 "the first one, which has the ports, or a later one, which has not"},
-	{"vlan", KEYWORD, VALUE_TEXT("N"), offsetof(struct check_args, vlan),
+	{"vlan", KEYWORD, &vlan_type, offsetof(struct check_args, vlan),
 	 "of the outermost tag that is not 0"},
-	{"size", KEYWORD, VALUE_TEXT("BYTES"), offsetof(struct check_args, size),
+	{"size", KEYWORD, &size_type, offsetof(struct check_args, bytes),
 	 "of the whole frame, which a bit rate charges; 1514 by default"},
-	{"to", KEYWORD, VALUE_TEXT("ADDRESS"), offsetof(struct check_args, to),
+	{"to", KEYWORD, &value_address, offsetof(struct check_args, to),
 	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
-	{"hook", KEYWORD, VALUE_TEXT("xdp|ingress|egress"), offsetof(struct check_args, hook),
+	{"hook", KEYWORD, &hook_type, offsetof(struct check_args, hook),
 	 "where it is judged: all but key dst and shape is the same everywhere"},
 };
 

@@ -29,9 +29,9 @@ static int dump_run(const struct context *context, const void *args)
 		  ?: rules_read(&gate, &config.rules) ?: gate_places(&gate, &config.places);
 
 	(void)args;
-	if (!err && context->json)
-		err = json_print(config_json(&config));
-	else if (!err)
+	if (!err && context->json && print_tree(NULL, config_json(&config)))
+		err = error_add(ENOMEM, "no-memory", NULL, "cannot write JSON: %s", why(ENOMEM));
+	else if (!err && !context->json)
 		err = config_write(stdout, &config);
 	config_free(&config);
 	gate_close(&gate);

@@ -276,10 +276,10 @@ static int ranked_order(const void *a, const void *b)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-struct request {
+struct sources_args {
 	struct sl_prefix within;
-	enum order order;
-	unsigned int top; /* how many to print; 0: all */
+	unsigned int order; /* enum order */
+	unsigned int top;   /* how many to print; 0: all */
 };
 
 static int print_ranked(const struct gate *gate, const struct table *table,
@@ -329,16 +329,18 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 	return 0;
 }
 
-static int sources_report(const struct gate *gate, const struct request *request)
+static int sources_report(const struct gate *gate, const struct sources_args *args)
 {
 	struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
+	/* most IPv6 addresses are found by their /64 */
+	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count = 0;
-	int err = table_open(gate, &table) ?: sources_list(gate, &table, &request->within, &list);
+	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);
 
 	if (!err) {
-		count = request->top && request->top < list.count ? request->top : list.count;
+		count = args->top && args->top < list.count ? args->top : list.count;
 		ranked = calloc(list.count ?: 1, sizeof(*ranked));
 		if (!ranked)
 			err = error_add(ENOMEM, "no-memory", NULL, "cannot sort the sources: %s",
@@ -346,7 +348,7 @@ static int sources_report(const struct gate *gate, const struct request *request
 	}
 	for (unsigned int i = 0; !err && i < list.count; i++) {
 		ranked[i].source = &list.items[i];
-		err = rank(gate, &table, request->order, &ranked[i]);
+		err = rank(gate, &table, args->order, &ranked[i]);
 	}
 	if (!err) {
 		qsort(ranked, list.count, sizeof(*ranked), ranked_order);
@@ -358,58 +360,25 @@ static int sources_report(const struct gate *gate, const struct request *request
 	return err;
 }
 
-struct sources_args {
-	const char *within;
-	const char *top;
-	const char *sort;
-};
-
-#define TOP_MAX 1000000000 /* more sources than there can be */
-
-static int request_parse(const struct sources_args *args, struct request *request)
-{
-	static const char *const orders[ORDERS] = {
-		[ORDER_BUSIEST] = "busiest", [ORDER_PASSED] = "passed", [ORDER_DROPPED] = "dropped",
-		[ORDER_BYTES] = "bytes",     [ORDER_LEVEL] = "level",
-	};
-	int order = args->sort ? word_find(orders, ORDERS, args->sort) : ORDER_BUSIEST;
-	int err = args->within ? prefix_parse(args->within, &request->within) : 0;
-	const char *end;
-
-	if (err)
-		return err;
-	if (args->top) {
-		end = number_read(args->top, TOP_MAX, &request->top);
-		if (!end || *end || !request->top)
-			return error_misuse("bad-number", "sources",
-					    "top '%s': write a number, 1 to %d", args->top,
-					    TOP_MAX);
-	}
-	if (order < 0)
-		return error_misuse("bad-choice", "sources",
-				    "sort '%s': write busiest, passed, dropped, bytes or level",
-				    args->sort);
-	request->order = order;
-	/* most IPv6 addresses are found by their /64 */
-	request->within = prefix_source(&request->within);
-	return 0;
-}
-
 static int sources_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
-	struct request request = {0};
-	int err = request_parse(args, &request) ?: gate_open_to_look(&gate, context)
-		  ?: sources_report(&gate, &request);
+	int err = gate_open_to_look(&gate, context) ?: sources_report(&gate, args);
 
 	gate_close(&gate);
 	return err;
 }
 
+static const char *const orders[] = {"busiest", "passed", "dropped", "bytes", "level"};
+
+static const struct value_type order_type =
+	VALUE_CHOICE("busiest|passed|dropped|bytes|level", orders, ORDER_BUSIEST);
+static const struct value_type top_type = VALUE_NUMBER(1, 1000000000, NULL);
+
 static const struct word sources_words[] = {
-	{"ADDRESS|PREFIX", OPERAND, VALUE_TEXT("ADDRESS|PREFIX"), offsetof(struct sources_args, within), NULL},
-	{"top", KEYWORD, VALUE_TEXT("N"), offsetof(struct sources_args, top), "only the first N"},
-	{"sort", KEYWORD, VALUE_TEXT("busiest|passed|dropped|bytes|level"), offsetof(struct sources_args, sort),
+	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct sources_args, within), NULL},
+	{"top", KEYWORD, &top_type, offsetof(struct sources_args, top), "only the first N"},
+	{"sort", KEYWORD, &order_type, offsetof(struct sources_args, order),
 	 "busiest (default): by packets sent; passed; dropped; bytes: by bytes sent; level: by "
 	 "the\n"
 	 "part of a burst that is left, blocked sources first, sources without a limit last.\n"

@@ -3,8 +3,6 @@
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
 
-#include <jansson.h>
-
 #include "attach/attachment.h"
 #include "program/print_rules.h"
 #include "program/writer.h"
@@ -39,15 +37,5 @@ void print_limit_state(const struct source *source, const struct sl_limit *limit
 /* Returns "packets", or "bytes" of a bit rate; unit_of(): "packet" after 1. */
 const char *unit_name(const struct sl_limit *limit);
 const char *unit_of(const struct sl_limit *limit, uint64_t count);
-
-/* --- Old: trees of JSON, which the functions of program/writer.h replace -------------------- */
-
-json_t *attachment_json(const struct attachment *attachment);
-json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix);
-json_t *limit_list_json(const struct limit *limits, unsigned int count,
-			const struct sl_prefix *prefix);
-json_t *budget_json(const struct limit *budget);
-json_t *json_name(const char *name);
-int json_print(json_t *document);
 
 #endif
