@@ -64,6 +64,7 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 	bool ipv4 = prefix_is_ipv4(&args->source);
 	struct sl_facts *facts = &packet->facts;
 	unsigned int proto = args->proto || !args->syn ? args->proto : IPPROTO_TCP + 1;
+	char text[PREFIX_TEXT];
 
 	packet->source = args->source;
 	if (proto == ICMP_OF_FAMILY + 1)
@@ -71,7 +72,7 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 	if (proto && !ipv4 && proto_is_extension(proto - 1))
 		return error_misuse(
 			"bad-proto", "check",
-			"proto %u is an extension header of IPv6; say the protocol that "
+			"proto '%u' is an extension header of IPv6; say the protocol that "
 			"is after all of them",
 			proto - 1);
 	if (proto) {
@@ -106,8 +107,8 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 	packet->destination = args->to;
 	if (args->to.bits && args->to.family != args->source.family)
 		return error_misuse("other-family", "check",
-				    "the address after 'to' is not of the source's family, %s",
-				    ipv4 ? "IPv4" : "IPv6");
+				    "to '%s' is not of the source's family, %s",
+				    prefix_format(&args->to, text), ipv4 ? "IPv4" : "IPv6");
 	/* only limits with key dst ask for the destination, which judge packets that are sent */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
