@@ -365,8 +365,8 @@ def test_a_missing_budget_of_destinations_is_noted(attached):
 
 
 def budget_of(lab):
-    """Which policy `status` advises to give a budget; None: it does not say that a flood passes by."""
-    found = re.search(rf"'sluice -g {lab.gate} newcomers (\S+) rate RATE'", lab.sluice("status").out)
+    """The policy by which a flood passes, as `status` reports; None: no flood passes."""
+    found = re.search(r"wrong: (\S+): .* \[flood-passes\]", lab.sluice("status").out)
     return found and found[1]
 
 

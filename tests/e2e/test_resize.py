@@ -362,7 +362,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
     assert "interrupted" not in drained.sluice("status").out
     run_stops(config_file(**sizes), until=turned)
     assert drained.json("status")["gates"][0]["resize_interrupted"] is not begun
-    assert (f"'sluice -g {drained.gate} upgrade'" in drained.sluice("status").out) is not begun
+    assert (f"sluice -g {drained.gate} upgrade\n" in drained.sluice("status").out) is not begun
     assert os.path.exists(drained.pins("next"))
     assert maxima(drained)["hosts4"] == (1 + begun) * before["hosts4"]
     assert (drained.rules(), drained.json("stats")) == (rules, stats)

@@ -79,24 +79,6 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Prints why an attachment filters nothing, or does not shape, and what to do. */
-static void print_remedy(const struct gate *gate, const struct facts *facts, unsigned int index)
-{
-	const struct attachment *a = &facts->seen.all[index];
-	const struct holding *holding = &facts->holding[index];
-	char remedy[REMEDY_TEXT];
-
-	if (a->device_gone)
-		print_text("  the device is gone: '%s' clears it away",
-			   attachment_remedy(a, gate->name, remedy));
-	else if (!a->program_id)
-		print_text("  the filter is gone: '%s' makes it anew",
-			   attachment_remedy(a, gate->name, remedy));
-	else if (shapes_on(facts, a) && !holding->holds)
-		print_text("  no qdisc fq, so limits that shape hold no packet back: '%s'",
-			   holding->command ?: "tc qdisc replace");
-}
-
 /* JSON has null if what is attached cannot be seen. */
 static void print_attachments(const struct gate *gate, const struct facts *facts)
 {
@@ -106,7 +88,6 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 	};
 	const struct seen *seen = &facts->seen;
 	bool is_published = seen->sight == SIGHT_PUBLISHED;
-	bool idle = facts->shaping.any && seen->count;
 	char path[PUBLISHED_PATH], netns[NETNS_NAME];
 
 	print_known("attachments_published_ms", NULL, is_published, seen->age_ns / NS_PER_MS);
@@ -122,7 +103,6 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 	for (unsigned int i = 0; i < seen->count; i++) {
 		const struct attachment *a = &seen->all[i];
 
-		idle &= a->hook != HOOK_EGRESS;
 		print_row(NULL, columns);
 		print_attachment(a, NULL);
 		print_cell(a->device);
@@ -138,16 +118,16 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 			print_bool("fq", facts->holding[i].holds);
 		else
 			print_null("fq");
-		print_remedy(gate, facts, i);
+		if (!a->program_id)
+			print_text("  %s gone", a->device_gone ? "device" : "filter");
+		else if (shapes_on(facts, a) && !facts->holding[i].holds)
+			print_text("  no fq");
 		print_row_end();
 	}
 	print_end();
 	if (is_published)
 		print_text("  the devices are those published %" PRIu64 " s ago in %s\n",
 			   seen->age_ns / NS_PER_SEC, published_path(gate, path));
-	if (idle)
-		print_text("  no device is attached on hook egress, so limits that shape have no "
-			   "effect\n");
 }
 
 /* --- New sources ---------------------------------------------------------------------------- */
@@ -180,9 +160,6 @@ static void print_pressure(const struct gate *gate, const struct facts *facts)
 {
 	const struct pressure *pressure = &facts->pressure;
 	const struct pace *event = pressure->event;
-	unsigned int others = facts->passing.policies - 1;
-	char buffer[PREFIX_TEXT];
-	const char *prefix = prefix_format(&facts->passing.first, buffer);
 
 	print_object("pressure");
 	print_string("state", "  pressure: %s", pressure->flooded ? "flood" : "quiet");
@@ -195,15 +172,6 @@ static void print_pressure(const struct gate *gate, const struct facts *facts)
 		print_text(": a new source gets a level with its first packet\n");
 	print_number("cpus_flooded", NULL, pressure->flooded);
 	print_number("policies_passed_by", NULL, facts->passing.policies);
-	if (facts->passing.policies)
-		print_text("  the flood passes: new sources of %s share no limit; set one: "
-			   "'sluice %snewcomers %s rate RATE'",
-			   prefix, gate_option(gate->name), prefix);
-	if (facts->passing.policies > 1)
-		print_text("; %u other %s the same", others,
-			   plural(others, "policy is", "policies are"));
-	if (facts->passing.policies)
-		print_text("\n");
 	print_titles(pace_columns, ARRAY_SIZE(pace_columns));
 	print_pace("new_keys", "", "newcomers met", &event[SL_EVENT_NEW_KEY]);
 	print_pace("insertions", "", "insertions", &event[SL_EVENT_INSERTED]);
@@ -240,11 +208,9 @@ static void print_budgets(const struct facts *facts)
 
 /* --- Sources and maps ----------------------------------------------------------------------- */
 
-static void print_sources(const struct gate *gate, const struct facts *facts)
+static void print_sources(const struct facts *facts)
 {
 	const struct table_fill *fill = &facts->fill;
-	char text[TABLE_SHORT_TEXT];
-	const char *lack = table_fill_short(fill, text);
 
 	print_object("sources");
 	print_number("tracked", "  sources: %" PRIu64 " tracked", fill->in_use);
@@ -256,13 +222,6 @@ static void print_sources(const struct gate *gate, const struct facts *facts)
 		     facts->maps[MAP_BUCKETS4].entries + facts->maps[MAP_BUCKETS6].entries);
 	print_known("max_wanted", NULL, fill->sources_short, fill->sources_short);
 	print_end();
-	if (!lack)
-		return;
-	print_text("  %s", lack);
-	if (fill->sources_short < SIZE_MAX_ENTRIES)
-		print_text(": 'sluice %sapply FILE --resize' changes that",
-			   gate_option(gate->name));
-	print_text("\n");
 }
 
 /* The rows of text add up to the memory of all maps: that of an index is in the row of its map. */
@@ -313,7 +272,6 @@ struct view {
 static void print_gate(const struct gate *gate, const struct facts *facts)
 {
 	uint64_t trial_left = trial_left_ns(gate->state);
-	bool is_interrupted = gate_resize_is_interrupted(gate);
 
 	print_object(NULL);
 	print_string("gate", "gate %s:", gate->name);
@@ -321,11 +279,7 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_number("rules", " %" PRIu64, facts->rules);
 	print_text(" %s\n", plural(facts->rules, "rule", "rules"));
 	print_kept(gate->name);
-	print_bool("resize_interrupted", is_interrupted);
-	if (is_interrupted)
-		print_text("  a resize was interrupted: until it is finished, devices can filter "
-			   "by two sets of maps: 'sluice %supgrade' finishes it\n",
-			   gate_option(gate->name));
+	print_bool("resize_interrupted", gate_resize_is_interrupted(gate));
 	print_sharing(gate);
 	print_known("trial_left_ms", NULL, trial_left, trial_left / NS_PER_MS + 1);
 	if (trial_left)
@@ -335,7 +289,7 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_attachments(gate, facts);
 	print_pressure(gate, facts);
 	print_budgets(facts);
-	print_sources(gate, facts);
+	print_sources(facts);
 	print_maps(facts);
 	print_top_findings(gate);
 	print_end();
