@@ -69,12 +69,11 @@ def test_each_choice_that_is_offered_is_taken(lab, command):
         assert done.code != 2 or f"'{choice.split(' ')[0]}'" not in done.err, (typed, done)
 
 
-def test_options_in_every_form(lab):
+def test_options_before_and_after_the_command(lab):
     lab.attach("in0")
     lab.sluice("deny", "192.0.2.1", "as", "bad")
-    for gate in (("-g", lab.gate), ("--gate", lab.gate), (f"-g{lab.gate}",), (f"--gate={lab.gate}",)):
-        assert offered(*gate, "deny", "192.0.2.1", "as", "") == ["bad"]
-        assert offered("deny", "192.0.2.1", *gate, "as", "") == ["bad"]
+    assert offered("--gate", lab.gate, "deny", "192.0.2.1", "as", "") == ["bad"]
+    assert offered("deny", "192.0.2.1", f"-g{lab.gate}", "as", "") == ["bad"]
     assert offered("--", "se") == ["set"] and "hook" in offered("attach", "--", "in0", "")
     assert offered("apply", "--", "-") == ["FILE"] and offered("--", "-") == []
 
@@ -94,15 +93,9 @@ def test_values_that_go_on():
     assert offered("set", "default", "window", "1000", "") == ["per"]
     after = offered("set", "default", "window", "1000", "per", "1min", "")
     assert {"groups", "per", "match"} <= set(after) and "window" not in after
-    assert "per" not in offered("set", "default", "window", "1000", "per", "1min", "per", "24", "")
-    assert "match" in offered("set", "default", "window", "1000", "per", "1min", "per", "24", "")
-    assert "match" in offered("set", "default", "rate", "10kpps", "100mbit", "")
     block = ("set", "default", "action", "block")
-    assert offered(*block, "") == []
-    assert {"escalate", "rate", "start"} <= set(offered(*block, "10s", ""))
-    assert offered(*block, "10s", "escalate", "") == offered(*block, "10s", "escalate", "2", "max", "") == []
+    assert offered(*block, "") == [] and {"escalate", "rate", "start"} <= set(offered(*block, "10s", ""))
     assert {"max", "rate", "start"} <= set(offered(*block, "10s", "escalate", "2", ""))
-    assert "start" in offered(*block, "10s", "escalate", "2", "max", "1h", "")
 
 
 KINDS = {  # what is typed of a limit, and the keywords of the table that are refused behind it
