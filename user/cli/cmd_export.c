@@ -7,8 +7,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "attach/published.h"
@@ -32,6 +34,7 @@ struct exported {
 	uint32_t generation;
 	struct stats stats;
 	struct seen seen;
+	double seen_age; /* seconds; -1: the attachments cannot be read */
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
@@ -43,23 +46,24 @@ struct exported {
 
 struct metric {
 	const char *name;
-	enum { COUNTER, GAUGE } type;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t number; /* of print: a member of struct exported, an event, or whether it counts bytes */
+	size_t member, size; /* of struct exported, for some of these functions */
+	bool counts_bytes;   /* otherwise packets */
 };
 
-/* Prints the name of a sample, and the label of its gate. The caller prints the rest of the line. */
-static void print_name(const struct metric *metric, const struct exported *e)
+/* Prints a sample: with the label of its gate, and more labels: ",policy=\"%s\"". */
+static void __attribute__((format(printf, 4, 5)))
+print_sample(const struct metric *metric, const struct exported *e, uint64_t value,
+	     const char *labels, ...)
 {
-	print_text("%s{gate=\"%s\"", metric->name, e->gate);
-}
+	char text[2 * SL_LIST_NAME];
+	va_list args;
 
-/* --- Samples -------------------------------------------------------------------------------- */
-
-static unsigned long long cell_value(const struct metric *metric, const struct sl_cell *cell)
-{
-	return metric->number ? cell->bytes : cell->packets;
+	va_start(args, labels);
+	vsnprintf(text, sizeof(text), labels, args);
+	va_end(args);
+	print_text("%s{gate=\"%s\"%s} %" PRIu64 "\n", metric->name, e->gate, text, value);
 }
 
 static void print_reasons(const struct metric *metric, const struct exported *e)
@@ -68,13 +72,14 @@ static void print_reasons(const struct metric *metric, const struct exported *e)
 		const struct stats_line *line = &e->stats.lines[i];
 
 		for (int reason = 0; reason < SL_REASONS; reason++) {
-			if (!stats_line_has(line, reason))
-				continue;
-			print_name(metric, e);
-			print_text(",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} %llu\n",
-				   line->policy, reason < SL_FIRST_DROP ? "pass" : "drop",
-				   reason_names[reason],
-				   cell_value(metric, &line->counters.reason[reason]));
+			const struct sl_cell *cell = &line->counters.reason[reason];
+
+			if (stats_line_has(line, reason))
+				print_sample(metric, e,
+					     metric->counts_bytes ? cell->bytes : cell->packets,
+					     ",policy=\"%s\",verdict=\"%s\",reason=\"%s\"",
+					     line->policy, reason < SL_FIRST_DROP ? "pass" : "drop",
+					     reason_names[reason]);
 		}
 	}
 }
@@ -86,60 +91,54 @@ static void print_refused(const struct metric *metric, const struct exported *e)
 
 		for (unsigned int j = 0; j < line->limits; j++) {
 			const struct stats_limit *limit = &line->limit[j];
+			const struct sl_cell *cell = &line->counters.refused[limit->slot];
 
-			print_name(metric, e);
-			print_text(",policy=\"%s\",limit=\"%s\",action=\"%s\"} %llu\n",
-				   line->policy, limit->name, action_names[limit->action],
-				   cell_value(metric, &line->counters.refused[limit->slot]));
+			print_sample(metric, e, metric->counts_bytes ? cell->bytes : cell->packets,
+				     ",policy=\"%s\",limit=\"%s\",action=\"%s\"", line->policy,
+				     limit->name, action_names[limit->action]);
 		}
 	}
 }
 
-static void print_event(const struct metric *metric, const struct exported *e)
+static void print_member(const struct metric *metric, const struct exported *e)
 {
-	print_name(metric, e);
-	print_text("} %" PRIu64 "\n", e->pressure.event[metric->number].total);
+	const void *member = (const char *)e + metric->member;
+
+	print_sample(metric, e,
+		     metric->size == sizeof(uint32_t) ? *(const uint32_t *)member
+						      : *(const uint64_t *)member,
+		     "%s", "");
 }
 
-/* number: the first event. */
+static void print_seconds(const struct metric *metric, const struct exported *e)
+{
+	double value = *(const double *)((const char *)e + metric->member);
+
+	if (value >= 0)
+		print_text("%s{gate=\"%s\"} %.3f\n", metric->name, e->gate, value);
+}
+
+/* member: the event of the first cause. */
 static void print_causes(const struct metric *metric, const struct exported *e)
 {
-	for (int cause = 0; cause < CAUSES; cause++) {
-		print_name(metric, e);
-		print_text(",cause=\"%s\"} %" PRIu64 "\n", cause_names[cause],
-			   e->pressure.event[metric->number + cause].total);
-	}
-}
+	const struct pace *first = (const void *)((const char *)e + metric->member);
 
-static void print_u32(const struct metric *metric, const struct exported *e)
-{
-	print_name(metric, e);
-	print_text("} %" PRIu32 "\n", *(const uint32_t *)((const char *)e + metric->number));
-}
-
-static void print_lost(const struct metric *metric, const struct exported *e)
-{
-	print_name(metric, e);
-	print_text("} %.3f\n", e->pressure.bursts_lost);
+	for (int cause = 0; cause < CAUSES; cause++)
+		print_sample(metric, e, first[cause].total, ",cause=\"%s\"", cause_names[cause]);
 }
 
 static void print_share_up(const struct metric *metric, const struct exported *e)
 {
 	bool lives = e->sharing.sharer == SHARER_LIVES;
 
-	if (!lives && !e->sharing.is_wanted)
-		return;
-	print_name(metric, e);
-	print_text("} %d\n", lives && !e->sharing.state.store_is_away);
+	if (lives || e->sharing.is_wanted)
+		print_sample(metric, e, lives && !e->sharing.state.store_is_away, "%s", "");
 }
 
-/* number: of share_numbers. */
-static void print_share_number(const struct metric *metric, const struct exported *e)
+static void print_shared(const struct metric *metric, const struct exported *e)
 {
-	if (e->sharing.sharer != SHARER_LIVES)
-		return;
-	print_name(metric, e);
-	print_text("} %" PRIu64 "\n", share_number(&e->sharing.state, metric->number));
+	if (e->sharing.sharer == SHARER_LIVES)
+		print_member(metric, e);
 }
 
 /* A list's name needs no escape: see list_name_check(). */
@@ -150,29 +149,30 @@ static void print_list_ages(const struct metric *metric, const struct exported *
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &e->lists[place];
 
-		if (!*list->name)
-			continue;
-		print_name(metric, e);
-		print_text(",list=\"%s\"} %" PRIu64 "\n", list->name,
-			   now > list->replaced ? now - (uint64_t)list->replaced : 0);
+		if (*list->name)
+			print_sample(metric, e, now > list->replaced ? now - list->replaced : 0,
+				     ",list=\"%s\"", list->name);
 	}
 }
 
 static void print_map_sizes(const struct metric *metric, const struct exported *e)
 {
-	for (int map = 0; map < MAPS_LISTED; map++) {
-		print_name(metric, e);
-		print_text(",map=\"%s\"} %u\n", gate_map_names[map], e->max_entries[map]);
-	}
+	for (int map = 0; map < MAPS_LISTED; map++)
+		print_sample(metric, e, e->max_entries[map], ",map=\"%s\"", gate_map_names[map]);
 }
 
-/* Prints a label whose value is a name that others chose. */
-static void print_label(const char *label, const char *name)
+/* Escapes a name that others chose, for the value of a label. */
+static const char *escape(const char *name, char text[2 * NETNS_NAME])
 {
-	print_text(",%s=\"", label);
-	for (const char *text = name_shown(name); *text; text++)
-		print_text("%s%c", *text == '\\' || *text == '"' ? "\\" : "", *text);
-	print_text("\"");
+	char *end = text;
+
+	for (const char *c = name_shown(name); *c && end < text + 2 * NETNS_NAME - 2; c++) {
+		if (*c == '\\' || *c == '"')
+			*end++ = '\\';
+		*end++ = *c;
+	}
+	*end = '\0';
+	return text;
 }
 
 /* A namespace without a name is printed as the kernel writes its number, which no other has. */
@@ -180,99 +180,94 @@ static void print_attachments(const struct metric *metric, const struct exported
 {
 	for (unsigned int i = 0; i < e->seen.count; i++) {
 		const struct attachment *a = &e->seen.all[i];
-		char netns[NETNS_NAME];
+		char netns[NETNS_NAME], device_text[2 * NETNS_NAME], netns_text[2 * NETNS_NAME];
 
 		if (!netns_name(a->netns, netns))
 			snprintf(netns, sizeof(netns), "net:[%" PRIu64 "]", a->netns);
-		print_name(metric, e);
-		print_label("device", a->device);
-		print_text(",ifindex=\"%u\"", a->ifindex);
-		print_label("netns", netns);
-		print_text(",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook],
-			   mode_names[a->mode], a->program_id != 0);
+		print_sample(metric, e, a->program_id != 0,
+			     ",device=\"%s\",ifindex=\"%u\",netns=\"%s\",hook=\"%s\",mode=\"%s\"",
+			     escape(a->device, device_text), a->ifindex, escape(netns, netns_text),
+			     hook_names[a->hook], mode_names[a->mode]);
 	}
-}
-
-static void print_attached_age(const struct metric *metric, const struct exported *e)
-{
-	if (e->seen.sight == SIGHT_NONE)
-		return;
-	print_name(metric, e);
-	print_text("} %.3f\n", e->seen.age_ns / 1e9);
 }
 
 /* --- Metrics -------------------------------------------------------------------------------- */
 
-#define MEMBER(member) offsetof(struct exported, member)
+#define MEMBER(field)                                                                              \
+	.member = offsetof(struct exported, field), .size = sizeof(((struct exported *)0)->field)
 
 static const struct metric metrics[] = {
-	{"sluice_packets_total", COUNTER, "Packets judged.", print_reasons, false},
-	{"sluice_bytes_total", COUNTER, "Bytes of the packets judged.", print_reasons, true},
-	{"sluice_limit_refused_packets_total", COUNTER,
+	{"sluice_packets_total", "Packets judged.", .print = print_reasons},
+	{"sluice_bytes_total", "Bytes of the packets judged.", print_reasons, .counts_bytes = true},
+	{"sluice_limit_refused_packets_total",
 	 "Packets that a limit refused. A limit with the action observe lets them pass.",
-	 print_refused, false},
-	{"sluice_limit_refused_bytes_total", COUNTER, "Bytes of the packets that a limit refused.",
-	 print_refused, true},
-	{"sluice_new_keys_total", COUNTER,
+	 .print = print_refused},
+	{"sluice_limit_refused_bytes_total", "Bytes of the packets that a limit refused.",
+	 print_refused, .counts_bytes = true},
+	{"sluice_new_keys_total",
 	 "Packets of new sources: a packet counts once if a limit has no level for its source.",
-	 print_event, SL_EVENT_NEW_KEY},
-	{"sluice_insertions_total", COUNTER, "Levels added, one for each limit and key.",
-	 print_event, SL_EVENT_INSERTED},
-	{"sluice_states_evicted_total", COUNTER,
-	 "Levels that were evicted although they were not full.", print_event, SL_EVENT_EVICTED},
-	{"sluice_insertions_refused_total", COUNTER, "Packets of new sources that got no level.",
-	 print_causes, SL_EVENT_BUSY},
-	{"sluice_bucket_insertions_total", COUNTER, "Entries added to buckets4 and buckets6.",
-	 print_event, SL_EVENT_BUCKET_INSERTED},
-	{"sluice_bucket_insertions_refused_total", COUNTER,
+	 print_member, MEMBER(pressure.event[SL_EVENT_NEW_KEY].total)},
+	{"sluice_insertions_total", "Levels added, one for each limit and key.", print_member,
+	 MEMBER(pressure.event[SL_EVENT_INSERTED].total)},
+	{"sluice_states_evicted_total", "Levels that were evicted although they were not full.",
+	 print_member, MEMBER(pressure.event[SL_EVENT_EVICTED].total)},
+	{"sluice_insertions_refused_total", "Packets of new sources that got no level.",
+	 print_causes, MEMBER(pressure.event[SL_EVENT_BUSY])},
+	{"sluice_bucket_insertions_total", "Entries added to buckets4 and buckets6.", print_member,
+	 MEMBER(pressure.event[SL_EVENT_BUCKET_INSERTED].total)},
+	{"sluice_bucket_insertions_refused_total",
 	 "Entries that could not be added to buckets4 or buckets6.", print_causes,
-	 SL_EVENT_BUCKET_BUSY},
-	{"sluice_bursts_lost_total", COUNTER, "Bursts that evicted levels lacked, in sum.",
-	 print_lost, 0},
-	{"sluice_states", GAUGE, "Levels in the table, full levels included.", print_u32,
+	 MEMBER(pressure.event[SL_EVENT_BUCKET_BUSY])},
+	{"sluice_bursts_lost_total", "Bursts that evicted levels lacked, in sum.", print_seconds,
+	 MEMBER(pressure.bursts_lost)},
+	{"sluice_states", "Levels in the table, full levels included.", print_member,
 	 MEMBER(fill.in_use)},
-	{"sluice_states_partial", GAUGE, "Levels in the table that are not full.", print_u32,
+	{"sluice_states_partial", "Levels in the table that are not full.", print_member,
 	 MEMBER(fill.partial)},
-	{"sluice_states_protected", GAUGE,
+	{"sluice_states_protected",
 	 "Levels that are evicted last: they lack more than half of a burst, or are blocked.",
-	 print_u32, MEMBER(fill.protected)},
-	{"sluice_cpus_flooded", GAUGE,
-	 "CPUs on which new sources wait for their levels. 0: there is no flood.", print_u32,
+	 print_member, MEMBER(fill.protected)},
+	{"sluice_cpus_flooded",
+	 "CPUs on which new sources wait for their levels. 0: there is no flood.", print_member,
 	 MEMBER(pressure.flooded)},
-	{"sluice_flood_policies_passed_by", GAUGE,
+	{"sluice_flood_policies_passed_by",
 	 "Policies whose limits drop and that lack a budget for new sources, counted if new "
 	 "sources passed them during a flood.",
-	 print_u32, MEMBER(passing.policies)},
-	{"sluice_share_up", GAUGE,
+	 print_member, MEMBER(passing.policies)},
+	{"sluice_share_up",
 	 "1: a process shares the limits of the gate and the store answers. 0: no process shares "
 	 "them, or the store does not answer. Missing: the gate has no shared limit.",
-	 print_share_up, 0},
-	{"sluice_share_divided_by", GAUGE,
+	 .print = print_share_up},
+	{"sluice_share_divided_by",
 	 "Nodes by which shared limits are divided under --on-loss divide. 1: they are not "
 	 "divided.",
-	 print_u32, MEMBER(sharing.divided_by)},
-	{"sluice_list_age_seconds", GAUGE,
-	 "Seconds since the file of a list was written, or its prefixes were set.", print_list_ages,
-	 0},
-	{"sluice_map_max_entries", GAUGE,
+	 print_member, MEMBER(sharing.divided_by)},
+	{"sluice_list_age_seconds",
+	 "Seconds since the file of a list was written, or its prefixes were set.",
+	 .print = print_list_ages},
+	{"sluice_map_max_entries",
 	 "Entries that fit into a map. Of policies and counters: prefixes with limits. Of states: "
 	 "levels.",
-	 print_map_sizes, 0},
-	{"sluice_rules", GAUGE, "Rules, list entries included.", print_u32, MEMBER(rules)},
-	{"sluice_rules_generation", GAUGE, "Changes of the rules since the gate was made.",
-	 print_u32, MEMBER(generation)},
-	{"sluice_attached", GAUGE,
-	 "1: the device is filtered. 0: the device or its filter is gone.", print_attachments, 0},
-	{"sluice_attached_age_seconds", GAUGE,
+	 .print = print_map_sizes},
+	{"sluice_rules", "Rules, list entries included.", print_member, MEMBER(rules)},
+	{"sluice_rules_generation", "Changes of the rules since the gate was made.", print_member,
+	 MEMBER(generation)},
+	{"sluice_attached", "1: the device is filtered. 0: the device or its filter is gone.",
+	 .print = print_attachments},
+	{"sluice_attached_age_seconds",
 	 "Seconds since the attachments were published for readers. 0: they were read now. "
 	 "Missing: they cannot be read.",
-	 print_attached_age, 0},
+	 print_seconds, MEMBER(seen_age)},
 };
 
-static void print_head(const char *name, bool is_gauge, const char *help)
+/* By the convention of Prometheus, the names of counters end in _total. */
+static void print_head(const char *name, const char *help)
 {
+	size_t length = strlen(name), suffix = strlen("_total");
+	bool is_total = length > suffix && !strcmp(name + length - suffix, "_total");
+
 	print_text("# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-		   is_gauge ? "gauge" : "counter");
+		   is_total ? "counter" : "gauge");
 }
 
 /* --- The command ---------------------------------------------------------------------------- */
@@ -285,7 +280,7 @@ struct export
 
 static void print_metric(const struct metric *metric, const struct export *export)
 {
-	print_head(metric->name, metric->type == GAUGE, metric->help);
+	print_head(metric->name, metric->help);
 	for (unsigned int i = 0; i < export->count; i++)
 		metric->print(metric, &export->gates[i]);
 }
@@ -300,20 +295,16 @@ static int exported_read(const struct gate *gate, struct exported *e)
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
 	e->sharing = sharing_read(gate);
+	e->seen_age = e->seen.sight == SIGHT_NONE ? -1 : e->seen.age_ns / 1e9;
 	lists_copy(gate, e->lists);
 	for (int map = 0; !err && map < MAPS_LISTED; map++)
 		err = map_max_entries(gate, map, &e->max_entries[map]);
 	return err;
 }
 
-static void print_readable(const char *gate, bool is_readable)
-{
-	print_text("sluice_gate_readable{gate=\"%s\"} %d\n", gate, is_readable);
-}
-
 static void print_unread(const char *gate)
 {
-	print_readable(gate, false);
+	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
 /* Reads a gate, and prints at once whether that failed. Returns 0: the other gates follow. */
@@ -332,11 +323,13 @@ static int gate_export(const char *name, void *data)
 	exported = &export->gates[export->count];
 	*exported = (struct exported){0};
 	err = gate_open(&gate, name, GATE_READ, NULL) ?: exported_read(&gate, exported);
-	print_readable(name, !err);
-	if (err)
+	if (err) {
+		print_unread(name);
 		stats_free(&exported->stats);
-	else
+	} else {
+		print_text("sluice_gate_readable{gate=\"%s\"} 1\n", name);
 		export->count++;
+	}
 	gate_close(&gate);
 	return 0;
 }
@@ -350,7 +343,7 @@ static int export_run(const struct context *context, const void *args)
 	if (context->json)
 		return error_misuse("no-json", "export",
 				    "Prometheus's text is its only format: see 'sluice -j stats'");
-	print_head("sluice_gate_readable", true,
+	print_head("sluice_gate_readable",
 		   "1: the metrics of the gate follow. 0: the gate cannot be read. Without the "
 		   "label gate: the gates cannot be listed.");
 	err = context->gate_given ? gate_export(context->gate, &export)
@@ -366,17 +359,17 @@ static int export_run(const struct context *context, const void *args)
 		char name[64];
 		const struct metric metric = {
 			.name = name,
-			.type = number->is_total ? COUNTER : GAUGE,
 			.help = number->help,
-			.print = print_share_number,
-			.number = i,
+			.print = print_shared,
+			.member = offsetof(struct exported, sharing.state) + number->offset,
+			.size = sizeof(uint64_t),
 		};
 
 		snprintf(name, sizeof(name), "sluice_share_%s%s", number->name,
 			 number->is_total ? "_total" : "");
 		print_metric(&metric, &export);
 	}
-	print_head("sluice_build_info", true, "1, with the version as labels.");
+	print_head("sluice_build_info", "1, with the version as labels.");
 	print_text("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 	for (unsigned int i = 0; i < export.count; i++)
 		stats_free(&export.gates[i].stats);
