@@ -356,7 +356,8 @@ static const struct value_type port_type = {
 static const struct value_type fragment_type =
 	VALUE_CHOICE("first|later", fragment_words, FRAGMENT_FIRST);
 static const struct value_type vlan_type = VALUE_NUMBER(1, 4094, NULL);
-static const struct value_type size_type = VALUE_NUMBER(14, 1 << 20, NULL);
+static const struct value_type size_type = {
+	.name = "BYTES", .parse = number_parse, .least = 14, .most = 1 << 20};
 static const struct value_type hook_type = {
 	.name = "xdp|ingress|egress",
 	.parse = choice_parse,
