@@ -63,7 +63,8 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """The package, made of a copy of this tree in a root file system, by a user; a copy in a folder."""
+    """Makes the packages from a copy of this tree in a root file system, as a user, and copies them to a folder. Returns
+    the path of sluice; that of sluice-share is beside it: share_of()."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
@@ -72,7 +73,12 @@ def build(root, folder):
     run("chown", "-R", f"{NOBODY}:{NOBODY}", source)
     in_chroot(root, "make", "-C", "/src", "-j2", "deb", user=NOBODY, seconds=BUILD_SECONDS)
     made, = glob.glob(f"{source}/build/sluice_*.deb")
+    shutil.copy(share_of(made), folder)
     return shutil.copy(made, folder)
+
+
+def share_of(package):
+    return package.replace("/sluice_", "/sluice-share_")
 
 
 class Wire:

@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 
-from machine import Machine, install_guest, unpack
+from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
 MOST_EXPOSED = 2.5
@@ -60,6 +60,7 @@ def fixture_host(package, tmp_path_factory):
     root = unpack("boot", os.path.join(folder, "root"))
     install_guest(root)
     shutil.copy(package, os.path.join(root, "root", "sluice.deb"))
+    shutil.copy(share_of(package), os.path.join(root, "root", "sluice-share.deb"))
     made = Host(folder, root, [ALLOWED, DENIED, BANNED])
     try:
         made.boot()
@@ -78,7 +79,7 @@ def test_it_installs_and_enables_nothing(host):
     """While root filters already, by a command that was not installed."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
-    host.run("apt-get install -y /root/sluice.deb")
+    host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
     assert host.run(f"systemctl is-enabled {UNIT}", status=None).strip() == "disabled"
     assert "sluice" in host.run("getent passwd sluice; getent group sluice")
     assert host.run("stat -c '%a %U:%G' /sys/fs/bpf /sys/fs/bpf/sluice /run/sluice").splitlines() == \
@@ -244,8 +245,9 @@ def test_an_upgrade_lets_no_packet_through(host):
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
     sharing = host.property("MainPID", SHARE_UNIT)
-    host.run("cd /root && dpkg-deb -R sluice.deb newer && sed -i 's/^Version: /&99/' newer/DEBIAN/control && "
-             "dpkg-deb -b newer && apt-get install -y ./newer.deb")
+    host.run("cd /root && for name in sluice sluice-share; do dpkg-deb -R $name.deb newer-$name && "
+             "sed -i 's/^Version: /&99/; s/sluice (= /&99/' newer-$name/DEBIAN/control && dpkg-deb -b newer-$name || exit; done && "
+             "apt-get install -y ./newer-*.deb")
     host.wait_until(f"systemctl is-active {UNIT}")
     host.wait_for_frames(ALLOWED)
     assert json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"] != program

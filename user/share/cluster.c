@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "share/cluster.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "share/cluster.h"
-
-#define TRIES_MAX      6   /* of a command in a call; each but the first follows a refusal */
-#define BATCH	       128 /* commands that are given to a socket at once */
-#define DELAY_FIRST_MS 2   /* until a node is asked again that said "later"; doubles */
+#define TRIES_MAX      6   /* of a command in a call; each after the first follows a refusal */
+#define BATCH	       128 /* commands that a socket gets at a time; the others are not sent */
+#define DELAY_FIRST_MS 2   /* until a node that replied "later" is asked again; doubles */
 #define LOOKUP_POLL_MS 5
 
 /* --- Queues --------------------------------------------------------------------------------- */
@@ -90,28 +90,26 @@ static void command_route(struct cluster *cluster, struct command *command)
 		return;
 	}
 	cluster->map_is_stale = true;
-	connection_fail(&cluster->setup, NULL, -EAGAIN, "no node holds slot %u", command->slot);
+	connection_error(&cluster->setup, NULL, -EAGAIN, "no node holds slot %u", command->slot);
 	command_end(cluster, command, UNSENT);
 }
 
-/* --- Answers -------------------------------------------------------------------------------- */
+/* --- Replies -------------------------------------------------------------------------------- */
 
 /* Puts a command that was refused into a queue again, at most TRIES_MAX times. */
-static void command_again(struct cluster *cluster, struct command *command, bool later)
+static void command_retry(struct cluster *cluster, struct command *command, bool later)
 {
 	if (++command->tries >= TRIES_MAX) {
 		command_end(cluster, command, UNSENT);
-		return;
-	}
-	if (!later) {
+	} else if (later) {
+		command->not_before_ms = store_now_ms() + (DELAY_FIRST_MS << command->tries);
+		queue_put(&cluster->delayed, command);
+	} else {
 		command_route(cluster, command);
-		return;
 	}
-	command->not_before_ms = store_now_ms() + (DELAY_FIRST_MS << command->tries);
-	queue_put(&cluster->delayed, command);
 }
 
-/* Follows MOVED or ASK. A redirect of another slot than the command's is none. */
+/* Follows MOVED or ASK, unless it is of another slot than the command's. */
 static void command_redirect(struct cluster *cluster, const struct node *from,
 			     struct command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
@@ -124,7 +122,7 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 		number = cluster_node(cluster, to);
 	if (number == NODE_NONE) {
 		cluster->setup.counts->bad++;
-		connection_fail(&cluster->setup, &from->connection, -EPROTO, "a bad redirect");
+		connection_error(&cluster->setup, &from->connection, -EPROTO, "a bad redirect");
 		command_end(cluster, command, UNSENT);
 		return;
 	}
@@ -135,104 +133,106 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 		command->node = number;
 		command->due = 2;
 	}
-	command_again(cluster, command, false);
+	command_retry(cluster, command, false);
 }
 
 static void command_refused(struct cluster *cluster, struct node *from, struct command *command,
-			    const redisReply *answer)
+			    const redisReply *reply)
 {
 	struct store_counts *counts = cluster->setup.counts;
 	unsigned int slot = 0;
 	struct endpoint to;
-	enum refusal refusal = refusal_parse(answer->str, answer->len, &slot, &to);
-	uint64_t *count[] = {
-		[REFUSAL_MOVED] = &counts->moved,     [REFUSAL_ASK] = &counts->asked,
-		[REFUSAL_TRY] = &counts->try_again,   [REFUSAL_DOWN] = &counts->down,
-		[REFUSAL_LOADING] = &counts->loading, [REFUSAL_ROLE] = &counts->refused,
-		[REFUSAL_RIGHT] = &counts->refused,   [REFUSAL_KEY] = &counts->refused,
-		[REFUSAL_OTHER] = &counts->refused,
-	};
-	static const int status[] = {
-		[REFUSAL_TRY] = -EAGAIN,      [REFUSAL_DOWN] = -EAGAIN,
-		[REFUSAL_LOADING] = -EAGAIN,  [REFUSAL_ROLE] = -EROFS,
-		[REFUSAL_RIGHT] = -EACCES,    [REFUSAL_KEY] = -EREMOTEIO,
-		[REFUSAL_OTHER] = -EREMOTEIO,
+	enum refusal refusal = refusal_parse(reply->str, reply->len, &slot, &to);
+	const struct {
+		uint64_t *count;
+		int err;
+		bool is_later, is_stale; /* retry after a delay; the map is out of date */
+	} kinds[] = {
+		[REFUSAL_MOVED] = {&counts->moved},
+		[REFUSAL_ASK] = {&counts->asked},
+		[REFUSAL_TRY] = {&counts->try_again, -EAGAIN, true, false},
+		[REFUSAL_DOWN] = {&counts->down, -EAGAIN, true, true},
+		[REFUSAL_LOADING] = {&counts->loading, -EAGAIN, true, false},
+		[REFUSAL_ROLE] = {&counts->refused, -EROFS, false, true},
+		[REFUSAL_RIGHT] = {&counts->refused, -EACCES, false, false},
+		[REFUSAL_KEY] = {&counts->refused, -EREMOTEIO, false, false},
+		[REFUSAL_OTHER] = {&counts->refused, -EREMOTEIO, false, false},
 	};
 
-	++*count[refusal];
-	if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) {
+	++*kinds[refusal].count;
+	if (!kinds[refusal].err) {
 		command_redirect(cluster, from, command, refusal, slot, &to);
 		return;
 	}
-	connection_fail(&cluster->setup, &from->connection, status[refusal], "%s: %s",
-			command->argv[0], answer->str);
-	cluster->map_is_stale |= refusal == REFUSAL_DOWN || refusal == REFUSAL_ROLE;
+	connection_error(&cluster->setup, &from->connection, kinds[refusal].err, "%s: %s",
+			 command->argv[0], reply->str);
+	cluster->map_is_stale |= kinds[refusal].is_stale;
 	from->is_replica |= refusal == REFUSAL_ROLE;
-	if (refusal == REFUSAL_TRY || refusal == REFUSAL_DOWN || refusal == REFUSAL_LOADING)
-		command_again(cluster, command, true);
+	if (kinds[refusal].is_later)
+		command_retry(cluster, command, true);
 	else
 		command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-static bool number_read(const redisReply *answer, int type, int64_t *ret)
+static bool number_read(const redisReply *reply, int type, int64_t *ret)
 {
 	char *end;
 
-	*ret = answer->integer;
-	if (answer->type != type || type == REDIS_REPLY_INTEGER)
-		return answer->type == type;
+	*ret = reply->integer;
+	if (reply->type != type || type == REDIS_REPLY_INTEGER)
+		return reply->type == type;
 	errno = 0;
-	*ret = strtoll(answer->str, &end, 10);
-	return !errno && end == answer->str + answer->len && answer->len;
+	*ret = strtoll(reply->str, &end, 10);
+	return !errno && end == reply->str + reply->len && reply->len;
 }
 
-/* Reads the values of an answer. False: it is not of the command's kind. */
-static bool values_read(const redisReply *answer, struct command *command)
+/* Reads the values of a reply. Returns false if it is not of the command's kind. */
+static bool values_read(const redisReply *reply, struct command *command)
 {
-	int type = command->kind == ANSWER_TEXTS ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER;
+	int type = command->kind == REPLY_TEXTS ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER;
 
-	if (command->kind == ANSWER_INTEGER)
-		return number_read(answer, type, &command->value[0]);
-	if (command->kind == ANSWER_DONE)
-		return answer->type == REDIS_REPLY_STATUS;
-	return answer->type == REDIS_REPLY_ARRAY && answer->elements == 2 &&
-	       number_read(answer->element[0], type, &command->value[0]) &&
-	       number_read(answer->element[1], type, &command->value[1]);
+	if (command->kind == REPLY_INTEGER)
+		return number_read(reply, type, &command->value[0]);
+	if (command->kind == REPLY_OK)
+		return reply->type == REDIS_REPLY_STATUS;
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	       number_read(reply->element[0], type, &command->value[0]) &&
+	       number_read(reply->element[1], type, &command->value[1]);
 }
 
 /*
- * Takes the answer to the first command that awaits one. False: it is none that the command can
- * have, and what follows belongs to nothing. The answer is freed, or is the command's.
+ * Handles the reply to the first command that awaits one, and frees or keeps it. Returns false if
+ * the command cannot have such a reply: then later replies belong to no command.
  */
-static bool answer_take(struct cluster *cluster, struct node *node, redisReply *answer)
+static bool reply_handle(struct cluster *cluster, struct node *node, redisReply *reply)
 {
 	struct command *command = node->awaiting.first;
 	bool is_sound = command;
 
 	if (command && command->due == 2) {
-		command->due = 1; /* this was ASKING's; the next one tells whether it helped */
-	} else if (command && command->kind == ANSWER_ANY) {
-		queue_take(&node->awaiting); /* a master that hangs may tell the map: no proof */
-		command->whole = answer;
-		command_end(cluster, command, ANSWERED);
+		command->due = 1; /* of ASKING; the next reply shows whether it helped */
+	} else if (command && command->kind == REPLY_ANY) {
+		queue_take(&node->awaiting); /* a master that hangs may report the map: no proof */
+		command->whole = reply;
+		command_end(cluster, command, REPLIED);
 		return true;
-	} else if (command && answer->type == REDIS_REPLY_ERROR) {
+	} else if (command && reply->type == REDIS_REPLY_ERROR) {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
-		command_refused(cluster, node, command, answer);
-	} else if (command && values_read(answer, command)) {
+		command_refused(cluster, node, command, reply);
+	} else if (command && values_read(reply, command)) {
 		queue_take(&node->awaiting);
-		command_end(cluster, command, ANSWERED);
+		command_end(cluster, command, REPLIED);
 	} else {
 		is_sound = false;
 	}
 	if (is_sound)
 		connection_proves_sound(&node->connection);
-	freeReplyObject(answer);
+	freeReplyObject(reply);
 	return is_sound;
 }
 
-/* What a node was sent, and did not answer, is lost when its connection ends. */
+/* After the end of a connection: commands without a reply are lost. */
 static void node_lose(struct cluster *cluster, struct node *node)
 {
 	cluster->map_is_stale = true;
@@ -242,24 +242,22 @@ static void node_lose(struct cluster *cluster, struct node *node)
 static void node_read(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
-	redisReply *answer;
+	redisReply *reply;
 
 	if (!connection_read(connection, &cluster->setup)) {
 		node_lose(cluster, node);
 		return;
 	}
-	while ((answer = connection_answer(connection, &cluster->setup))) {
+	while ((reply = connection_reply(connection, &cluster->setup))) {
 		if (connection->asked_ms) {
 			connection->rtt_ms += (int64_t)(store_now_ms() - connection->asked_ms) / 4 -
 					      (int64_t)connection->rtt_ms / 4;
 			connection->asked_ms = 0;
 		}
-		if (answer_take(cluster, node, answer))
+		if (reply_handle(cluster, node, reply))
 			continue;
 		cluster->setup.counts->bad++;
-		connection_fail(&cluster->setup, connection, -EPROTO,
-				"an answer that fits nothing");
-		connection_break(connection, &cluster->setup);
+		connection_fail(connection, &cluster->setup, -EPROTO, "a reply to no command");
 		break;
 	}
 	if (connection->state == CONNECTION_CLOSED)
@@ -268,7 +266,7 @@ static void node_read(struct cluster *cluster, struct node *node)
 
 /* --- Exchange ------------------------------------------------------------------------------- */
 
-/* Whether an answer to what is sent now can come in time. Early in a call it is always tried. */
+/* Whether a reply to what is sent now can come in time. Early in a call it is always tried. */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
 {
 	uint64_t now = store_now_ms(), early = (cluster->end_ms - cluster->begun_ms) / 8;
@@ -277,7 +275,7 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 	       now + connection->rtt_ms * 5 / 4 < cluster->end_ms;
 }
 
-/* Moves commands to the socket, a batch at a time: what is not in a batch is not sent. */
+/* Sends a batch of commands. Returns false if the connection is closed. */
 static bool node_write(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
@@ -294,15 +292,15 @@ static bool node_write(struct cluster *cluster, struct node *node)
 			added = connection_add(connection, 1, asking);
 		added = added && connection_add(connection, command->argc, command->argv);
 	}
-	if (added && connection_flush(connection, &cluster->setup))
-		return true;
 	if (!added)
-		connection_break(connection, &cluster->setup);
+		connection_fail(connection, &cluster->setup, -ENOMEM, "out of memory");
+	else if (connection_flush(connection, &cluster->setup))
+		return true;
 	node_lose(cluster, node);
 	return false;
 }
 
-/* Goes on with a node as far as it goes now. */
+/* Connects to a node, and sends what it can take now. */
 static void node_advance(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
@@ -325,7 +323,7 @@ static void node_advance(struct cluster *cluster, struct node *node)
 			return;
 }
 
-/* Whether a node has something to wait for. */
+/* Whether the call has to wait for a node. */
 static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 {
 	const struct connection *connection = &node->connection;
@@ -337,15 +335,14 @@ static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 }
 
 /*
- * Until when the call goes on for what nodes have to say; 0: no longer. Where another node is there
- * the answers of that one come to no use before the call ends. So it goes on for a node that has
- * failed only for an eighth of its time, and for as long as the way to the node takes: a master
- * that hangs may greet. For one that connects it does not go on at all, as the connection does in
- * the next call.
+ * Returns the deadline for pending replies, 0 if there are none. Replies are used only after the
+ * call, so a failed node must not delay the others: while another node is sound, it gets an eighth
+ * of the call and its round trip if it has logged in, because a master that hangs may greet, and no
+ * time if it connects, because the connection continues in the next call.
  */
-static uint64_t nodes_busy_until(const struct cluster *cluster)
+static uint64_t replies_deadline(const struct cluster *cluster)
 {
-	bool one_is_there = false, one_has_failed = false;
+	bool one_is_sound = false, one_has_failed = false;
 	uint64_t until = 0;
 
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
@@ -354,7 +351,7 @@ static uint64_t nodes_busy_until(const struct cluster *cluster)
 		bool is_ready = connection->state == CONNECTION_READY;
 		uint64_t patience = cluster->setup.timeout_ms / 8 + connection->rtt_ms * 5 / 4;
 
-		one_is_there |= is_ready && !connection->has_failed;
+		one_is_sound |= is_ready && !connection->has_failed;
 		if (!node_is_busy(cluster, node))
 			continue;
 		if (!connection->has_failed)
@@ -363,12 +360,12 @@ static uint64_t nodes_busy_until(const struct cluster *cluster)
 		if (is_ready && connection->asked_ms + patience > until)
 			until = connection->asked_ms + patience;
 	}
-	if (one_has_failed && !one_is_there)
+	if (one_has_failed && !one_is_sound)
 		return cluster->end_ms;
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Puts the delayed whose time has come into the queues of their nodes. Returns the next time. */
+/* Routes the delayed commands that are due. Returns when the next is due. */
 static uint64_t delayed_advance(struct cluster *cluster, uint64_t now)
 {
 	struct queue delayed = cluster->delayed;
@@ -387,8 +384,8 @@ static uint64_t delayed_advance(struct cluster *cluster, uint64_t now)
 	return next;
 }
 
-/* Waits until a node has something to say, or the next time has come, and hears it. */
-static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t next)
+/* Waits for replies until a moment, and reads them. */
+static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];
 	struct node *of[NODES_MAX];
@@ -402,15 +399,34 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t next)
 		of[count] = node;
 		ready[count].fd = connection_fd(&node->connection, &ready[count].events);
 		ready[count].revents = 0;
-		if (ready[count].fd < 0 && next > now + LOOKUP_POLL_MS)
-			next = now + LOOKUP_POLL_MS;
+		if (ready[count].fd < 0 && until > now + LOOKUP_POLL_MS)
+			until = now + LOOKUP_POLL_MS;
 		count++;
 	}
-	if (poll(ready, count, next > now ? (int)(next - now) : 0) <= 0)
+	if (poll(ready, count, until > now ? (int)(until - now) : 0) <= 0)
 		return;
 	for (unsigned int i = 0; i < count; i++)
 		if (ready[i].revents & ~POLLOUT && of[i]->connection.state == CONNECTION_READY)
 			node_read(cluster, of[i]);
+}
+
+/* Gives an outcome to what is left at the end of a call. */
+static void exchange_finish(struct cluster *cluster)
+{
+	cluster->setup.counts->nodes = cluster->map.nodes;
+	queue_end(cluster, &cluster->delayed, UNSENT);
+	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
+		struct node *node = cluster->node[i];
+
+		if (node->unsent.first && node->connection.state != CONNECTION_READY)
+			node->connection.has_failed = true;
+		queue_end(cluster, &node->unsent, UNSENT);
+		if (!node->awaiting.first)
+			continue;
+		connection_fail(&node->connection, &cluster->setup, -ETIMEDOUT,
+				"no answer in time");
+		node_lose(cluster, node);
+	}
 }
 
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count)
@@ -431,24 +447,10 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 			if (node->unsent.first || node->awaiting.first)
 				node_advance(cluster, node);
 		}
-		until = nodes_busy_until(cluster);
+		until = replies_deadline(cluster);
 		if ((!cluster->delayed.first && until <= now) || now >= cluster->end_ms)
 			break;
 		nodes_wait(cluster, now, until > now && until < next ? until : next);
 	}
-	cluster->setup.counts->nodes = cluster->map.nodes;
-	queue_end(cluster, &cluster->delayed, UNSENT);
-	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-		struct node *node = cluster->node[i];
-
-		if (node->unsent.first && node->connection.state != CONNECTION_READY)
-			node->connection.has_failed = true;
-		queue_end(cluster, &node->unsent, UNSENT);
-		if (!node->awaiting.first)
-			continue;
-		connection_fail(&cluster->setup, &node->connection, -ETIMEDOUT,
-				"no answer in time");
-		connection_break(&node->connection, &cluster->setup);
-		node_lose(cluster, node);
-	}
+	exchange_finish(cluster);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the nodes of a store, and the commands that are under way to them. A command is in one
- * queue, of a node or of the delayed, until it has an outcome. Only an explicit refusal puts a
+ * Share: the nodes of a store, and the commands that are in progress. A command is in one queue, of
+ * a node or of those that are delayed, until it has an outcome. Only an explicit refusal puts a
  * command that was sent into a queue again.
  *
- * A store that is no cluster is one of a single node.
+ * A store that is no cluster is a cluster of one node.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -16,29 +16,29 @@
 
 enum outcome {
 	WAITS, /* it is in a queue */
-	ANSWERED,
-	UNSENT,	 /* it has not been run, for sure */
-	REFUSED, /* nor has it been run: what the key holds cannot be counted */
-	LOST,	 /* it may have been run */
+	REPLIED,
+	UNSENT,	 /* it was certainly not executed */
+	REFUSED, /* nor was this: what the key holds cannot be counted */
+	LOST,	 /* it may have been executed */
 };
 
-enum answer_kind {
-	ANSWER_INTEGER,
-	ANSWER_TEXTS,  /* two numbers as text */
-	ANSWER_COUNTS, /* two integers */
-	ANSWER_DONE,   /* a status: OK */
-	ANSWER_ANY,    /* kept whole, errors too */
+enum reply_kind {
+	REPLY_INTEGER,
+	REPLY_TEXTS,  /* two numbers as text */
+	REPLY_COUNTS, /* two integers */
+	REPLY_OK,     /* a status */
+	REPLY_ANY,    /* kept whole, also an error */
 };
 
 struct command {
 	const char *argv[10];
 	int argc; /* 0: no command */
 	char number[2][24];
-	enum answer_kind kind;
+	enum reply_kind kind;
 	unsigned int slot;
-	unsigned int node; /* where it has to go, or NODE_NONE: to who has the slot */
+	unsigned int node; /* NODE_NONE: the node that has the slot */
 	unsigned int tries;
-	unsigned int due; /* answers: 2 with ASKING before it */
+	unsigned int due; /* replies: 2 with ASKING before the command */
 	uint64_t not_before_ms;
 	enum outcome outcome;
 	int64_t value[2];
@@ -53,21 +53,21 @@ struct queue {
 struct node {
 	struct connection connection;
 	struct queue unsent, awaiting;
-	bool is_replica; /* it said so: READONLY */
+	bool is_replica; /* it replied so: READONLY */
 };
 
 struct cluster {
 	struct connection_setup setup;
-	struct endpoint seed[SEEDS_MAX]; /* where to begin */
+	struct endpoint seed[SEEDS_MAX]; /* the first nodes to ask */
 	unsigned int seeds;
 
 	struct slot_map map;
 	struct node *node[NODES_MAX]; /* as numbered in the map */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures, map_turn;
-	uint64_t map_rest_ms; /* no reading before this */
+	uint64_t map_rest_ms; /* the map is not read before this */
 
-	/* Of the present call. */
+	/* of the present call */
 	uint64_t begun_ms, end_ms;
 	size_t open; /* commands without an outcome */
 	struct queue delayed;
@@ -76,13 +76,13 @@ struct cluster {
 struct node *node_new(const struct endpoint *at);
 void node_free(struct node *node, struct connection_setup *setup);
 
-/* The number of the node at a place, which may be new. NODE_NONE: there are too many. */
+/* Returns the number of the node at a place, which may be new; NODE_NONE: there are too many. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
-/* Runs commands until each has an outcome, or until cluster->end_ms. Those of no words are none. */
+/* Runs commands until each has an outcome, or until cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
 
-/* 0: there is a map. Else a negative errno. */
+/* Reads the map if necessary. Returns 0 if there is a map, or a negative errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The map of slots: what a node answers to CLUSTER SLOTS, and which node to ask when. */
+/* The map of slots: the reply to CLUSTER SLOTS, and which node to ask for it when. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "share/cluster.h"
 
-#define MAP_REST_MS  100 /* between two readings, and doubles while none succeeds */
+#define MAP_REST_MS  100 /* between two readings; doubles while none succeeds */
 #define MAP_REST_MAX 2000
 
-/* --- The map -------------------------------------------------------------------------------- */
-
-/* Takes one node of an answer to CLUSTER SLOTS: host, port, and more. */
+/* Adds a node of the reply: [host, port, ...]. Returns its number, or NODE_NONE. */
 static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 				  const struct connection *from)
 {
@@ -32,33 +31,29 @@ static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 	return slot_map_node(map, &at);
 }
 
-static bool map_range_read(struct slot_map *map, const redisReply *range,
-			   const struct connection *from)
-{
-	if (range->type != REDIS_REPLY_ARRAY || range->elements < 3 ||
-	    range->element[0]->type != REDIS_REPLY_INTEGER ||
-	    range->element[1]->type != REDIS_REPLY_INTEGER)
-		return false;
-	return slot_map_give(map, range->element[0]->integer, range->element[1]->integer,
-			     map_node_read(map, range->element[2], from));
-}
-
 /*
- * The map of a cluster: its masters, then, where there is room, its replicas. The places to begin
- * with come before both, so that no answer can take them away.
+ * Reads the map of a cluster, an array of [first slot, last slot, master, replica...]. Adds masters
+ * first, then replicas while there is room. Returns whether a node has a slot.
  */
-static bool map_read_cluster(struct slot_map *map, const redisReply *answer,
-			     const struct connection *from)
+static bool map_read(struct slot_map *map, const redisReply *reply, const struct connection *from)
 {
 	bool has_slots = false;
 
-	for (size_t i = 0; i < answer->elements; i++)
-		has_slots |= map_range_read(map, answer->element[i], from);
-	for (size_t i = 0; i < answer->elements; i++)
-		for (size_t j = 3; answer->element[i]->type == REDIS_REPLY_ARRAY &&
-				   j < answer->element[i]->elements;
+	for (size_t i = 0; i < reply->elements; i++) {
+		const redisReply *range = reply->element[i];
+
+		if (range->type == REDIS_REPLY_ARRAY && range->elements >= 3 &&
+		    range->element[0]->type == REDIS_REPLY_INTEGER &&
+		    range->element[1]->type == REDIS_REPLY_INTEGER)
+			has_slots |= slot_map_give(map, range->element[0]->integer,
+						   range->element[1]->integer,
+						   map_node_read(map, range->element[2], from));
+	}
+	for (size_t i = 0; i < reply->elements; i++)
+		for (size_t j = 3; reply->element[i]->type == REDIS_REPLY_ARRAY &&
+				   j < reply->element[i]->elements;
 		     j++)
-			map_node_read(map, answer->element[i]->element[j], from);
+			map_node_read(map, reply->element[i]->element[j], from);
 	return has_slots;
 }
 
@@ -71,8 +66,8 @@ static int node_find(const struct slot_map *map, const struct endpoint *at)
 }
 
 /*
- * Makes a map the present one. Connections to nodes that are in both go on. False: out of memory,
- * and all is as it was.
+ * Replaces the map of the cluster. Nodes that are in both keep their connections. Returns false,
+ * and changes nothing, if there is no memory.
  */
 static bool map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
@@ -101,83 +96,74 @@ static bool map_adopt(struct cluster *cluster, const struct slot_map *map)
 	return true;
 }
 
-/* Reads what a node answered to CLUSTER SLOTS. A store that is no cluster answers an error. */
-static bool map_take(struct cluster *cluster, unsigned int number, const redisReply *answer)
+/* Reads the reply of a node to CLUSTER SLOTS: an error if the store is no cluster. */
+static bool map_take(struct cluster *cluster, unsigned int number, const redisReply *reply)
 {
 	const struct connection *from = &cluster->node[number]->connection;
-	struct slot_map *map = malloc(sizeof(*map));
-	bool is_cluster = answer->type == REDIS_REPLY_ARRAY, is_taken = false;
-	struct endpoint at = from->at;
+	_cleanup_free_ struct slot_map *map = malloc(sizeof(*map));
+	bool is_cluster = reply->type == REDIS_REPLY_ARRAY, has_slots;
 
 	if (!map)
 		return false;
 	slot_map_clear(map);
+	/* the seeds come first, so that no reply can take them away */
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		slot_map_node(map, &cluster->seed[i]);
-	if (is_cluster)
-		is_taken = map_read_cluster(map, answer, from);
-	else
-		is_taken = slot_map_give(map, 0, SLOTS - 1, slot_map_node(map, &at));
-	if (is_taken) {
-		is_taken = map_adopt(cluster, map);
-		cluster->setup.counts->is_cluster = is_cluster;
-	} else {
+	has_slots = is_cluster ? map_read(map, reply, from)
+			       : slot_map_give(map, 0, SLOTS - 1, slot_map_node(map, &from->at));
+	if (!has_slots) {
 		cluster->setup.counts->bad++;
-		connection_fail(&cluster->setup, from, -EPROTO, "no slots in its map");
+		connection_error(&cluster->setup, from, -EPROTO, "no slots in its map");
+		return false;
 	}
-	free(map);
-	return is_taken;
+	cluster->setup.counts->is_cluster = is_cluster;
+	return map_adopt(cluster, map);
 }
 
-/* Asks one node for the map. */
+/* Asks one node for the map, until a moment. Returns whether the map is known then. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
 	struct command command = {.argv = {"CLUSTER", "SLOTS"},
 				  .argc = 2,
-				  .kind = ANSWER_ANY,
+				  .kind = REPLY_ANY,
 				  .node = number,
 				  .due = 1};
 	uint64_t call_end = cluster->end_ms;
 	enum refusal refusal = REFUSAL_OTHER;
-	const redisReply *answer;
+	const redisReply *reply;
 	struct endpoint to;
 	unsigned int slot;
-	bool is_taken = false;
+	bool is_known = false;
 
 	cluster->end_ms = end_ms < call_end ? end_ms : call_end;
 	cluster_exchange(cluster, &command, 1);
 	cluster->end_ms = call_end;
-	answer = command.whole;
-	if (command.outcome != ANSWERED)
+	if (command.outcome != REPLIED)
 		return false;
-	if (answer->type == REDIS_REPLY_ERROR)
-		refusal = refusal_parse(answer->str, answer->len, &slot, &to);
+	reply = command.whole;
+	if (reply->type == REDIS_REPLY_ERROR)
+		refusal = refusal_parse(reply->str, reply->len, &slot, &to);
 	cluster->setup.counts->loading += refusal == REFUSAL_LOADING;
 	if (refusal != REFUSAL_OTHER)
-		connection_fail(&cluster->setup, &cluster->node[number]->connection,
-				refusal == REFUSAL_RIGHT ? -EACCES : -EAGAIN, "CLUSTER SLOTS: %s",
-				answer->str);
-	else if (answer->type == REDIS_REPLY_ERROR || answer->type == REDIS_REPLY_ARRAY)
-		is_taken = map_take(cluster, number, answer);
+		connection_error(&cluster->setup, &cluster->node[number]->connection,
+				 refusal == REFUSAL_RIGHT ? -EACCES : -EAGAIN, "CLUSTER SLOTS: %s",
+				 reply->str);
+	else if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_ARRAY)
+		is_known = map_take(cluster, number, reply);
 	else
 		cluster->setup.counts->bad++;
 	freeReplyObject(command.whole);
-	return is_taken;
+	return is_known;
 }
 
-/* Which nodes are asked first: 0 those that are connected, 2 those that turned out as replicas. */
-static unsigned int map_rank(const struct node *node)
-{
-	if (node->is_replica)
-		return 2;
-	return node->connection.state != CONNECTION_READY;
-}
-
-/* Asks one after the other by their ranks, and in turn within a rank, while there is time. */
+/*
+ * Asks one node after the other while there is time: connected nodes first, replicas last, and in
+ * turn among those.
+ */
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* What is known goes on to be used, and needs time too. */
+	/* a known map continues to be used, and the commands need time, too */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;
@@ -186,18 +172,18 @@ static bool map_ask_all(struct cluster *cluster)
 	for (unsigned int rank = 0; rank <= 2; rank++)
 		for (unsigned int i = 0; i < nodes && now < end; i++, now = store_now_ms()) {
 			unsigned int number = (i + turn) % nodes;
-			const struct node *one = cluster->node[number];
-			bool is_ready = one->connection.state == CONNECTION_READY;
-			bool is_replica = one->is_replica;
+			const struct node *node = cluster->node[number];
+			bool is_ready = node->connection.state == CONNECTION_READY;
+			bool is_replica = node->is_replica;
 
-			if (is_tried[number] || map_rank(one) != rank)
+			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* One that is not connected may never be; the last has all of the time. */
+			/* a node may never connect; the last has all of the time */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/* of a node that holds slots it is known now that it is no replica */
+			/* a node that holds slots is no replica any more */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;
@@ -219,13 +205,13 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* Nothing has failed: a connection is on its way, which the next call uses. */
-		if (!cluster->setup.status)
+		/* nothing has failed: the next call uses a connection that is being made */
+		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;
 	}
 	for (unsigned int i = 1; i < cluster->map_failures && rest < MAP_REST_MAX; i++)
 		rest *= 2;
 	cluster->map_rest_ms = store_now_ms() + jitter(&cluster->setup, rest);
-	return cluster->map_is_known ? 0 : cluster->setup.status;
+	return cluster->map_is_known ? 0 : cluster->setup.err;
 }

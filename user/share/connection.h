@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: a connection to one node of a store, which never blocks. Does what hiredis leaves open:
- * names that are looked up without waiting, a limit to what an answer may cost, times to give up,
- * and to wait before the next attempt.
+ * Share: a connection to a node of a store, which never blocks. It adds to hiredis: names that are
+ * looked up without waiting, limits of a reply, timeouts, and a back-off between attempts.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H
@@ -16,10 +15,10 @@
 #include "share/slots.h"
 #include "share/store.h"
 
-/* What a single answer may cost: the map of a cluster in some 3,000 ranges, with two replicas. */
-#define ANSWER_BYTES_MAX    (2 << 20)
-#define ANSWER_ELEMENTS_MAX (64 << 10)
-#define ANSWER_DEPTH_MAX    6 /* of arrays in arrays; that map has 4 */
+/* The limits of a reply: the map of a cluster in some 3,000 ranges, with two replicas. */
+#define REPLY_BYTES_MAX	   (2 << 20)
+#define REPLY_ELEMENTS_MAX (64 << 10)
+#define REPLY_DEPTH_MAX	   6 /* of nested arrays; that map has 4 */
 
 #define ERROR_TEXT 256
 
@@ -27,19 +26,19 @@
 struct connection_setup {
 	char *user, *password;
 	struct tls *tls;     /* NULL: none */
-	struct lookup *left; /* of connections that were closed, which cannot be ended yet */
+	struct lookup *left; /* of closed connections: lookup_leave() */
 	int timeout_ms;
 	uint64_t random; /* the state of jitter() */
 	struct store_counts *counts;
-	char error[ERROR_TEXT]; /* of the last failure */
-	int status;		/* its negative errno */
+	char error[ERROR_TEXT]; /* the last failure */
+	int err;		/* its negative errno */
 };
 
 enum connection_state {
 	CONNECTION_CLOSED,
 	CONNECTION_LOOKUP, /* of the host's name */
 	CONNECTION_OPENING,
-	CONNECTION_LOGIN, /* waits for the answer to AUTH, or to PING */
+	CONNECTION_LOGIN, /* waits for the reply to AUTH, or to PING */
 	CONNECTION_READY,
 };
 
@@ -47,57 +46,54 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
-	struct ssl_st *ssl;    /* of the context; NULL: there is no TLS */
-	struct lookup *lookup; /* of at.host, while it is under way: also of an attempt before */
+	struct ssl_st *ssl;    /* of the context; NULL: no TLS */
+	struct lookup *lookup; /* of at.host; it may have begun in an earlier attempt */
 	unsigned int attempts; /* since it last proved sound */
 	uint64_t give_up_ms;   /* when to stop connecting */
 	uint64_t retry_ms;     /* when to connect again */
-	uint64_t asked_ms;     /* when it was last asked, having been idle */
-	uint64_t rtt_ms;       /* from then to its answer, rounded up; 0: not known */
-	bool has_failed;       /* it ended, or was waited for in vain, since it proved sound */
-	bool has_output;       /* not all has been sent */
-	/* The limits of an answer: what of them the present one has left. */
+	uint64_t asked_ms;     /* when it was last asked, having been idle; 0: it has replied */
+	uint64_t rtt_ms;       /* the smoothed time of a reply, rounded up; 0: not known */
+	bool has_failed;       /* it ended, or timed out, since it proved sound */
+	bool has_output;       /* not everything has been sent */
+	/* the limits of a reply, and what the present reply has left of them */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };
 
-/* A random time from half to one and a half of `ms`, as many nodes lose a store at once. */
+/* Returns a random time of 0.5 to 1.5 times `ms`, because many nodes lose a store at once. */
 uint64_t jitter(struct connection_setup *setup, uint64_t ms);
 
-/* NULL, and errno is set: EOPNOTSUPP without TLS, else EINVAL. */
-struct tls *tls_open(const char *ca_file);
-void tls_close(struct tls *tls);
+/* Stores a failure, printable, in setup->error. connection: NULL: of none. Returns err. */
+int connection_error(struct connection_setup *setup, const struct connection *connection, int err,
+		     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Says what failed: in setup->error, made printable. Returns `status`, a negative errno. */
-int connection_fail(struct connection_setup *setup, const struct connection *connection, int status,
-		    const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Stores a failure, ends the connection, and waits before the next attempt. Returns false. */
+bool connection_fail(struct connection *connection, struct connection_setup *setup, int err,
+		     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /*
- * Begins to connect where it is closed and the time has come, and goes on with that. False: it is
- * closed.
+ * Connects if it is time to, and continues that. Returns false if the connection is closed
+ * afterwards.
  */
 bool connection_advance(struct connection *connection, struct connection_setup *setup);
 
-/* What poll() is to wait for; -1: nothing, as a name is being looked up. */
+/* Returns what poll() has to wait for; -1: nothing, because a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
 
 bool connection_add(struct connection *connection, int argc, const char **argv);
-bool connection_flush(struct connection *connection, struct connection_setup *setup);
 
-/* Reads what has come. False: the connection is closed. */
+/* Return false if the connection is closed afterwards. */
+bool connection_flush(struct connection *connection, struct connection_setup *setup);
 bool connection_read(struct connection *connection, struct connection_setup *setup);
 
-/* The next answer, which is freed by freeReplyObject(); NULL: it has not come, or is not taken. */
-redisReply *connection_answer(struct connection *connection, struct connection_setup *setup);
+/* Returns the next reply, for freeReplyObject(); NULL: it has not come, or the connection failed. */
+redisReply *connection_reply(struct connection *connection, struct connection_setup *setup);
 
-/* It has answered what it is there for: more than a greeting, or what any node knows. */
+/* It has replied to a command of its own: to more than a greeting, or what any node knows. */
 void connection_proves_sound(struct connection *connection);
 
-/* Whether an idle connection has not ended. One that has is closed, without back-off. */
+/* Closes an idle connection that the node has ended, without back-off. Returns whether it is open. */
 bool connection_check(struct connection *connection, struct connection_setup *setup);
-
-/* Ends a connection that failed, and waits before the next. */
-void connection_break(struct connection *connection, struct connection_setup *setup);
 
 /* Ends it, and forgets its past. */
 void connection_close(struct connection *connection, struct connection_setup *setup);

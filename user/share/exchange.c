@@ -12,187 +12,179 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
+#include "base/cleanup.h"
+#include "base/error.h"
 #include "gate/gate.h"
 #include "share/flow.h"
 #include "share/shared_limits.h"
 
-/* How often a node says that it is there, and counts the others. */
-#define NODES_EVERY_MS 1000
+#define NODES_EVERY_MS 1000 /* between two counts of the nodes */
 
-/* How often a node says which limits it shares, and how long the others take its word for it. */
+/* Between two reports of the shared limits and of this process, and how long a report counts. */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/*
- * How long a node must be missing among those of the same limits until it is told: in a store that
- * lost its data each of them is missing until it says so again.
- */
+/* Time before nodes with other limits are reported: after a flush each node is missing at first. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
 /*
- * Report another process of this node's name only after this time, because after a restart the
- * previous process still counts for ALIKE_MS.
+ * Time before another process of this node's name is reported: after a restart the previous process
+ * still counts for ALIKE_MS.
  */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
+
+/* Nodes with other limits, or processes with the same name. */
+struct difference {
+	uint64_t counted_at, since; /* the set was counted; there is a difference */
+	unsigned int count;	    /* after it has lasted */
+};
 
 struct exchange {
 	struct store *store;
 	pthread_t thread;
 	const char *name;
-	char key[STORE_KEY]; /* of the set of nodes */
 	char *node;
+	char key[STORE_KEY];	     /* of the set of nodes */
+	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
+	char nonce[17];		     /* of this process there */
 	unsigned int alive_ms;
 	int ended; /* eventfd: a round has ended */
 
 	pthread_mutex_t mutex;
 	pthread_cond_t begun;
 	bool is_begun, is_closing;
-	struct round round;	  /* the thread's while is_begun */
-	unsigned int expire_s;	  /* of the keys of the round; the thread's while is_begun, too */
-	uint64_t meaning;	  /* of the limits; likewise */
-	uint64_t asked_at_ms;	  /* for the nodes; 0: never */
-	bool is_told;		  /* of them, then */
-	unsigned int lost;	  /* rounds in a row in which no key was answered */
-	uint64_t fewer_since_ms;  /* since when fewer nodes are there; 0: they are not */
-	uint64_t alike_at_ms;	  /* when it was told which limits are shared; 0: never */
-	uint64_t alike;		  /* the meaning that was told */
-	uint64_t unlike_since_ms; /* since when nodes are missing there; 0: they are not */
-	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
-	char nonce[17];		     /* of this process, there */
-	uint64_t process_at_ms;	     /* when it was noted there; 0: never */
-	uint64_t same_node_since_ms; /* since when there is another process; 0: there is none */
+
+	/* the thread's while is_begun; moments are store_now_ms(), 0: never or not */
+	struct round round;
+	unsigned int expire_s; /* of the keys of the round */
+	uint64_t meaning;      /* of the limits */
+	uint64_t counted_at;   /* the nodes */
+	bool is_counted;       /* the store replied then */
+	unsigned int lost;     /* rounds in a row in which no key was answered */
+	uint64_t fewer_since;  /* fewer nodes were counted */
+	uint64_t alike;	       /* the meaning that was reported */
+	struct difference unlike, same_node;
 };
 
 /*
- * More nodes count at once, up to those that are told apart: a store may tell of any number. Fewer
- * count when that has lasted for as long as a node counts that is silent: a store that lost its
- * data has them again one by one.
+ * Sets the number of nodes. More nodes count at once. Fewer nodes count after the time for which a
+ * silent node counts, because a store that lost its data gets its nodes back one by one.
  */
-static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t now)
+static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t now)
 {
 	struct round *round = &exchange->round;
 
 	nodes = nodes < FLOW_NODES_MAX ? nodes : FLOW_NODES_MAX;
-	if (nodes < round->nodes && !exchange->fewer_since_ms)
-		exchange->fewer_since_ms = now;
-	if (nodes < round->nodes && now < exchange->fewer_since_ms + exchange->alive_ms)
+	if (nodes < round->nodes && !exchange->fewer_since)
+		exchange->fewer_since = now;
+	if (nodes < round->nodes && now < exchange->fewer_since + exchange->alive_ms)
 		return;
-	exchange->fewer_since_ms = 0;
+	exchange->fewer_since = 0;
 	round->nodes = nodes;
 }
 
-/* What is missing in the set of nodes of the same limits counts once it has been so for a while. */
-static void unlike_take(struct exchange *exchange, unsigned int alike, uint64_t now)
+/*
+ * Counts members of a set every ALIKE_EVERY_MS, and in each call while a difference is pending.
+ * Returns false if it is not time to, or if the store did not reply.
+ */
+static bool set_count(struct exchange *exchange, struct difference *difference, const char *key,
+		      const char *member, uint64_t now, unsigned int *ret)
 {
-	struct round *round = &exchange->round;
-	unsigned int unlike = alike < round->nodes ? round->nodes - alike : 0;
+	bool is_pending = difference->since && !difference->count;
+	uint64_t time_ms;
 
-	if (!unlike)
-		exchange->unlike_since_ms = 0;
-	else if (!exchange->unlike_since_ms)
-		exchange->unlike_since_ms = now;
-	if (!unlike || now >= exchange->unlike_since_ms + UNLIKE_LASTS_MS)
-		round->unlike = unlike;
+	if (difference->counted_at && !is_pending && now < difference->counted_at + ALIKE_EVERY_MS)
+		return false;
+	if (store_nodes(exchange->store, key, member, ALIKE_MS, &time_ms, ret))
+		return false;
+	difference->counted_at = now;
+	return true;
+}
+
+/* Stores a difference once it has lasted, and its end at once. */
+static void difference_set(struct difference *difference, unsigned int count, uint64_t now,
+			   uint64_t lasts)
+{
+	if (!count)
+		difference->since = 0;
+	else if (!difference->since)
+		difference->since = now;
+	if (!count || now >= difference->since + lasts)
+		difference->count = count;
 }
 
 /*
- * Counts the nodes whose limits have another meaning, and so other keys: what they take is not
- * added up. Nodes of one meaning are members of one set, and of a former one for a while. While
- * some are missing, and this is not told yet, they are counted each time.
+ * Counts the nodes whose limits have another meaning, and so other keys: nodes of one meaning are
+ * members of one set, and of their previous set for a while. Counts the processes with the name of
+ * this node, which all count as one node.
  */
-static void unlike_count(struct exchange *exchange, uint64_t now)
+static void differences_count(struct exchange *exchange, uint64_t now)
 {
-	bool is_pending = exchange->unlike_since_ms && !exchange->round.unlike;
+	struct round *round = &exchange->round;
+	unsigned int count;
 	char key[STORE_KEY];
-	unsigned int alike;
-	uint64_t time_ms;
 
-	if (exchange->alike_at_ms && exchange->alike == exchange->meaning && !is_pending &&
-	    now < exchange->alike_at_ms + ALIKE_EVERY_MS)
-		return;
+	if (exchange->alike != exchange->meaning)
+		exchange->unlike.counted_at = 0;
 	snprintf(key, sizeof(key), "sluice:{%.*s}:limits:%016" PRIx64, GATE_NAME, exchange->name,
 		 exchange->meaning);
-	if (store_nodes(exchange->store, key, exchange->node, ALIKE_MS, &time_ms, &alike))
-		return;
-	exchange->alike_at_ms = now;
-	exchange->alike = exchange->meaning;
-	unlike_take(exchange, alike, now);
+	if (set_count(exchange, &exchange->unlike, key, exchange->node, now, &count)) {
+		exchange->alike = exchange->meaning;
+		difference_set(&exchange->unlike, count < round->nodes ? round->nodes - count : 0,
+			       now, UNLIKE_LASTS_MS);
+	}
+	if (set_count(exchange, &exchange->same_node, exchange->process_key, exchange->nonce, now,
+		      &count))
+		difference_set(&exchange->same_node, count ? count - 1 : 0, now,
+			       SAME_NODE_LASTS_MS);
+	round->unlike = exchange->unlike.count;
+	round->same_node = exchange->same_node.count;
 }
 
-/*
- * Counts the processes that share under the name of this node, which all count as one node. Counts
- * them in each round while there are others that were not reported yet.
- */
-static void processes_count(struct exchange *exchange, uint64_t now)
-{
-	struct round *round = &exchange->round;
-	bool is_pending = exchange->same_node_since_ms && !round->same_node;
-	unsigned int processes;
-	uint64_t time_ms;
-
-	if (exchange->process_at_ms && !is_pending &&
-	    now < exchange->process_at_ms + ALIKE_EVERY_MS)
-		return;
-	if (store_nodes(exchange->store, exchange->process_key, exchange->nonce, ALIKE_MS, &time_ms,
-			&processes))
-		return;
-	exchange->process_at_ms = now;
-	if (processes < 2)
-		exchange->same_node_since_ms = round->same_node = 0;
-	else if (!exchange->same_node_since_ms)
-		exchange->same_node_since_ms = now;
-	else if (now >= exchange->same_node_since_ms + SAME_NODE_LASTS_MS)
-		round->same_node = processes - 1;
-}
-
-/* Counts the nodes that share, now and then. False: the store did not answer. */
+/* Counts the nodes that share, if it is time to. Returns false if the store did not reply. */
 static bool nodes_count(struct exchange *exchange)
 {
 	uint64_t now = store_now_ms(), time_ms;
 	unsigned int nodes;
 
-	if (exchange->is_told && now < exchange->asked_at_ms + NODES_EVERY_MS)
+	if (exchange->is_counted && now < exchange->counted_at + NODES_EVERY_MS)
 		return true;
-	exchange->is_told = !store_nodes(exchange->store, exchange->key, exchange->node,
-					 exchange->alive_ms, &time_ms, &nodes);
-	exchange->asked_at_ms = now;
-	if (exchange->is_told) {
-		nodes_take(exchange, nodes, now);
-		unlike_count(exchange, now);
-		processes_count(exchange, now);
-	} else {
-		exchange->unlike_since_ms = 0; /* it may lose its data meanwhile */
-		exchange->same_node_since_ms = 0;
+	exchange->is_counted = !store_nodes(exchange->store, exchange->key, exchange->node,
+					    exchange->alive_ms, &time_ms, &nodes);
+	exchange->counted_at = now;
+	if (exchange->is_counted) {
+		nodes_set(exchange, nodes, now);
+		differences_count(exchange, now);
+	} else { /* the store may lose its data meanwhile */
+		exchange->unlike.since = exchange->same_node.since = 0;
 	}
-	return exchange->is_told;
-}
-
-static int keys_tell(struct exchange *exchange)
-{
-	struct round *round = &exchange->round;
-
-	return store_round(exchange->store, round->items, round->count, exchange->expire_s);
+	return exchange->is_counted;
 }
 
 /*
- * Where nodes are known already the keys come first: the part of the store that has the nodes may
- * be away alone, and is then asked for them no more often than else. So may the part that has the
- * keys: the others miss this node else. Not before that counts as a loss, which would take longer;
- * and where the nodes seem to be away, too, as rarely as keeps this node among them.
+ * Runs a round. Once the nodes are known, the keys come first: the part of the store that has the
+ * nodes may be away alone. If the part that has the keys is away, the nodes are counted after
+ * FLOW_LOST rounds, so that this node still counts; before that they would delay its detection. If
+ * both are away, the nodes are counted as rarely as possible. Returns whether the store replied.
  */
-static bool round_ask(struct exchange *exchange)
+static bool round_run(struct exchange *exchange)
 {
 	struct round *round = &exchange->round;
 	unsigned int every = NODES_EVERY_MS;
 
 	if (!round->nodes || !round->count)
-		return nodes_count(exchange) && (!round->count || !keys_tell(exchange));
-	exchange->lost = keys_tell(exchange) ? exchange->lost + 1 : 0;
+		return nodes_count(exchange) &&
+		       (!round->count || !store_round(exchange->store, round->items, round->count,
+						      exchange->expire_s));
+	if (store_round(exchange->store, round->items, round->count, exchange->expire_s))
+		exchange->lost++;
+	else
+		exchange->lost = 0;
 	if (exchange->lost && exchange->lost <= FLOW_LOST)
 		return false;
-	if (exchange->lost && !exchange->is_told)
+	if (exchange->lost && !exchange->is_counted)
 		every = exchange->alive_ms / 2;
-	if (store_now_ms() >= exchange->asked_at_ms + every)
+	if (store_now_ms() >= exchange->counted_at + every)
 		nodes_count(exchange);
 	return !exchange->lost;
 }
@@ -211,7 +203,7 @@ static void *exchange_run(void *data)
 		}
 		pthread_mutex_unlock(&exchange->mutex);
 		begun = store_now_ms();
-		round->is_answered = round_ask(exchange);
+		round->is_answered = round_run(exchange);
 		round->took_ms = store_now_ms() - begun;
 		round->counts = *store_counts(exchange->store);
 		snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
@@ -223,52 +215,42 @@ static void *exchange_run(void *data)
 	return NULL;
 }
 
-/* Signals are the main thread's. */
-static int thread_start(struct exchange *exchange)
+static void exchange_free(struct exchange **exchange)
 {
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
+	if (!*exchange)
+		return;
+	store_close((*exchange)->store);
+	close_fd(&(*exchange)->ended);
+	pthread_cond_destroy(&(*exchange)->begun);
+	pthread_mutex_destroy(&(*exchange)->mutex);
+	free((*exchange)->node);
+	free(*exchange);
 }
 
-static void exchange_free(struct exchange *exchange)
-{
-	store_close(exchange->store);
-	if (exchange->ended >= 0)
-		close(exchange->ended);
-	pthread_cond_destroy(&exchange->begun);
-	pthread_mutex_destroy(&exchange->mutex);
-	free(exchange->node);
-	free(exchange);
-}
-
-static int refuse(const struct store_options *options, int err)
+static int open_error(const struct store_options *options, int err)
 {
 	switch (err) {
-	case EINVAL: /* all else is checked where options are read */
-		return failure("%s: no certificate of an authority can be read from it",
-			       options->ca_file);
+	case EINVAL: /* the program has checked all else */
+		return error_add(err, "bad-certificate", options->ca_file,
+				 "no certificate of an authority can be read from it");
 	case EOPNOTSUPP:
-		return failure("TLS: this sluice was built without hiredis_ssl");
+		return error_add(err, "no-tls", NULL,
+				 "TLS: this sluice was built without hiredis_ssl");
 	default:
-		return failure("cannot share: %s", strerror(err));
+		return error_add(err, "cannot-share", NULL, "cannot share: %s", strerror(err));
 	}
 }
 
 int exchange_open(const struct store_options *options, const char *name, const char *node,
 		  unsigned int alive_ms, struct exchange **ret)
 {
-	struct exchange *exchange = calloc(1, sizeof(*exchange));
-	int err = ENOMEM;
+	_cleanup_(exchange_free) struct exchange *exchange = calloc(1, sizeof(*exchange));
+	sigset_t all, before;
 	uint64_t nonce;
+	int err;
 
 	if (!exchange)
-		return refuse(options, err);
+		return open_error(options, ENOMEM);
 	pthread_mutex_init(&exchange->mutex, NULL);
 	pthread_cond_init(&exchange->begun, NULL);
 	exchange->name = name;
@@ -283,15 +265,18 @@ int exchange_open(const struct store_options *options, const char *name, const c
 	exchange->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	exchange->store = store_open(options);
 	if (!exchange->store)
-		err = errno;
-	else if (exchange->node && exchange->ended >= 0)
-		err = thread_start(exchange);
-	if (err) {
-		exchange_free(exchange);
-		return refuse(options, err);
-	}
-	*ret = exchange;
-	return OK;
+		return open_error(options, errno);
+	if (!exchange->node || exchange->ended < 0)
+		return open_error(options, ENOMEM);
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return open_error(options, err);
+	*ret = steal_pointer(&exchange);
+	return 0;
 }
 
 void exchange_close(struct exchange *exchange)
@@ -303,7 +288,7 @@ void exchange_close(struct exchange *exchange)
 	pthread_cond_signal(&exchange->begun);
 	pthread_mutex_unlock(&exchange->mutex);
 	pthread_join(exchange->thread, NULL);
-	exchange_free(exchange);
+	exchange_free(&exchange);
 }
 
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: counters that machines have in common, kept in Redis or Valkey, alone or as a cluster.
+ * Share: counters that machines have in common, in Redis or Valkey, alone or as a cluster.
  *
- * What got no answer is never sent again: consumption may be missed, and is never counted twice.
- * The answers are hostile input: they can be wrong, and can neither crash a caller nor cost it
- * memory without bound, nor time beyond timeout_ms.
+ * What got no reply is never sent again: consumption may be missed, and is never counted twice.
+ * Replies are hostile input: they can be wrong, but can neither crash a caller nor cost it memory
+ * without bound, nor time beyond timeout_ms.
  *
- * A store blocks, and is one thread's. Its calls block SIGPIPE in that thread, for good.
+ * Calls block, and only one thread may use a store. They block SIGPIPE in that thread, forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -25,73 +25,73 @@ enum store_field {
 };
 
 /*
- * One key, and what this node adds to its fields. Set by the caller: key, block_key, delta, lasts,
+ * One key, and what this node adds to its fields. The caller sets key, block_key, delta, lasts and
  * block_ms.
  */
 struct store_item {
-	char key[STORE_KEY];	     /* has a {hash tag}; keys of one tag are of one node */
-	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not made */
-	bool lasts;		     /* it has an expiry, which is left as it is */
-	char block_key[STORE_KEY];   /* lives as long as a block does; "": none is shared */
-	uint64_t block_ms;	     /* of a block that this node tells of; 0: of none */
+	char key[STORE_KEY];	     /* has a {hash tag}; one node holds all keys of a tag */
+	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not created */
+	bool lasts;		     /* it has an expiry, which stays as it is */
+	char block_key[STORE_KEY];   /* exists as long as a block; "": blocks are not shared */
+	uint64_t block_ms;	     /* of a block that this node reports; 0: none */
 
 	bool answered; /* by both fields */
-	bool expires;  /* the store has said now that the key does; or it is only read, and none */
-	bool sent;     /* bytes of it may have reached the store: must not be added again */
-	int64_t total[STORE_FIELDS]; /* what the fields hold then, with the deltas; if `answered` */
+	bool expires; /* the store replied that the key expires; or it was only read, and is none */
+	bool sent;    /* the store may have received it: it must not be added again */
+	int64_t total[STORE_FIELDS]; /* of the fields, with the deltas; if `answered` */
 	uint64_t blocked_ms;	     /* how long a block still lasts; 0: there is none */
 };
 
 struct store_options {
-	const char *address; /* HOST:PORT, more by commas: where to begin */
+	const char *address; /* HOST:PORT, more with commas: the first nodes to ask */
 	const char *user;    /* of an ACL; NULL: the default user */
 	const char *password;
 	const char *ca_file; /* TLS: of the authority of the store's certificate; NULL: no TLS */
-	int timeout_ms;	     /* of each call, in all */
+	int timeout_ms;	     /* of a whole call */
 };
 
 struct store_counts {
 	uint64_t rounds;
 	uint64_t commands; /* that were sent */
 	uint64_t answered; /* items */
-	uint64_t lost;	   /* items: sent, and no answer came */
+	uint64_t lost;	   /* items that were sent and got no reply */
 	uint64_t unsent;   /* items that may be sent again */
 	uint64_t moved, asked, try_again, down, loading;
-	uint64_t refused;  /* commands: any other error */
-	uint64_t bad;	   /* answers that are none of the protocol, or not of the command's kind */
-	uint64_t connects; /* attempts */
-	uint64_t broken;   /* connections that ended, or never began */
-	uint64_t maps;	   /* times that the map of slots was read */
-	unsigned int nodes; /* of the store that are known */
-	bool is_cluster;    /* as the last map says */
+	uint64_t refused;   /* commands, by any other error */
+	uint64_t bad;	    /* replies that violate the protocol, or do not fit the command */
+	uint64_t connects;  /* attempts */
+	uint64_t broken;    /* connections that ended or failed */
+	uint64_t maps;	    /* times that the map of slots was read */
+	unsigned int nodes; /* known nodes of the store */
+	bool is_cluster;    /* by the last map */
 };
 
 struct store;
 
-/* Whether an address of store_options parses: 16 of HOST:PORT at most. */
+/* Whether an address of store_options is valid: at most 16 of HOST:PORT. */
 bool store_address_is_valid(const char *address);
 
 /*
- * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: the
- * address is not valid, there is no timeout, a user has no password, or ca_file cannot be read.
- * EOPNOTSUPP: ca_file, and this was built without TLS.
+ * Makes no connection yet. Copies the texts of the options. Returns NULL and sets errno. EINVAL:
+ * the address is not valid, there is no timeout, a user has no password, or ca_file cannot be read.
+ * EOPNOTSUPP: ca_file, but this build has no TLS.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
- * Adds to each item's fields, sets its expiry, and reads its totals and its block: pipelined to the
- * nodes that hold the slots, all at the same time. Follows the refusals of a cluster that changes.
- * A key of another type is deleted first.
- * Items keep their order, and need not differ. expire_s: a key that nobody adds to is forgotten
- * after this; not 0. Returns 0, or a negative errno: no item was answered.
+ * Adds to the fields of items, sets their expiry, and reads their totals and blocks. Pipelines the
+ * commands to the nodes that hold the slots, all at once, and follows the refusals of a cluster
+ * that changes. Deletes a key of another type first. Items need not differ. expire_s: until the
+ * store drops a key that gets no addition; not 0. Returns 0, or a negative errno if no item was
+ * answered.
  */
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Reads the store's time, notes that this node is alive, and counts the nodes that did so within
- * alive_ms, at least 1. key: of a sorted set; the node that holds it tells the time, so that all
- * nodes go by one clock. Two round trips. Outputs are untouched on failure.
+ * Reads the store's time, stores that this node is alive, and counts the nodes that did so within
+ * alive_ms, at least 1. key: of a sorted set; its node reads the time, so that all nodes use one
+ * clock. Two round trips. A failure changes no output.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		uint64_t *ret_time_ms, unsigned int *ret_nodes);
@@ -101,7 +101,7 @@ const struct store_counts *store_counts(const struct store *store);
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t store_now_ms(void);
 
-/* One line about the last failure, in printable ASCII; "": there was none. */
+/* The last failure in one line of printable ASCII; "": there was none. */
 const char *store_error(const struct store *store);
 
 #endif

@@ -31,7 +31,7 @@ int table_open(const struct gate *gate, struct table *ret)
 	(void)gate;
 	*ret = (struct table){
 		.entries = entries, .count = ENTRIES, .id = table_id, .sets = {.values = sets}};
-	return OK;
+	return 0;
 }
 
 void table_close(struct table *table)
@@ -47,7 +47,7 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 	for (uint32_t i = 0; i < table->count && !ret->is_found; i++)
 		if (entry_is(&entries[i], key))
 			*ret = (struct found_entry){entries[i], i, true};
-	return OK;
+	return 0;
 }
 
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
@@ -55,14 +55,14 @@ int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 	(void)gate;
 	*ret = (struct shared_limits){.generation = generation};
 	if (!limit_is_shared)
-		return OK;
+		return 0;
 	*ret = (struct shared_limits){.list = malloc(sizeof(limit)),
 				      .count = 1,
 				      .burst_most = limit.limit.burst,
 				      .meaning = limit.meaning,
 				      .generation = generation};
 	memcpy(ret->list, &limit, sizeof(limit));
-	return OK;
+	return 0;
 }
 
 void shared_limits_free(struct shared_limits *limits)
@@ -97,7 +97,7 @@ static void node_open(uint64_t rate)
 	limit_is_shared = keeps_expiry = true;
 	table_id = 1;
 	now = 1000 * SEC;
-	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), OK);
+	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), 0);
 	accounts_scan(&accounts, NODES, now);
 }
 
@@ -182,7 +182,7 @@ static void test_a_limit_that_changes_begins_anew(void **state)
 	round_run(1000);
 	assert_true(items[0].lasts);
 	limit.meaning = 2;
-	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	entry_take(3, 1);
 	assert_int_equal(round_run(900000), 1);
 	assert_string_equal(items[0].key, "here:2:7");
@@ -268,7 +268,7 @@ static void test_a_limit_that_stays_goes_on(void **state)
 	entry_take(3, 1000);
 	round_run(1000);
 	round_run(1000);
-	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	round_run(1500);
 	assert_true(items[0].lasts);
 	assert_true(accounts.list[0].flow.unsettled > 0);
@@ -277,7 +277,7 @@ static void test_a_limit_that_stays_goes_on(void **state)
 
 static unsigned int follow_and_take(unsigned int packets)
 {
-	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	entry_take(3, packets);
 	return round_run(0);
 }
@@ -318,7 +318,7 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 
 	(void)state;
 	assert_true(lent > SEC / 8);
-	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	account->flow.expected = 0;
 	account->flow.refund = lent;
 	zero = entry_state(&entries[3])->empty_at;
@@ -334,7 +334,7 @@ static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key
 	node_open(1000);
 	entry_make(3, 7);
 	assert_int_equal(follow_and_take(240), 0);
-	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	entry_make(3, 8);
 	entry_take(3, 20);
 	assert_int_equal(round_run(0), 0);

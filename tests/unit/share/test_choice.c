@@ -45,7 +45,7 @@ int table_open(const struct gate *gate, struct table *ret)
 	(void)gate;
 	*ret = (struct table){
 		.entries = of->entries, .count = ENTRIES, .sets = {.values = of->sets}};
-	return OK;
+	return 0;
 }
 
 void table_close(struct table *table)
@@ -62,14 +62,14 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 	ret->is_found = entry_is(&table->entries[index], key);
 	if (ret->is_found)
 		*ret = (struct found_entry){table->entries[index], index, true};
-	return OK;
+	return 0;
 }
 
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
 	*ret = (struct shared_limits){.list = &limit, .count = 1, .meaning = limit.meaning};
-	return OK;
+	return 0;
 }
 
 void shared_limits_free(struct shared_limits *limits)
@@ -106,7 +106,7 @@ static void nodes_open(unsigned int count, unsigned int most, unsigned int burst
 	random_state = RANDOM_BEGIN;
 	store_is_away = false;
 	for (opened = 0; opened < nodes; opened++) {
-		assert_int_equal(accounts_open(&node[opened].accounts, NULL, "here", most), OK);
+		assert_int_equal(accounts_open(&node[opened].accounts, NULL, "here", most), 0);
 		accounts_scan(&node[opened].accounts, nodes, now);
 	}
 }

@@ -15,7 +15,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
 	*ret = calloc(1, sizeof(**ret));
 	(*ret)[0] = &policy;
 	*ret_count = 1;
-	return OK;
+	return 0;
 }
 
 /* A limit that is written, and where. */
@@ -50,14 +50,14 @@ static uint64_t meaning(const struct written *written)
 	uint64_t meaning;
 
 	memset(&policy, 0, sizeof(policy));
-	assert_int_equal(prefix_parse(written->prefix, &policy.prefix), OK);
+	assert_int_equal(prefix_parse(written->prefix, &policy.prefix), 0);
 	policy.spec[0] = written->limit.spec;
 	policy.match[0] = written->limit.match;
 	policy.limits[SL_IPV4] = 1;
 	policy.limit[SL_IPV4][0] = limit_compile(&written->limit, SL_IPV4, &machine);
 	policy.limit[SL_IPV4][0].burst = written->burst_s * SEC;
 	policy.changed[0] = 7;
-	assert_int_equal(shared_limits_read(&gate, &limits), OK);
+	assert_int_equal(shared_limits_read(&gate, &limits), 0);
 	assert_int_equal(limits.count, 1);
 	assert_int_equal(limits.generation, 8);
 	assert_int_equal(limits.list[0].since, 7);
