@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/kept.h"
+#include "cli/processes.h"
 #include "cli/report.h"
 #include "cli/warnings.h"
 #include "config/config.h"
@@ -191,7 +191,7 @@ static int apply_run(const struct context *context, const void *data)
 	apply_print(&gate, &change, context->trial_ns);
 	if (!alive)
 		warn_unattached(&gate, &config.places);
-	kept_note_file(context->gate, args->file);
+	kept_note(context->gate, KEPT_FILE, args->file);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/kept.h"
+#include "cli/processes.h"
 #include "cli/warnings.h"
 #include "gate/rules.h"
 #include "gate/transaction.h"
@@ -162,7 +162,7 @@ static int del_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	if (!deleted.access)
-		kept_note_limits(context->gate);
+		kept_note(context->gate, KEPT_LIMITS, NULL);
 	deleted_print(context->gate, args, &deleted);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/kept.h"
+#include "cli/processes.h"
 #include "cli/report.h"
 #include "gate/pins.h"
 #include "migrate/open.h"
@@ -232,7 +232,7 @@ static int detach_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	gate_close(&gate);
-	kept_note_attachments(context->gate);
+	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
 	/* without -g, `all` may have been meant for all gates */
 	if (is_all && !context->gate_given && !gates_beside(context->gate, first, others) &&
 	    *others)

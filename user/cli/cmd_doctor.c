@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/found.h"
 #include "cli/report.h"
 #include "doctor/findings.h"
 #include "rules/value.h"

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/kept.h"
+#include "cli/processes.h"
 #include "cli/warnings.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
@@ -125,7 +125,7 @@ static int newcomers_run(const struct context *context, const void *data)
 					 &replaced);
 	if (err)
 		return err;
-	kept_note_limits(context->gate);
+	kept_note(context->gate, KEPT_LIMITS, NULL);
 	newcomers_print(&gate, &args->prefix, args->none ? NULL : &budget, &replaced);
 	return 0;
 }

@@ -8,8 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/kept.h"
-#include "cli/shared.h"
+#include "cli/processes.h"
 #include "cli/ssh_session.h"
 #include "cli/warnings.h"
 #include "gate/rules.h"
@@ -260,7 +259,7 @@ static int set_run(const struct context *context, const void *data)
 		return err;
 	if (!context->trial_ns)
 		ssh_warn_limits(&gate, &setting.rule);
-	kept_note_limits(context->gate);
+	kept_note(context->gate, KEPT_LIMITS, NULL);
 	set_print(context->gate, &setting);
 	return 0;
 }

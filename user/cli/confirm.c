@@ -14,7 +14,7 @@
 #include "attach/published.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "cli/kept.h"
+#include "cli/processes.h"
 #include "gate/pins.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/report.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "config/config.h"
+#include "doctor/findings.h"
 #include "gate/counters.h"
 #include "gate/rules.h"
 #include "program/writer.h"
@@ -105,4 +108,37 @@ void print_judgement(const struct gate *gate, const struct judgement *judgement)
 	}
 	if (judgement->access && judgement->until)
 		print_real("seconds_left", until_left_ns(judgement->until) / 1e9);
+}
+
+/* --- Findings ------------------------------------------------------------------------------- */
+
+void print_finding(const struct finding *finding, bool of_several, const char *indent)
+{
+	print_object(NULL);
+	print_text("%s", indent);
+	print_string("severity", "%s: ", severity_names[finding->severity]);
+	if (of_several && finding->gate && strcmp(finding->gate, finding->object))
+		print_text("gate '%s': ", finding->gate);
+	print_string("gate", NULL, finding->gate);
+	print_string("object", "%s: ", finding->object);
+	print_string("text", "%s", finding->text);
+	print_string("id", " [%s]\n", finding->id);
+	print_text("%s", indent);
+	print_string("advice", "    %s\n", finding->advice);
+	print_end();
+}
+
+#define FINDINGS_SHOWN 3
+
+void print_top_findings(const struct gate *gate)
+{
+	struct findings findings;
+
+	if (doctor_top(gate->name, FINDINGS_SHOWN, &findings))
+		return;
+	print_array("findings");
+	for (unsigned int i = 0; i < findings.count; i++)
+		print_finding(&findings.list[i], false, "  ");
+	print_end();
+	findings_free(&findings);
 }

@@ -38,4 +38,12 @@ void print_limit_state(const struct source *source, const struct sl_limit *limit
 const char *unit_name(const struct sl_limit *limit);
 const char *unit_of(const struct sl_limit *limit, uint64_t count);
 
+struct finding;
+
+/* Prints a finding in two lines. of_several: also the gate, unless it is the object. */
+void print_finding(const struct finding *finding, bool of_several, const char *indent);
+
+/* Prints the most important findings about a gate: "findings". */
+void print_top_findings(const struct gate *gate);
+
 #endif

@@ -1,13 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "cli/shared.h"
+#include "cli/processes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "base/netns.h"
 #include "base/text.h"
+#include "keep/lock_file.h"
 #include "program/writer.h"
 #include "rules/prefix.h"
+#include "sharing/share_state.h"
+
+/* --- keep ----------------------------------------------------------------------------------- */
+
+#define KEPT_TEXT (PATH_MAX + 64)
+
+/*
+ * Finds the process that keeps a gate, and formats it: "kept by process 4711 as /etc/sluice/main".
+ * Returns false if there is none, or if the caller may not read its lock.
+ */
+static bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT])
+{
+	char process[32] = "another process";
+
+	if (lock_file_find(LOCK_KEEP, gate, ret) != LOCK_HELD)
+		return false;
+	if (ret->pid)
+		snprintf(process, sizeof(process), "process %d", ret->pid);
+	snprintf(text, KEPT_TEXT, "kept by %s%s%s", process, *ret->path ? " as " : "",
+		 name_shown(ret->path));
+	return true;
+}
+
+void print_kept(const char *gate)
+{
+	struct lock_holder keeper;
+	char text[KEPT_TEXT];
+
+	if (!keeper_find(gate, &keeper, text)) {
+		print_null("kept");
+		return;
+	}
+	print_text("  %s\n", text);
+	print_object("kept");
+	print_known("pid", NULL, keeper.pid, keeper.pid);
+	print_string("file", NULL, *keeper.path ? keeper.path : NULL);
+	print_end();
+}
+
+void kept_note(const char *gate, enum kept_change change, const char *file)
+{
+	static const char *const effects[] = {
+		[KEPT_ATTACHMENTS] = "what that file attaches is attached again, unless that "
+				     "process ends first",
+		[KEPT_LIMITS] = "this lasts until that file is applied again, at a reload or a "
+				"restart",
+		[KEPT_FILE] = "this lasts until that file is applied again, at a reload or a "
+			      "restart; its devices are attached at once",
+	};
+	struct lock_holder keeper;
+	char text[KEPT_TEXT];
+
+	if (!keeper_find(gate, &keeper, text))
+		return;
+	if (file) {
+		struct stamp applied = stamp_of(file), kept = stamp_of(keeper.path);
+
+		if (stamp_same_file(&applied, &kept))
+			return;
+	}
+	error_notice("kept", NULL, "gate '%s' is %s: %s", gate, text, effects[change]);
+}
+
+void kept_forget(const char *gate)
+{
+	lock_file_remove(LOCK_KEEP, gate);
+	share_state_forget(gate);
+}
+
+/* --- share ---------------------------------------------------------------------------------- */
 
 static void print_untold(const struct gate *gate, const struct sharing *sharing)
 {
