@@ -26,6 +26,9 @@
 #define SEC_NS	 1000000000ULL
 #define JIFFY_NS 4000000U
 
+/* Begins the function of a test without a fixture. */
+#define TEST(name) static void name(void **state __attribute__((unused)))
+
 /* Skips the test. scripts/run-tests repeats the reason in its summary, and requires one. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \

@@ -90,6 +90,7 @@ static void node_open(uint64_t rate)
 {
 	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
 
+	accounts_close(&accounts);
 	spec.shared = SL_SHARED_YES;
 	memset(entries, 0, sizeof(entries));
 	memset(sets, 0, sizeof(sets));
@@ -139,11 +140,8 @@ static unsigned int round_run(int64_t packets)
 
 /* --- Tests ---------------------------------------------------------------------------------- */
 
-static void test_a_key_is_told_of_from_a_quarter_of_its_burst(void **state)
+TEST(test_a_key_is_told_of_from_a_quarter_of_its_burst)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 240);
 	assert_int_equal(round_run(0), 0);
 	entry_take(3, 20);
@@ -151,13 +149,11 @@ static void test_a_key_is_told_of_from_a_quarter_of_its_burst(void **state)
 	assert_string_equal(items[0].key, "here:1:7");
 	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
 			257, 260);
-	accounts_close(&accounts);
 }
 
 /* What it may take untold in a round is less than a unit there. */
-static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
+TEST(test_a_trickle_of_a_slow_limit_is_not_told_of)
 {
-	(void)state;
 	node_open(10);
 	entry_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
@@ -165,15 +161,13 @@ static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
 		entry_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
 		assert_int_equal(round_run(0), 0);
 	}
-	accounts_close(&accounts);
 }
 
 /* Its counters in the store are others, and may have stood for long. */
-static void test_a_limit_that_changes_begins_anew(void **state)
+TEST(test_a_limit_that_changes_begins_anew)
 {
 	const struct account *account;
 
-	(void)state;
 	node_open(1000);
 	account = &accounts.list[0];
 	entry_make(3, 7);
@@ -188,11 +182,10 @@ static void test_a_limit_that_changes_begins_anew(void **state)
 	assert_string_equal(items[0].key, "here:2:7");
 	assert_false(items[0].lasts);
 	assert_int_equal(account->flow.unsettled, 0);
-	accounts_close(&accounts);
 }
 
 /* Behind a flush the first addition makes it anew, and may be the last. */
-static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
+TEST(test_a_key_that_is_made_anew_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
@@ -204,9 +197,6 @@ static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
 		{100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
 	};
 
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
 		int64_t total = rounds[i].total;
 
@@ -223,7 +213,6 @@ static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
 			items[0].total[field] = total < 0 ? items[0].delta[field] : total;
 		accounts_learn(&accounts, items, NODES, now);
 	}
-	accounts_close(&accounts);
 }
 
 /* Rounds behind one without an answer until the account of a key that rests ends: 300 at most. */
@@ -245,26 +234,21 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 		round_run(1000);
 		assert_true(rounds > without_expiry || !items[0].lasts);
 	}
-	accounts_close(&accounts);
 	return rounds;
 }
 
 /* It is the last that asks for it. Where the store refuses it, accounts are not kept for ever. */
-static void test_an_account_ends_once_its_key_in_the_store_has_an_expiry(void **state)
+TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
 
-	(void)state;
 	assert_in_range(rests, 30, 50);
 	assert_int_equal(rounds_to_the_end(rests + 10), rests + 11);
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-static void test_a_limit_that_stays_goes_on(void **state)
+TEST(test_a_limit_that_stays_goes_on)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 1000);
 	round_run(1000);
 	round_run(1000);
@@ -272,7 +256,6 @@ static void test_a_limit_that_stays_goes_on(void **state)
 	round_run(1500);
 	assert_true(items[0].lasts);
 	assert_true(accounts.list[0].flow.unsettled > 0);
-	accounts_close(&accounts);
 }
 
 static unsigned int follow_and_take(unsigned int packets)
@@ -283,18 +266,14 @@ static unsigned int follow_and_take(unsigned int packets)
 }
 
 /* Else a source that is told of late never is, where rules change often. */
-static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **state)
+TEST(test_what_a_key_took_untold_outlives_a_change_of_other_rules)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	assert_int_equal(follow_and_take(100), 0);
 	assert_int_equal(follow_and_take(100), 0);
 	assert_int_equal(follow_and_take(60), 1);
 	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
 			256, 260);
 	assert_true(accounts.samples.list[3].demand > 0);
-	accounts_close(&accounts);
 }
 
 /* The account of a key that others are expected to take all of, and so many steps were lent to. */
@@ -311,12 +290,11 @@ static struct account *account_lend(unsigned int steps)
 	return &accounts.list[0];
 }
 
-static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(void **state)
+TEST(test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules)
 {
 	struct account *account = account_lend(20);
 	uint64_t lent = account->debt.refundable, zero;
 
-	(void)state;
 	assert_true(lent > SEC / 8);
 	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	account->flow.expected = 0;
@@ -324,15 +302,11 @@ static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(
 	zero = entry_state(&entries[3])->empty_at;
 	accounts_step(&accounts, now += STEP);
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
-	accounts_close(&accounts);
 }
 
 /* As between any two scans. */
-static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
+TEST(test_a_line_that_another_key_has_behind_a_change_counts_for_that_key)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	assert_int_equal(follow_and_take(240), 0);
 	assert_int_equal(accounts_follow(&accounts, NULL), 0);
 	entry_make(3, 8);
@@ -341,15 +315,13 @@ static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key
 	entry_take(3, 240);
 	assert_int_equal(round_run(0), 1);
 	assert_string_equal(items[0].key, "here:1:8");
-	accounts_close(&accounts);
 }
 
 /* Its ticks are others, or its states lie elsewhere: none of it is of use. */
-static void test_what_is_forgotten_by_a_change(void **state)
+TEST(test_what_is_forgotten_by_a_change)
 {
 	enum { ITS_RATE, NOT_SHARED, TABLE, CHANGES };
 
-	(void)state;
 	for (int change = 0; change < CHANGES; change++) {
 		node_open(1000);
 		entry_make(3, 7);
@@ -367,19 +339,17 @@ static void test_what_is_forgotten_by_a_change(void **state)
 		assert_int_equal(round_run(0), 0);
 		entry_take(3, 240);
 		assert_int_equal(round_run(0), 1);
-		accounts_close(&accounts);
 	}
 }
 
 /* The process reads the rules some time behind the change, in which packets come. */
-static void test_what_a_new_limit_counts_is_told_from_its_first_packet_on(void **state)
+TEST(test_what_a_new_limit_counts_is_told_from_its_first_packet_on)
 {
 	static const struct {
 		uint32_t since; /* the limit was made with these rules; those before are 5 */
 		unsigned int told;
 	} cases[] = {{6, 260}, {5, 0}, {4, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		generation = 5;
 		node_open(1000);
@@ -395,15 +365,11 @@ static void test_what_a_new_limit_counts_is_told_from_its_first_packet_on(void *
 			assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) /
 						limit.limit.cost,
 					cases[i].told - 3, cases[i].told);
-		accounts_close(&accounts);
 	}
 }
 
-static void test_an_account_ends_with_its_limit(void **state)
+TEST(test_an_account_ends_with_its_limit)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	assert_int_equal(follow_and_take(1000), 1);
 	limit_is_shared = false;
 	assert_int_equal(follow_and_take(0), 0);
@@ -414,18 +380,14 @@ static void test_an_account_ends_with_its_limit(void **state)
 	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
 	assert_int_equal(accounts.count, 1);
-	accounts_close(&accounts);
 }
 
 /* More than 2^31 units between two rounds: each reading sees less. */
-static void test_a_long_round_loses_no_count(void **state)
+TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
 	uint64_t before;
 
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 1000);
 	round_run(0);
 	before = accounts.list[0].own.taken;
@@ -437,21 +399,19 @@ static void test_a_long_round_loses_no_count(void **state)
 	assert_true(packets * limit.limit.cost >> limit.limit.unit_shift > INT32_MAX);
 	assert_in_range(accounts.list[0].own.taken - before, (packets - 8) * limit.limit.cost,
 			packets * limit.limit.cost);
-	accounts_close(&accounts);
 }
 
 /*
  * Behind a stop of the process for 20 s. Of a fast limit 3 x 2^30 units were taken meanwhile, which
  * the count of an entry tells as -2^30: that is not known, and what is taken next is told as ever.
  */
-static void test_a_stop_makes_no_count_fall(void **state)
+TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
 		bool is_known;
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t rate = cases[i].rate, most = 0, before;
 
@@ -472,34 +432,28 @@ static void test_a_stop_makes_no_count_fall(void **state)
 		assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) /
 					limit.limit.cost,
 				rate / 10 * 99 / 100, rate / 10);
-		accounts_close(&accounts);
 	}
 }
 
 /* To count begins no account: the items of a round that is under way would be another key's. */
-static void test_a_reading_begins_no_account(void **state)
+TEST(test_a_reading_begins_no_account)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 1000);
 	now += SEC;
 	accounts_count(&accounts, NODES, now);
 	assert_int_equal(accounts.count, 0);
 	assert_int_equal(accounts.left_out, 0);
 	assert_int_equal(round_run(0), 1);
-	accounts_close(&accounts);
 }
 
 /* By the same key, between two scans. What slices give back is no such case, and is not told. */
-static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state)
+TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
 		bool is_anew;
 		int packets; /* that are taken, or given back */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t before;
 		int64_t ticks;
@@ -519,16 +473,12 @@ static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state
 				SEC + ticks);
 		/* nothing of it was lent by the state that the entry has now */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
-		accounts_close(&accounts);
 	}
 }
 
 /* A entry may be made between the search for lost ones and the reading of all. */
-static void test_a_key_has_one_account(void **state)
+TEST(test_a_key_has_one_account)
 {
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 1000);
 	assert_int_equal(round_run(0), 1);
 	/* the account without an entry, and one that was begun for the entry */
@@ -537,15 +487,13 @@ static void test_a_key_has_one_account(void **state)
 	accounts.count++;
 	assert_int_equal(round_run(0), 1);
 	assert_int_equal(accounts.count, 1);
-	accounts_close(&accounts);
 }
 
 /* A reading within a round may end the second account of a key: each other one has its own answer. */
-static void test_an_account_that_ends_within_a_round_shifts_no_answer(void **state)
+TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	unsigned int count;
 
-	(void)state;
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
 		entry_make(3 + i, 7 + i);
@@ -572,18 +520,16 @@ static void test_an_account_that_ends_within_a_round_shifts_no_answer(void **sta
 	accounts_learn(&accounts, items, NODES, now);
 	assert_int_equal(accounts.list[1].flow.totals.taken >> FLOW_UNIT_SHIFT, 2);
 	assert_int_equal(accounts.list[2].flow.totals.taken >> FLOW_UNIT_SHIFT, 3);
-	accounts_close(&accounts);
 }
 
 /*
  * For 20 s within a round, in which the packet path divided the limit: they are charged to nobody a
  * second time, what was charged in vain is no credit any more, and what is owed stays owed.
  */
-static void test_a_process_that_was_stopped_begins_anew(void **state)
+TEST(test_a_process_that_was_stopped_begins_anew)
 {
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unsettled); i++) {
 		struct account *account;
 		struct sl_state *state = entry_state(&entries[3]);
@@ -616,18 +562,14 @@ static void test_a_process_that_was_stopped_begins_anew(void **state)
 		/* a flood leaves the others nine parts of ten from then on */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
-		accounts_close(&accounts);
 	}
 }
 
 /* An answer may wait for the process when it goes on. */
-static void test_a_stop_is_not_charged_behind_the_answer(void **state)
+TEST(test_a_stop_is_not_charged_behind_the_answer)
 {
 	uint64_t zero;
 
-	(void)state;
-	node_open(1000);
-	entry_make(3, 7);
 	entry_take(3, 1000);
 	now += ROUND;
 	accounts_scan(&accounts, NODES, now);
@@ -640,13 +582,11 @@ static void test_a_stop_is_not_charged_behind_the_answer(void **state)
 	accounts_step(&accounts, now += STEP);
 	assert_in_range(entry_state(&entries[3])->empty_at - zero, STEP * 9 / 10 - 1,
 			STEP * 9 / 10);
-	accounts_close(&accounts);
 }
 
 /* Of one that a part of the store leaves without an answer. */
-static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
+TEST(test_accounts_tell_how_many_rounds_one_has_lost)
 {
-	(void)state;
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
 		entry_make(3 + i, 7 + i);
@@ -663,7 +603,6 @@ static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
 	}
 	round_run(0);
 	assert_int_equal(accounts.lost, 0);
-	accounts_close(&accounts);
 }
 
 /* --- Short bursts --------------------------------------------------------------------------- */
@@ -712,14 +651,12 @@ static double node_passes(unsigned int burst)
 		}
 		accounts_learn(&accounts, items, 2, now);
 	}
-	accounts_close(&accounts);
 	return passed / 50000.0;
 }
 
 /* A burst may be shorter than the time between two steps. */
-static void test_a_short_burst_is_shared(void **state)
+TEST(test_a_short_burst_is_shared)
 {
-	(void)state;
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
 		double passes = node_passes(burst);
 
@@ -729,12 +666,11 @@ static void test_a_short_burst_is_shared(void **state)
 }
 
 /* Without the process it would have been full, and a burst was all that there was. */
-static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
+TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
 	uint64_t later;
 
-	(void)state;
 	assert_true(account->debt.refundable > SEC / 4);
 	/* the process is stopped for as long as the state takes to be full; then a burst comes */
 	later = now + 5 * SEC;
@@ -744,7 +680,6 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 	accounts_step(&accounts, now = later);
 	assert_int_equal(account->debt.refundable, 0);
 	assert_int_equal(credit_level(&limit.limit, entry_state(&entries[3]), now), 0);
-	accounts_close(&accounts);
 }
 
 /* --- Blocks --------------------------------------------------------------------------------- */
@@ -782,41 +717,35 @@ static void round_blocked(uint64_t blocked_ms)
 	accounts_learn(&accounts, items, NODES, now);
 }
 
-static void test_a_block_is_told_of_once(void **state)
+TEST(test_a_block_is_told_of_once)
 {
-	(void)state;
 	node_open_blocks(false);
 	round_blocked(29900);
 	assert_in_range(items[0].block_ms, 29900, 29901);
 	round_blocked(29750);
 	assert_int_equal(items[0].block_ms, 0);
-	accounts_close(&accounts);
 }
 
 /* The store may know of a longer one, of another node. */
-static void test_a_block_that_escalates_waits_for_what_the_store_knows(void **state)
+TEST(test_a_block_that_escalates_waits_for_what_the_store_knows)
 {
-	(void)state;
 	node_open_blocks(true);
 	round_blocked(100000);
 	assert_int_equal(items[0].block_ms, 0);
 	round_blocked(99850);
 	assert_int_equal(items[0].block_ms, 0);
-	accounts_close(&accounts);
 
 	node_open_blocks(true);
 	round_blocked(0);
 	round_blocked(29700);
 	assert_in_range(items[0].block_ms, 29700, 29851);
-	accounts_close(&accounts);
 }
 
 /* What ended while the store told of it is over; what did not is for as long as it has left. */
-static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void **state)
+TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 {
 	const struct sl_state *own = entry_state(&entries[3]);
 
-	(void)state;
 	node_open_blocks(false);
 	entry_state(&entries[3])->blocked_until = 0;
 	round_blocked(0);
@@ -825,7 +754,6 @@ static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void *
 	round_blocked(10000);
 	assert_true(block_holds(&limit.limit, own, now));
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
-	accounts_close(&accounts);
 }
 
 /* Whether the source is blocked here once the store has told of this time of a block. */
@@ -844,9 +772,8 @@ static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 					       i % 2 * ROUND / 3 / MS));
 }
 
-static void test_a_block_that_is_forgiven_does_not_come_back(void **state)
+TEST(test_a_block_that_is_forgiven_does_not_come_back)
 {
-	(void)state;
 	node_open_blocks(false);
 	assert_true(is_blocked_behind(29900));
 	check_that_it_stays_forgiven(29900);
@@ -856,13 +783,11 @@ static void test_a_block_that_is_forgiven_does_not_come_back(void **state)
 	round_blocked(26000);
 	entry_make(3, 7);
 	assert_true(is_blocked_behind(25850));
-	accounts_close(&accounts);
 }
 
 /* Its own, while the store is told of it: the answer tells of it, too. */
-static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(void **state)
+TEST(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back)
 {
-	(void)state;
 	node_open_blocks(false);
 	now += ROUND;
 	accounts_scan(&accounts, NODES, now);
@@ -876,43 +801,56 @@ static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(vo
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
 	assert_true(is_blocked_behind(29900)); /* of another node */
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	node_open(1000);
+	entry_make(3, 7);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
 	accounts_close(&accounts);
+	return 0;
 }
 
 int main(void)
 {
+#define T(test) cmocka_unit_test_setup(test, setup)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_key_is_told_of_from_a_quarter_of_its_burst),
-		cmocka_unit_test(test_a_trickle_of_a_slow_limit_is_not_told_of),
-		cmocka_unit_test(test_a_limit_that_changes_begins_anew),
-		cmocka_unit_test(test_a_key_that_is_made_anew_gets_an_expiry),
-		cmocka_unit_test(test_an_account_ends_once_its_key_in_the_store_has_an_expiry),
-		cmocka_unit_test(test_a_limit_that_stays_goes_on),
-		cmocka_unit_test(test_what_a_key_took_untold_outlives_a_change_of_other_rules),
-		cmocka_unit_test(
-			test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
-		cmocka_unit_test(
-			test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
-		cmocka_unit_test(test_what_is_forgotten_by_a_change),
-		cmocka_unit_test(test_what_a_new_limit_counts_is_told_from_its_first_packet_on),
-		cmocka_unit_test(test_an_account_ends_with_its_limit),
-		cmocka_unit_test(test_a_long_round_loses_no_count),
-		cmocka_unit_test(test_a_stop_makes_no_count_fall),
-		cmocka_unit_test(test_a_reading_begins_no_account),
-		cmocka_unit_test(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
-		cmocka_unit_test(test_a_key_has_one_account),
-		cmocka_unit_test(test_an_account_that_ends_within_a_round_shifts_no_answer),
-		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),
-		cmocka_unit_test(test_a_stop_is_not_charged_behind_the_answer),
-		cmocka_unit_test(test_accounts_tell_how_many_rounds_one_has_lost),
-		cmocka_unit_test(test_a_short_burst_is_shared),
-		cmocka_unit_test(test_nothing_is_given_back_that_was_full_between_steps),
-		cmocka_unit_test(test_a_block_is_told_of_once),
-		cmocka_unit_test(test_a_block_that_escalates_waits_for_what_the_store_knows),
-		cmocka_unit_test(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
-		cmocka_unit_test(test_a_block_that_is_forgiven_does_not_come_back),
-		cmocka_unit_test(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back),
+		T(test_a_key_is_told_of_from_a_quarter_of_its_burst),
+		T(test_a_trickle_of_a_slow_limit_is_not_told_of),
+		T(test_a_limit_that_changes_begins_anew),
+		T(test_a_key_that_is_made_anew_gets_an_expiry),
+		T(test_an_account_ends_once_its_key_in_the_store_has_an_expiry),
+		T(test_a_limit_that_stays_goes_on),
+		T(test_what_a_key_took_untold_outlives_a_change_of_other_rules),
+		T(test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
+		T(test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
+		T(test_what_is_forgotten_by_a_change),
+		T(test_what_a_new_limit_counts_is_told_from_its_first_packet_on),
+		T(test_an_account_ends_with_its_limit),
+		T(test_a_long_round_loses_no_count),
+		T(test_a_stop_makes_no_count_fall),
+		T(test_a_reading_begins_no_account),
+		T(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
+		T(test_a_key_has_one_account),
+		T(test_an_account_that_ends_within_a_round_shifts_no_answer),
+		T(test_a_process_that_was_stopped_begins_anew),
+		T(test_a_stop_is_not_charged_behind_the_answer),
+		T(test_accounts_tell_how_many_rounds_one_has_lost),
+		T(test_a_short_burst_is_shared),
+		T(test_nothing_is_given_back_that_was_full_between_steps),
+		T(test_a_block_is_told_of_once),
+		T(test_a_block_that_escalates_waits_for_what_the_store_knows),
+		T(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
+		T(test_a_block_that_is_forgiven_does_not_come_back),
+		T(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, finish);
 }

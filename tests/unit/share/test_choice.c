@@ -93,10 +93,17 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 
 /* --- Nodes ---------------------------------------------------------------------------------- */
 
+static void nodes_close(void)
+{
+	for (unsigned int i = 0; i < nodes; i++)
+		accounts_close(&node[i].accounts);
+}
+
 static void nodes_open(unsigned int count, unsigned int most, unsigned int burst)
 {
 	struct sl_limit_spec spec = spec_bucket(RATE, SL_RATE_PPS, burst);
 
+	nodes_close();
 	spec.shared = SL_SHARED_YES;
 	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
 	memset(totals, 0, sizeof(totals));
@@ -109,12 +116,6 @@ static void nodes_open(unsigned int count, unsigned int most, unsigned int burst
 		assert_int_equal(accounts_open(&node[opened].accounts, NULL, "here", most), 0);
 		accounts_scan(&node[opened].accounts, nodes, now);
 	}
-}
-
-static void nodes_close(void)
-{
-	for (unsigned int i = 0; i < nodes; i++)
-		accounts_close(&node[i].accounts);
 }
 
 static void packet_send(struct node *at, unsigned int key)
@@ -231,9 +232,8 @@ static double offered_two_ways(unsigned int at, unsigned int key)
 	return key < 15 ? 2 : .4;
 }
 
-static void test_equal_abusers_are_told_of_by_all_nodes(void **state)
+TEST(test_equal_abusers_are_told_of_by_all_nodes)
 {
-	(void)state;
 	for (unsigned int count = 2; count <= 4; count += 2)
 		for (unsigned int burst = 10; burst <= 100; burst *= 10) {
 			keys = 40;
@@ -244,12 +244,11 @@ static void test_equal_abusers_are_told_of_by_all_nodes(void **state)
 			       burst, keys_held(15), keys_told_by_all());
 			assert_int_equal(keys_told_by_all(), 20);
 			assert_int_equal(keys_held(15), 20);
-			nodes_close();
 		}
 }
 
 /* Nodes measure the demand for a key by chance differently, or there is more of it at one. */
-static void test_nodes_choose_nearly_the_same_of_unequal_demand(void **state)
+TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 {
 	static const struct {
 		const char *name;
@@ -259,7 +258,6 @@ static void test_nodes_choose_nearly_the_same_of_unequal_demand(void **state)
 		{"0.6 at one, 0.9 at the other", offered_unevenly},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		unsigned int told = 0, least = 20;
 
@@ -273,20 +271,17 @@ static void test_nodes_choose_nearly_the_same_of_unequal_demand(void **state)
 		}
 		printf("%s: %.1f told of by both, %u at least\n", cases[i].name, told / 20., least);
 		assert_true(told / 20. > 17 && least >= 14);
-		nodes_close();
 	}
 }
 
-static void test_those_that_ask_for_most_come_first(void **state)
+TEST(test_those_that_ask_for_most_come_first)
 {
-	(void)state;
 	keys = 60;
 	nodes_open(4, 20, 10);
 	nodes_run(15, offered_two_ways);
 	nodes_run(15, offered_two_ways);
 	for (unsigned int key = 0; key < 15; key++)
 		assert_true(passed[key] < 1.1 * RATE * 15);
-	nodes_close();
 }
 
 /* --- Who makes room ------------------------------------------------------------------------- */
@@ -327,9 +322,8 @@ static unsigned int foremost(unsigned int from, unsigned int to)
 	return found;
 }
 
-static void test_a_key_that_comes_first_takes_a_place_once_that_was_used(void **state)
+TEST(test_a_key_that_comes_first_takes_a_place_once_that_was_used)
 {
-	(void)state;
 	keys = 40;
 	nodes_open(1, 1, 10);
 	quiet_from = foremost(0, keys);
@@ -341,15 +335,13 @@ static void test_a_key_that_comes_first_takes_a_place_once_that_was_used(void **
 	assert_true(is_told(quiet_from));
 	nodes_run(20, offered_but_quiet);
 	assert_true(is_told(quiet_from));
-	nodes_close();
 }
 
 /* Else a place would go from key to key, and none be held. */
-static void test_a_key_that_was_told_of_lately_keeps_its_place(void **state)
+TEST(test_a_key_that_was_told_of_lately_keeps_its_place)
 {
 	unsigned int first, told;
 
-	(void)state;
 	keys = 40;
 	nodes_open(1, 1, 10);
 	first = foremost(0, keys);
@@ -365,15 +357,13 @@ static void test_a_key_that_was_told_of_lately_keeps_its_place(void **state)
 	assert_true(is_told(told));
 	nodes_run(1, offered_but_quiet);
 	assert_true(is_told(first));
-	nodes_close();
 }
 
 /* Whatever comes first in the order. */
-static void test_a_quiet_key_makes_room_before_others(void **state)
+TEST(test_a_quiet_key_makes_room_before_others)
 {
 	unsigned int first;
 
-	(void)state;
 	keys = 3;
 	nodes_open(1, 2, 10);
 	first = foremost(0, keys);
@@ -386,15 +376,13 @@ static void test_a_quiet_key_makes_room_before_others(void **state)
 	nodes_run(.4, offered_but_quiet); /* before it rests */
 	assert_false(is_told(first));
 	assert_true(is_told((first + 1) % 3) && is_told((first + 2) % 3));
-	nodes_close();
 }
 
 /* Nothing is known then of what is told of, nor would be of another key. */
-static void test_no_place_is_given_away_while_the_store_is_away(void **state)
+TEST(test_no_place_is_given_away_while_the_store_is_away)
 {
 	unsigned int first;
 
-	(void)state;
 	keys = 40;
 	nodes_open(1, 1, 10);
 	first = foremost(0, keys);
@@ -408,15 +396,13 @@ static void test_no_place_is_given_away_while_the_store_is_away(void **state)
 	store_is_away = false;
 	nodes_run(.2, offered_but_quiet);
 	assert_true(is_told(first));
-	nodes_close();
 }
 
 /* Of a part of the store that is away: its keys would have all places in the end. */
-static void test_a_key_that_nobody_asks_for_makes_room_without_an_answer(void **state)
+TEST(test_a_key_that_nobody_asks_for_makes_room_without_an_answer)
 {
 	unsigned int first;
 
-	(void)state;
 	keys = 2;
 	nodes_open(1, 1, 10);
 	first = foremost(0, keys);
@@ -431,16 +417,14 @@ static void test_a_key_that_nobody_asks_for_makes_room_without_an_answer(void **
 	assert_true(is_told(1 - first));
 	nodes_run(42, offered_but_quiet);
 	assert_true(is_told(first));
-	nodes_close();
 }
 
 /* What one took of a round that is told of no more is told with what it takes behind that. */
-static void test_what_was_not_told_yet_is_not_lost(void **state)
+TEST(test_what_was_not_told_yet_is_not_lost)
 {
 	const struct accounts *accounts = &node[0].accounts;
 	unsigned int first, told;
 
-	(void)state;
 	keys = 2;
 	nodes_open(1, 1, 10);
 	first = foremost(0, keys);
@@ -455,33 +439,29 @@ static void test_what_was_not_told_yet_is_not_lost(void **state)
 	/* ten packets a round are taken; the excess has those of the round before, too */
 	assert_true(accounts->samples.list[told * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
-	nodes_close();
 }
 
-static void test_keys_without_a_place_are_counted(void **state)
+TEST(test_keys_without_a_place_are_counted)
 {
 	const struct accounts *accounts = &node[0].accounts;
 	uint64_t before;
 
-	(void)state;
 	keys = 40;
 	nodes_open(1, 40, 10);
 	nodes_run(5, offered_twice);
 	assert_int_equal(accounts->left_out, 0);
 	assert_int_equal(accounts->count, 40);
-	nodes_close();
 	nodes_open(1, 20, 10);
 	nodes_run(5, offered_twice);
 	before = accounts->left_out;
 	nodes_run(1, offered_twice);
 	assert_int_equal(accounts->left_out - before, 10 * 20);
 	assert_int_equal(accounts->count, 20);
-	nodes_close();
 }
 
 /* --- Parts ---------------------------------------------------------------------------------- */
 
-static void test_what_demand_is(void **state)
+TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
@@ -500,7 +480,6 @@ static void test_what_demand_is(void **state)
 		{"what is hardly anything", .0001, 1, 60, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		float demand = 0;
 
@@ -516,13 +495,12 @@ static void test_what_demand_is(void **state)
 }
 
 /* Any numbers: never below 0, above 2, or none at all. */
-static void test_demand_of_any_numbers(void **state)
+TEST(test_demand_of_any_numbers)
 {
 	static const int64_t words[] = {INT64_MIN, -1, 0, 1, SEC, 1LL << 60, INT64_MAX};
 	uint64_t random = RANDOM_BEGIN;
 	float demand = 0;
 
-	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		demand = choice_demand(demand, words[random_next(&random) % ARRAY_SIZE(words)],
 				       words[random_next(&random) % ARRAY_SIZE(words)],
@@ -531,7 +509,7 @@ static void test_demand_of_any_numbers(void **state)
 	}
 }
 
-static void test_the_order_of_keys_goes_by_all_that_the_store_has_of_them(void **state)
+TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 {
 	const struct state_key key = {.addr = {1, 2}, .limit = 9};
 	const struct state_key others[] = {{.addr = {3, 2}, .limit = 9},
@@ -540,7 +518,6 @@ static void test_the_order_of_keys_goes_by_all_that_the_store_has_of_them(void *
 	const struct state_key elsewhere = {.addr = {1, 2}, .limit = 17};
 	double weight = choice_weight(1, 5, &key), least = 2, most = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
@@ -568,11 +545,10 @@ static int by_value(const void *a, const void *b)
 
 #define WEIGHTS 500
 
-static void test_the_largest_are_chosen(void **state)
+TEST(test_the_largest_are_chosen)
 {
 	uint64_t random = RANDOM_BEGIN;
 
-	(void)state;
 	for (int run = 0; run < 300; run++) {
 		unsigned int most = random_next(&random) % 40,
 			     count = random_next(&random) % WEIGHTS;
@@ -603,20 +579,26 @@ static void test_the_largest_are_chosen(void **state)
 }
 
 /* However many there are: to compare each with all would take minutes. */
-static void test_many_are_chosen_in_time(void **state)
+TEST(test_many_are_chosen_in_time)
 {
 	const unsigned int most = 20000, count = 1000000;
 	struct choices choices = {calloc(most, sizeof(*choices.list)), most, 0};
 	clock_t begun = clock();
 	unsigned int number;
 
-	(void)state;
 	for (unsigned int i = 0; i < count; i++)
 		assert_true(choices_add(&choices, i, &number));
 	choices_sort(&choices, true);
 	assert_true(choices.list[most - 1].weight == count - most);
 	assert_true(clock() - begun < 5 * CLOCKS_PER_SEC);
 	free(choices.list);
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	nodes_close();
+	return 0;
 }
 
 int main(void)
@@ -639,5 +621,5 @@ int main(void)
 		cmocka_unit_test(test_many_are_chosen_in_time),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, finish);
 }

@@ -50,25 +50,23 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 }
 
 /* An addition to `empty_at` alone would be swallowed by the idle time. */
-static void test_an_idle_state_is_charged_from_full(void **state)
+TEST(test_an_idle_state_is_charged_from_full)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	uint64_t later = NOW + 3600 * SECOND;
 
-	(void)state;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst / 2, &lent, later),
 			 limit.burst / 2);
 	assert_int_equal(level(&limit, &entry, later), limit.burst / 2);
 }
 
-static void test_a_source_owes_a_burst_at_most(void **state)
+TEST(test_a_source_owes_a_burst_at_most)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	uint64_t charged = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		charged += debt_charge(&limit, &entry, &key, limit.burst / 7, &lent, NOW);
 	assert_int_equal(charged, 2 * limit.burst);
@@ -78,12 +76,11 @@ static void test_a_source_owes_a_burst_at_most(void **state)
 }
 
 /* A large packet can leave a state deeper than that. */
-static void test_a_deeper_debt_stays(void **state)
+TEST(test_a_deeper_debt_stays)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 
-	(void)state;
 	entry.state.empty_at = NOW + 2 * limit.burst;
 	entry.state.full_at = entry.state.charged_at = NOW;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
@@ -91,12 +88,11 @@ static void test_a_deeper_debt_stays(void **state)
 }
 
 /* Nor is it given back to, for being deep. */
-static void test_a_deeper_debt_is_given_nothing_back(void **state)
+TEST(test_a_deeper_debt_is_given_nothing_back)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 
-	(void)state;
 	entry.state.empty_at = NOW + 2 * limit.burst;
 	entry.state.full_at = entry.state.charged_at = NOW;
 	lent = limit.burst;
@@ -105,13 +101,12 @@ static void test_a_deeper_debt_is_given_nothing_back(void **state)
 }
 
 /* A state that has rested is born again, as by a packet: what it holds above `refill` counts. */
-static void test_a_charge_of_a_rested_state_leaves_the_rest(void **state)
+TEST(test_a_charge_of_a_rested_state_leaves_the_rest)
 {
 	struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	uint64_t later = NOW + 3600 * SECOND;
 
-	(void)state;
 	limit.refill = limit.burst / 2;
 	assert_int_equal(debt_charge(&limit, &entry, &key, limit.cost, &lent, later), limit.cost);
 	assert_int_equal(level(&limit, &entry, later), limit.burst - limit.cost);
@@ -119,25 +114,23 @@ static void test_a_charge_of_a_rested_state_leaves_the_rest(void **state)
 	assert_int_equal(entry.state.charged_at, later);
 }
 
-static void test_a_entry_of_another_key_is_not_charged(void **state)
+TEST(test_a_entry_of_another_key_is_not_charged)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit), before = entry;
 
-	(void)state;
 	assert_int_equal(debt_charge(&limit, &entry, &other, limit.burst, &lent, NOW), 0);
 	assert_memory_equal(&entry, &before, sizeof(entry));
 }
 
 /* Whatever is charged: packets get what one bucket would leave of it. */
-static void test_packets_get_what_is_left(void **state)
+TEST(test_packets_get_what_is_left)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	uint64_t now = NOW, random = RANDOM_BEGIN;
 	int64_t bucket = limit.burst;
 
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		uint64_t span = random_next(&random) % limit.cost;
 
@@ -155,13 +148,12 @@ static void test_packets_get_what_is_left(void **state)
 
 /* --- What is given back --------------------------------------------------------------------- */
 
-static void test_what_was_charged_is_given_back_once(void **state)
+TEST(test_what_was_charged_is_given_back_once)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 
-	(void)state;
 	entry.state.empty_at = entry.state.full_at = NOW; /* empty */
 	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
 	assert_int_equal(lent, half);
@@ -171,14 +163,13 @@ static void test_what_was_charged_is_given_back_once(void **state)
 }
 
 /* Time has made up for it. */
-static void test_nothing_is_given_back_to_a_full_state(void **state)
+TEST(test_nothing_is_given_back_to_a_full_state)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 	uint64_t now = NOW;
 
-	(void)state;
 	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, now), half);
 	now += limit.burst;
 	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
@@ -189,14 +180,13 @@ static void test_nothing_is_given_back_to_a_full_state(void **state)
 }
 
 /* A step that charges nothing sees it, too. */
-static void test_what_time_made_up_for_is_not_given_back(void **state)
+TEST(test_what_time_made_up_for_is_not_given_back)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	int64_t half = limit.burst / 2;
 	uint64_t now = NOW + limit.burst;
 
-	(void)state;
 	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
 	assert_int_equal(debt_charge(&limit, &entry, &key, 0, &lent, now), 0);
 	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
@@ -206,13 +196,12 @@ static void test_what_time_made_up_for_is_not_given_back(void **state)
 }
 
 /* A state refills as far as slices leave it. */
-static void test_no_more_is_given_back_than_it_refills_to(void **state)
+TEST(test_no_more_is_given_back_than_it_refills_to)
 {
 	struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit);
 	int64_t slices = limit.burst / 16;
 
-	(void)state;
 	limit.refill = limit.burst - slices;
 	entry.state.empty_at = entry.state.full_at = NOW;
 	assert_int_equal(debt_charge(&limit, &entry, &key, slices, &lent, NOW), slices);
@@ -221,12 +210,11 @@ static void test_no_more_is_given_back_than_it_refills_to(void **state)
 		-(slices - slices / 2));
 }
 
-static void test_nothing_is_given_back_to_another_key(void **state)
+TEST(test_nothing_is_given_back_to_another_key)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit), before;
 
-	(void)state;
 	lent = limit.burst;
 	entry.state.empty_at = entry.state.full_at = NOW;
 	before = entry;
@@ -235,13 +223,12 @@ static void test_nothing_is_given_back_to_another_key(void **state)
 }
 
 /* Whatever is charged and given back: a source gets no more than from a state that is its own. */
-static void test_no_source_gets_more_than_without(void **state)
+TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
 	struct sl_entry entry = entry_full(&limit), alone = entry;
 	uint64_t now = NOW, random = RANDOM_BEGIN, passed = 0, would = 0;
 
-	(void)state;
 	for (int i = 0; i < 200000; i++) {
 		int64_t most = 2 * limit.cost;
 
@@ -277,7 +264,7 @@ static struct flow flow_owing(const struct sl_limit *limit)
 	return flow;
 }
 
-static void test_what_was_not_charged_is_owed_still(void **state)
+TEST(test_what_was_not_charged_is_owed_still)
 {
 	const struct sl_limit limit = limit_of();
 	const uint64_t now = NOW + 4 * SECOND / 10;
@@ -292,7 +279,6 @@ static void test_what_was_not_charged_is_owed_still(void **state)
 		{"a key without a entry: time pays", .has_no_entry = true, .stays = false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow = flow_owing(&limit);
 		struct sl_entry entry = entry_full(&limit);
@@ -334,9 +320,8 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-static void test_a_block_ends_when_it_is_told_to(void **state)
+TEST(test_a_block_ends_when_it_is_told_to)
 {
-	(void)state;
 	for (int escalate = 0; escalate < 2; escalate++) {
 		const struct sl_limit limit = limit_that_blocks(escalate);
 		struct sl_entry entry = entry_full(&limit);
@@ -350,9 +335,8 @@ static void test_a_block_ends_when_it_is_told_to(void **state)
 }
 
 /* Whatever the store says. */
-static void test_a_block_is_no_longer_than_the_limit_has_it(void **state)
+TEST(test_a_block_is_no_longer_than_the_limit_has_it)
 {
-	(void)state;
 	for (int escalate = 0; escalate < 2; escalate++) {
 		const struct sl_limit limit = limit_that_blocks(escalate);
 		struct sl_entry entry = entry_full(&limit);
@@ -365,24 +349,22 @@ static void test_a_block_is_no_longer_than_the_limit_has_it(void **state)
 }
 
 /* The block that follows soon is longer than this one was on the other node. */
-static void test_a_block_of_another_node_counts_as_a_step(void **state)
+TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
 	struct sl_entry entry = entry_full(&limit);
 	uint64_t until = NOW + 3 * BLOCK, next;
 
-	(void)state;
 	assert_true(debt_block(&limit, &entry, &key, until, NOW));
 	next = block_next(&limit, entry_state(&entry), until + SECOND);
 	assert_true(credit_span(until + SECOND + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
 }
 
-static void test_what_blocks_already_is_left_alone(void **state)
+TEST(test_what_blocks_already_is_left_alone)
 {
 	const struct sl_limit blocks = limit_that_blocks(false), drops = limit_of();
 	struct sl_entry entry = entry_full(&blocks), before = entry;
 
-	(void)state;
 	assert_false(debt_block(&drops, &entry, &key, NOW + BLOCK, NOW));
 	assert_false(debt_block(&blocks, &entry, &other, NOW + BLOCK, NOW));
 	assert_false(debt_block(&blocks, &entry, &key, NOW, NOW));
@@ -418,13 +400,12 @@ static void *packets_run(void *data)
 }
 
 /* Time stands still: what packets and nodes are charged is what the state lacks. */
-static void test_nothing_is_lost_beside_packets(void **state)
+TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
 	uint64_t charged = 0;
 	pthread_t thread;
 
-	(void)state;
 	race_limit = spec_compile(&spec);
 	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, packets_run, NULL), 0);
@@ -466,11 +447,10 @@ static void *keys_run(void *data)
 }
 
 /* A charge that the new key has overwritten is no credit for it. */
-static void test_a_key_gets_nothing_for_the_one_before(void **state)
+TEST(test_a_key_gets_nothing_for_the_one_before)
 {
 	pthread_t thread;
 
-	(void)state;
 	race_limit = limit_of();
 	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, keys_run, NULL), 0);

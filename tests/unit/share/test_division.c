@@ -38,9 +38,8 @@ static void process_begin(bool has_word, int64_t span)
 	division_begin(&division, has_word ? now + span : 0);
 }
 
-static void test_nothing_is_divided_while_rounds_are_answered(void **state)
+TEST(test_nothing_is_divided_while_rounds_are_answered)
 {
-	(void)state;
 	process_begin(false, 0);
 	for (int i = 0; i < 100; i++) {
 		rounds_run(1, i % FLOW_LOST == 0); /* two of three are lost */
@@ -49,9 +48,8 @@ static void test_nothing_is_divided_while_rounds_are_answered(void **state)
 	assert_in_range(division.at - now, DIVISION_LEASE - STEP, DIVISION_LEASE);
 }
 
-static void test_it_divides_from_the_third_lost_round_on(void **state)
+TEST(test_it_divides_from_the_third_lost_round_on)
 {
-	(void)state;
 	process_begin(false, 0);
 	rounds_run(10, true);
 	rounds_run(FLOW_LOST - 1, false);
@@ -64,9 +62,8 @@ static void test_it_divides_from_the_third_lost_round_on(void **state)
 }
 
 /* Others may find the store a little later, and it may be lost again. */
-static void test_it_divides_for_a_while_behind_a_loss(void **state)
+TEST(test_it_divides_for_a_while_behind_a_loss)
 {
-	(void)state;
 	process_begin(false, 0);
 	rounds_run(10, true);
 	rounds_run(FLOW_LOST, false);
@@ -85,9 +82,8 @@ static void test_it_divides_for_a_while_behind_a_loss(void **state)
 }
 
 /* Killed, or stopped for longer than the lease: it needs nobody to say so. */
-static void test_it_divides_where_the_process_is_not_heard_of(void **state)
+TEST(test_it_divides_where_the_process_is_not_heard_of)
 {
-	(void)state;
 	process_begin(false, 0);
 	rounds_run(10, true);
 	now += DIVISION_LEASE - STEP;
@@ -105,9 +101,8 @@ static void test_it_divides_where_the_process_is_not_heard_of(void **state)
 }
 
 /* The process before was killed, and the store may be away. */
-static void test_what_a_process_finds_goes_on_until_rounds_are_answered(void **state)
+TEST(test_what_a_process_finds_goes_on_until_rounds_are_answered)
 {
-	(void)state;
 	process_begin(true, -(int64_t)SEC);
 	rounds_run(1, false);
 	assert_true(divides());
@@ -133,9 +128,8 @@ static void test_what_a_process_finds_goes_on_until_rounds_are_answered(void **s
 }
 
 /* 0 is the word for never. */
-static void test_no_moment_is_never(void **state)
+TEST(test_no_moment_is_never)
 {
-	(void)state;
 	process_begin(false, 0);
 	now = 0;
 	division_round(&division, FLOW_LOST, now);

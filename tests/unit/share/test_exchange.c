@@ -108,11 +108,10 @@ static struct round round_of(struct exchange *exchange, unsigned int items)
 	return round;
 }
 
-static void test_no_key_is_told_before_nodes_are_known(void **state)
+TEST(test_no_key_is_told_before_nodes_are_known)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	nodes_status = -1;
 	assert_false(round_of(exchange, 1).is_answered);
 	assert_int_equal(rounds_asked, 0);
@@ -125,11 +124,10 @@ static void test_no_key_is_told_before_nodes_are_known(void **state)
 }
 
 /* The packet path divides by it, and a store may lie. */
-static void test_nodes_are_no_more_than_are_told_apart(void **state)
+TEST(test_nodes_are_no_more_than_are_told_apart)
 {
 	static const unsigned int told[] = {1, FLOW_NODES_MAX, FLOW_NODES_MAX + 1, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
 		struct exchange *exchange = exchange_new();
 
@@ -140,11 +138,10 @@ static void test_nodes_are_no_more_than_are_told_apart(void **state)
 }
 
 /* Keys are of other masters than the nodes are. */
-static void test_keys_are_told_without_the_nodes(void **state)
+TEST(test_keys_are_told_without_the_nodes)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	round_of(exchange, 1);
 	nodes_status = -1;
 	now += 1100;
@@ -155,11 +152,10 @@ static void test_keys_are_told_without_the_nodes(void **state)
 	exchange_close(exchange);
 }
 
-static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
+TEST(test_a_store_that_is_away_is_asked_once_a_round)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	round_of(exchange, 1);
 	nodes_status = round_status = -1;
 	now += 1100;
@@ -174,11 +170,10 @@ static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
 }
 
 /* The others count it within alive_ms. */
-static void test_a_node_is_there_while_its_keys_are_away(void **state)
+TEST(test_a_node_is_there_while_its_keys_are_away)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	round_of(exchange, 1);
 	round_status = -1;
 	for (int i = 0; i < 20; i++, now += 500)
@@ -215,11 +210,10 @@ static unsigned int unlike_within(struct exchange *exchange, unsigned int second
 }
 
 /* Each 10 s, and at once where this node's limits change; told once it has lasted for 15 s. */
-static void test_nodes_that_share_other_limits_are_counted(void **state)
+TEST(test_nodes_that_share_other_limits_are_counted)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	alike_told = 1;
 	assert_int_equal(round_of(exchange, 0).unlike, 0);
 	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000abc");
@@ -244,11 +238,10 @@ static void test_nodes_that_share_other_limits_are_counted(void **state)
 }
 
 /* Each node says once in ten seconds which limits it shares, and so it is behind a flush, too. */
-static void test_a_store_that_lost_its_data_makes_no_limits_differ(void **state)
+TEST(test_a_store_that_lost_its_data_makes_no_limits_differ)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	round_of(exchange, 0);
 	unlike_within(exchange, 9);
 	for (int flushes = 0; flushes < 5; flushes++) {
@@ -267,11 +260,10 @@ static void test_a_store_that_lost_its_data_makes_no_limits_differ(void **state)
 }
 
 /* Else the others miss this node, as its word of 20 s before is forgotten. */
-static void test_a_word_that_was_not_taken_is_said_again(void **state)
+TEST(test_a_word_that_was_not_taken_is_said_again)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	alike_status = -1;
 	unlike_within(exchange, 3);
 	assert_int_equal(alike_asked, 3);
@@ -297,11 +289,10 @@ static unsigned int same_node_within(struct exchange *exchange, unsigned int sec
 }
 
 /* The process before this one is counted for 25 s, so another one is reported after that. */
-static void test_processes_of_one_node_detect_each_other(void **state)
+TEST(test_processes_of_one_node_detect_each_other)
 {
 	struct exchange *exchange = exchange_new();
 
-	(void)state;
 	assert_int_equal(same_node_within(exchange, 30), 0);
 	assert_in_range(processes_asked, 3, 4);
 	processes_told = 2;

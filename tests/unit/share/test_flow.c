@@ -172,7 +172,7 @@ static void scripts_run(const struct script *scripts, size_t count)
 	}
 }
 
-static void test_what_a_round_charges(void **state)
+TEST(test_what_a_round_charges)
 {
 	static const struct script scripts[] = {
 		{"nobody else: nothing", 2, "round, round 1 20 0 0, pass 1 0"},
@@ -208,12 +208,11 @@ static void test_what_a_round_charges(void **state)
 		 "round, wait 1000, report 50 50, learn, usual .05"},
 	};
 
-	(void)state;
 	scripts_run(scripts, ARRAY_SIZE(scripts));
 }
 
 /* Offered more than the rate, a node assumes that the others are, too. */
-static void test_what_is_charged_until_something_is_known(void **state)
+TEST(test_what_is_charged_until_something_is_known)
 {
 	static const struct script scripts[] = {
 		{"a flood, 4 nodes; nobody was there: refunded", 4,
@@ -225,12 +224,11 @@ static void test_what_is_charged_until_something_is_known(void **state)
 		{"no demand", 4, "round, pass 1 0, report 0 0, learn, pass 1 0"},
 	};
 
-	(void)state;
 	scripts_run(scripts, ARRAY_SIZE(scripts));
 }
 
 /* It can be taken only once, so each node gets its part of the demand. */
-static void test_what_was_charged_in_vain_is_refunded_by_demand(void **state)
+TEST(test_what_was_charged_in_vain_is_refunded_by_demand)
 {
 	static const struct script scripts[] = {
 		{"all", 4, "round, round 0 0 .9 .9, forgive, round 1 1 0 0, step 0 -.9, step 0 0"},
@@ -241,11 +239,10 @@ static void test_what_was_charged_in_vain_is_refunded_by_demand(void **state)
 		 "round, round 0 0 .9 .9, forgive, round 0 0 0 .5, step 0 .05"},
 	};
 
-	(void)state;
 	scripts_run(scripts, ARRAY_SIZE(scripts));
 }
 
-static void test_rounds_without_a_reply(void **state)
+TEST(test_rounds_without_a_reply)
 {
 	static const struct script scripts[] = {
 		{"one changes nothing", 4,
@@ -272,12 +269,11 @@ static void test_rounds_without_a_reply(void **state)
 		 "round 0 0 1 1 x6, pass 1 .633"},
 	};
 
-	(void)state;
 	scripts_run(scripts, ARRAY_SIZE(scripts));
 }
 
 /* What is sent is whole units of the store, and each tick once. */
-static void test_what_is_reported(void **state)
+TEST(test_what_is_reported)
 {
 	static const struct {
 		const char *name;
@@ -294,7 +290,6 @@ static void test_what_is_reported(void **state)
 	};
 	struct bench bench = bench_new();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
 		struct flow_count sent;
 
@@ -314,12 +309,11 @@ static void test_what_is_reported(void **state)
 }
 
 /* Packets that come each half second, at a fifth of the rate; the others are flooded, or silent. */
-static void test_what_is_usual_is_kept_while_others_ask(void **state)
+TEST(test_what_is_usual_is_kept_while_others_ask)
 {
 	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
 	struct bench bench = bench_new();
 
-	(void)state;
 	for (int i = 0; i < 500; i++)
 		bench_round(&bench, i % 5 ? nothing : mine, flood, 4);
 	assert_in_range(1000 * bench_usual(&bench), 180, 225);
@@ -334,13 +328,12 @@ static void test_what_is_usual_is_kept_while_others_ask(void **state)
 }
 
 /* As long as the packet path divides: rounds go on, and what they tell is never charged. */
-static void test_what_is_divided_is_charged_to_nobody(void **state)
+TEST(test_what_is_divided_is_charged_to_nobody)
 {
 	const struct flow_count flood = {ROUND / 4, ROUND * 10};
 	struct bench bench = bench_new();
 	int64_t owed;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		bench_round(&bench, flood, (struct flow_count){ROUND, ROUND}, 4);
 	owed = bench.flow.unsettled;
@@ -364,13 +357,12 @@ static void test_what_is_divided_is_charged_to_nobody(void **state)
 }
 
 /* However often that happens: no more is owed than the promise has it. */
-static void test_what_was_not_charged_is_owed_up_to_the_cap(void **state)
+TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 {
 	const struct flow_count flood = {ROUND, ROUND * 10};
 	struct bench bench = bench_new();
 	int64_t owed, most = flow_cap(BURST, ROUND, 4);
 
-	(void)state;
 	flow_uncharged(&bench.flow, BURST, 0);
 	assert_int_equal(bench.flow.unsettled, 0);
 	for (int i = 0; i < 3; i++)
@@ -389,12 +381,11 @@ static void test_what_was_not_charged_is_owed_up_to_the_cap(void **state)
 	assert_int_equal(bench.flow.unsettled, most);
 }
 
-static void test_when_a_key_rests(void **state)
+TEST(test_when_a_key_rests)
 {
 	struct bench bench = bench_new();
 	unsigned int quiet = 0; /* rounds before it rests */
 
-	(void)state;
 	bench_round(&bench, nothing, nothing, 4);
 	bench_round(&bench, nothing, (struct flow_count){3 * ROUND, 3 * ROUND}, 4);
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
@@ -420,12 +411,11 @@ static void test_when_a_key_rests(void **state)
 }
 
 /* A burst may be shorter than a round, and a process may stop: no answer since is no quiet. */
-static void test_a_busy_key_is_not_quiet_until_the_next_answer(void **state)
+TEST(test_a_busy_key_is_not_quiet_until_the_next_answer)
 {
 	struct bench bench = bench_new();
 	const struct flow_count half = {ROUND / 2, ROUND};
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		bench_round(&bench, half, half, 2);
 	bench.now += 20 * SEC;
@@ -434,12 +424,11 @@ static void test_a_busy_key_is_not_quiet_until_the_next_answer(void **state)
 }
 
 /* Parts of a part are repaid: the last of it must not keep the key for ever. */
-static void test_a_trickle_does_not_keep_a_key(void **state)
+TEST(test_a_trickle_does_not_keep_a_key)
 {
 	struct bench bench = bench_new();
 	const struct flow_count trickle = {ROUND / 5, ROUND / 5};
 
-	(void)state;
 	bench_round(&bench, nothing, nothing, 4);
 	bench_round(&bench, trickle, (struct flow_count){3 * ROUND, 3 * ROUND}, 4);
 	for (unsigned int i = 0; i < REST(4) / ROUND + 40; i++)
@@ -453,11 +442,10 @@ static void test_a_trickle_does_not_keep_a_key(void **state)
  * Whatever rounds there are: what was charged and is unsettled is what the others took, but for
  * what fades of a credit, an eighth a round.
  */
-static void test_the_books_balance(void **state)
+TEST(test_the_books_balance)
 {
 	uint64_t random = RANDOM_BEGIN;
 
-	(void)state;
 	for (int run = 0; run < 200; run++) {
 		struct bench bench = bench_new();
 		int64_t others = 0, faded = 0, fades;
@@ -488,11 +476,10 @@ static void test_the_books_balance(void **state)
  * A lone node whose reports are lost, are carried out without an answer, or are carried out late, by
  * three rounds at most. It is offered no more than the rate, so it never guesses.
  */
-static void test_own_cost_never_comes_back(void **state)
+TEST(test_own_cost_never_comes_back)
 {
 	uint64_t random = RANDOM_BEGIN;
 
-	(void)state;
 	for (int run = 0; run < 300; run++) {
 		struct bench bench = bench_new();
 		struct flow_count late = {0};
@@ -534,11 +521,10 @@ static void test_own_cost_never_comes_back(void **state)
 }
 
 /* What happened in a round without an answer is told by the next answer, as of a longer round. */
-static void test_a_lost_round_is_made_up_for(void **state)
+TEST(test_a_lost_round_is_made_up_for)
 {
 	const struct flow_count flood = {ROUND / 2, 10 * ROUND};
 
-	(void)state;
 	for (unsigned int lost = 0; lost < FLOW_LOST; lost++) {
 		struct bench bench = bench_new();
 		int64_t unsettled;
@@ -568,11 +554,10 @@ static uint64_t draw_hostile(uint64_t *random)
 }
 
 /* Any burst, any steps, any totals, any number of nodes. */
-static void test_a_store_that_lies(void **state)
+TEST(test_a_store_that_lies)
 {
 	uint64_t random = RANDOM_BEGIN;
 
-	(void)state;
 	for (int run = 0; run < 3000; run++) {
 		struct bench bench = bench_new();
 		uint64_t burst = 1 + draw_hostile(&random) % SL_BURST_TICKS_MAX;
@@ -610,12 +595,11 @@ static void test_a_store_that_lies(void **state)
 }
 
 /* A lie is over as soon as what a source can owe is repaid. */
-static void test_a_lie_ends(void **state)
+TEST(test_a_lie_ends)
 {
 	struct bench bench = bench_new();
 	int64_t most = flow_cap(BURST, ROUND, 10);
 
-	(void)state;
 	assert_int_equal(most, 10 * (BURST + 4 * ROUND));
 	bench_round(&bench, nothing, nothing, 10);
 	for (int i = 0; i < 100; i++)
@@ -628,11 +612,10 @@ static void test_a_lie_ends(void **state)
 	assert_true(flow_rests(&bench.flow, BURST, bench.now));
 }
 
-static void test_a_late_step_charges_one_burst(void **state)
+TEST(test_a_late_step_charges_one_burst)
 {
 	struct bench bench = bench_new();
 
-	(void)state;
 	bench_round(&bench, nothing, nothing, 2);
 	bench_round(&bench, nothing, (struct flow_count){ROUND, SEC}, 2);
 	assert_int_equal(flow_step(&bench.flow, BURST, 0, bench.now + 20 * SEC), BURST);
@@ -793,9 +776,8 @@ static const struct world_case {
 	 .most = 1.05},
 };
 
-static void test_one_limit_over_many_nodes(void **state)
+TEST(test_one_limit_over_many_nodes)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(worlds); i++) {
 		const struct world_case *of = &worlds[i];
 		struct world world = world_of(of->nodes);
@@ -832,9 +814,8 @@ static void test_one_limit_over_many_nodes(void **state)
 }
 
 /* What one node repays is no credit of another, which would keep it forever. */
-static void test_nodes_that_ask_alike_get_alike(void **state)
+TEST(test_nodes_that_ask_alike_get_alike)
 {
-	(void)state;
 	for (unsigned int nodes = 2; nodes <= 8; nodes *= 2) {
 		struct world world = world_of(nodes);
 		uint64_t taken[8];
@@ -854,9 +835,8 @@ static void test_nodes_that_ask_alike_get_alike(void **state)
 }
 
 /* A packet of a slow limit, or a burst of a fast one, comes in one of many rounds. */
-static void test_a_forged_flood_starves_no_source_that_comes_now_and_then(void **state)
+TEST(test_a_forged_flood_starves_no_source_that_comes_now_and_then)
 {
-	(void)state;
 	for (arg = .1; arg < 2; arg *= 1.7) {
 		struct world world = world_of(4);
 		struct flow_count before[4];
@@ -882,11 +862,10 @@ static void test_a_forged_flood_starves_no_source_that_comes_now_and_then(void *
 	}
 }
 
-static void test_a_source_that_comes_in_pulses(void **state)
+TEST(test_a_source_that_comes_in_pulses)
 {
 	static const unsigned int nodes[] = {2, 4, 10};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
 		for (arg = .7; arg < 20; arg *= 1.3) {
 			struct world world = world_of(nodes[i]);
@@ -902,11 +881,10 @@ static void test_a_source_that_comes_in_pulses(void **state)
 }
 
 /* A round is as long as its reply takes: what a short round could not repay, a long round does. */
-static void test_uneven_demand_and_replies_of_any_delay(void **state)
+TEST(test_uneven_demand_and_replies_of_any_delay)
 {
 	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(late) * ARRAY_SIZE(levels); i++) {
 		struct world world = world_of(4);
 		char name[64];
@@ -924,7 +902,7 @@ static void test_uneven_demand_and_replies_of_any_delay(void **state)
 }
 
 /* What happens from 60 s to 90 s, and how much passes then and after it, in times of the rate. */
-static void test_what_fails_for_a_while(void **state)
+TEST(test_what_fails_for_a_while)
 {
 	static const struct {
 		const char *name;
@@ -950,7 +928,6 @@ static void test_what_fails_for_a_while(void **state)
 		 .most = 1.3, .behind_least = .85, .behind_most = 1.3},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct world world = world_of(4);
 		const char *name = cases[i].name;
@@ -986,11 +963,10 @@ static void test_what_fails_for_a_while(void **state)
 }
 
 /* Each second reply. */
-static void test_replies_that_are_often_lost(void **state)
+TEST(test_replies_that_are_often_lost)
 {
 	struct world world = world_of(4);
 
-	(void)state;
 	world_begin(&world);
 	for (int i = 0; i < 900; i++) {
 		world.cut = i % 2;

@@ -8,8 +8,7 @@
 
 static struct sl_policy policy;
 
-int rules_policies(const struct gate *gate, const struct sl_policy ***ret,
-			   unsigned int *ret_count)
+int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsigned int *ret_count)
 {
 	(void)gate;
 	*ret = calloc(1, sizeof(**ret));
@@ -75,12 +74,11 @@ static uint64_t meaning(const struct written *written)
 			fail_msg("another %s is the same limit", text);                            \
 	}
 
-static void test_limits_that_differ_have_other_keys(void **state)
+TEST(test_limits_that_differ_have_other_keys)
 {
 	const struct written written = written_new();
 	uint64_t one = meaning(&written);
 
-	(void)state;
 	assert_true(meaning(&written) == one);
 	OTHER("prefix", prefix, "192.0.3.0/24");
 	OTHER("length of the prefix", prefix, "192.0.2.0/25");
@@ -97,12 +95,11 @@ static void test_limits_that_differ_have_other_keys(void **state)
 }
 
 /* What is no part of the limit that all nodes have: they share while they are told one by one. */
-static void test_limits_that_act_otherwise_have_the_same_keys(void **state)
+TEST(test_limits_that_act_otherwise_have_the_same_keys)
 {
 	const struct written written = written_new();
 	struct written other = written_new();
 
-	(void)state;
 	other.limit.spec.id = 77;
 	other.limit.spec.start = SL_START_SHARE;
 	other.limit.spec.per[SL_IPV6] = 56; /* of the other family */

@@ -5,7 +5,7 @@
 #include "share/slots.h"
 
 /* Slots as CLUSTER KEYSLOT of Redis 7.0.15 tells them. */
-static void test_slots_of_keys(void **state)
+TEST(test_slots_of_keys)
 {
 	static const struct {
 		const char *key;
@@ -25,13 +25,12 @@ static void test_slots_of_keys(void **state)
 		{"a{foo", 113},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (slot_of_key(cases[i].key) != cases[i].slot)
 			fail_msg("%s: %u", cases[i].key, slot_of_key(cases[i].key));
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
 	static const struct {
 		const char *text, *host;
@@ -64,7 +63,6 @@ static void test_places(void **state)
 		{"a:99999999999999999999", NULL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct endpoint at = {.port = 7};
 		bool is_place = endpoint_parse(cases[i].text, strlen(cases[i].text), &at);
@@ -76,12 +74,11 @@ static void test_places(void **state)
 	}
 }
 
-static void test_a_host_has_the_length_of_a_name(void **state)
+TEST(test_a_host_has_the_length_of_a_name)
 {
 	char text[HOST_TEXT + 3];
 	struct endpoint at;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	memcpy(text + HOST_TEXT - 1, ":1", 2);
 	assert_true(endpoint_parse(text, HOST_TEXT + 1, &at));
@@ -92,7 +89,7 @@ static void test_a_host_has_the_length_of_a_name(void **state)
 	assert_false(endpoint_set("a\0b", 3, 1, &at));
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	static const struct {
 		const char *text;
@@ -130,7 +127,6 @@ static void test_refusals(void **state)
 		{"", REFUSAL_OTHER, 0, NULL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		unsigned int slot = 0;
 		struct endpoint to;
@@ -144,12 +140,11 @@ static void test_refusals(void **state)
 	}
 }
 
-static void test_a_map_has_a_bound(void **state)
+TEST(test_a_map_has_a_bound)
 {
 	struct slot_map *map = malloc(sizeof(*map));
 	struct endpoint at = {.host = "h"};
 
-	(void)state;
 	assert_non_null(map);
 	slot_map_clear(map);
 	assert_false(slot_map_give(map, 0, 5, 0));
@@ -165,7 +160,7 @@ static void test_a_map_has_a_bound(void **state)
 	free(map);
 }
 
-static void test_only_ranges_of_slots_are_given(void **state)
+TEST(test_only_ranges_of_slots_are_given)
 {
 	static const struct {
 		long long first, last;
@@ -178,7 +173,6 @@ static void test_only_ranges_of_slots_are_given(void **state)
 	struct slot_map *map = malloc(sizeof(*map));
 	struct endpoint at = {.host = "h", .port = 1};
 
-	(void)state;
 	assert_non_null(map);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		unsigned int given = 0;
