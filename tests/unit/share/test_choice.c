@@ -4,6 +4,7 @@
  * tell of the same ones. Whole nodes run here: user/share/accounts.h with tables, packets and a
  * store that the test makes.
  */
+#include <ctype.h>
 #include <time.h>
 #include "test.h"
 #include "kind_specs.h"
@@ -284,14 +285,25 @@ TEST(test_those_that_ask_for_most_come_first)
 		assert_true(passed[key] < 1.1 * RATE * 15);
 }
 
-/* --- Who makes room ------------------------------------------------------------------------- */
+/* --- Which accounts make room --------------------------------------------------------------- */
 
-static unsigned int quiet_from, quiet_to; /* keys without demand: from, and up to */
+static unsigned int foremost, another; /* keys */
+
+/* The keys that nobody asks for; all others ask for twice the limit. */
+static enum quiet {
+	NONE,
+	FOREMOST, /* the key that comes first in the order */
+	ANOTHER,  /* another key */
+	ALL_BUT_ANOTHER,
+} quiet;
 
 static double offered_but_quiet(unsigned int at, unsigned int key)
 {
 	(void)at;
-	return key >= quiet_from && key < quiet_to ? 0 : 2;
+	if (quiet == ALL_BUT_ANOTHER)
+		return key == another ? 2 : 0;
+	return (quiet == FOREMOST && key == foremost) || (quiet == ANOTHER && key == another) ? 0
+											      : 2;
 }
 
 static bool is_told(unsigned int key)
@@ -304,140 +316,87 @@ static bool is_told(unsigned int key)
 	return false;
 }
 
-/* In the order of keys that all ask for more than their limit. */
-static unsigned int foremost(unsigned int from, unsigned int to)
+/* One node with so many keys, and as many accounts. */
+static void one_node_open(unsigned int count, unsigned int most)
 {
-	unsigned int found = from;
-	double most = 0;
+	double heaviest = 0;
 
-	for (unsigned int key = from; key < to; key++) {
+	keys = count;
+	nodes_open(1, most, 10);
+	for (unsigned int key = 0; key < keys; key++) {
 		const struct state_key of = {.addr = {key}, .limit = 9};
 		double weight = choice_weight(1, limit.meaning, &of);
 
-		if (weight > most) {
-			most = weight;
-			found = key;
+		if (weight > heaviest) {
+			heaviest = weight;
+			foremost = key;
 		}
 	}
-	return found;
+	another = (foremost + 1) % keys;
 }
 
-TEST(test_a_key_that_comes_first_takes_a_place_once_that_was_used)
+/* told: whether the foremost and the other key have an account after that: "F", "A", or not. */
+static const struct {
+	const char *name;
+	unsigned int keys, most;
+	struct {
+		double seconds;
+		enum quiet quiet;
+		bool store_is_away;
+		const char *told; /* "f" or "a": it has none */
+	} times[3];
+} rooms[] = {
+	{"a key that comes first takes the place of one that was used",
+	 40,
+	 1,
+	 {{5, FOREMOST, false, "f"}, {3, NONE, false, "F"}, {20, NONE, false, "F"}}},
+	{"a key that was reported only lately keeps its place",
+	 40,
+	 1,
+	 {{.5, ALL_BUT_ANOTHER, false, "A"}, {3, NONE, false, "A"}, {1, NONE, false, "F"}}},
+	{"a quiet key makes room before others, whatever comes first",
+	 3,
+	 2,
+	 {{5, ANOTHER, false, "a"}, {.4, FOREMOST, false, "fA"}}},
+	{"no place is given away while the store is away",
+	 40,
+	 1,
+	 {{5, FOREMOST, false, ""}, {3, NONE, true, "f"}, {.2, NONE, false, "F"}}},
+	{"a key that nobody asks for makes room even then, once its demand has faded",
+	 2,
+	 1,
+	 {{5, FOREMOST, false, "A"}, {3, ANOTHER, true, "A"}, {42, ANOTHER, true, "F"}}},
+};
+
+TEST(test_which_accounts_make_room)
 {
-	keys = 40;
-	nodes_open(1, 1, 10);
-	quiet_from = foremost(0, keys);
-	quiet_to = quiet_from + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+		one_node_open(rooms[i].keys, rooms[i].most);
+		for (int k = 0; k < 3 && rooms[i].times[k].seconds; k++) {
+			quiet = rooms[i].times[k].quiet;
+			store_is_away = rooms[i].times[k].store_is_away;
+			nodes_run(rooms[i].times[k].seconds, offered_but_quiet);
+			for (const char *told = rooms[i].times[k].told; *told; told++)
+				if (is_told(toupper(*told) == 'F' ? foremost : another) !=
+				    !!isupper(*told))
+					fail_msg("%s: time %d: %c", rooms[i].name, k, *told);
+		}
+	}
+}
+
+/* What a key took since its last report becomes its excess, with what it takes after that. */
+TEST(test_what_was_not_reported_yet_is_not_lost)
+{
+	one_node_open(2, 1);
+	quiet = FOREMOST;
 	nodes_run(5, offered_but_quiet);
-	assert_false(is_told(quiet_from));
-	quiet_to = quiet_from; /* it asks, too */
-	nodes_run(3, offered_but_quiet);
-	assert_true(is_told(quiet_from));
-	nodes_run(20, offered_but_quiet);
-	assert_true(is_told(quiet_from));
-}
-
-/* Else a place would go from key to key, and none be held. */
-TEST(test_a_key_that_was_told_of_lately_keeps_its_place)
-{
-	unsigned int first, told;
-
-	keys = 40;
-	nodes_open(1, 1, 10);
-	first = foremost(0, keys);
-	quiet_from = 0;
-	quiet_to = keys - 1;
-	if (first == keys - 1)
-		quiet_from = 1, quiet_to = keys;
-	told = quiet_from ? 0 : keys - 1;
-	nodes_run(.5, offered_but_quiet);
-	assert_true(is_told(told));
-	quiet_to = quiet_from; /* all ask */
-	nodes_run(3, offered_but_quiet);
-	assert_true(is_told(told));
-	nodes_run(1, offered_but_quiet);
-	assert_true(is_told(first));
-}
-
-/* Whatever comes first in the order. */
-TEST(test_a_quiet_key_makes_room_before_others)
-{
-	unsigned int first;
-
-	keys = 3;
-	nodes_open(1, 2, 10);
-	first = foremost(0, keys);
-	quiet_from = (first + 1) % 3; /* this one comes later */
-	quiet_to = quiet_from + 1;
-	nodes_run(5, offered_but_quiet);
-	assert_false(is_told(quiet_from));
-	quiet_from = first;
-	quiet_to = first + 1;
-	nodes_run(.4, offered_but_quiet); /* before it rests */
-	assert_false(is_told(first));
-	assert_true(is_told((first + 1) % 3) && is_told((first + 2) % 3));
-}
-
-/* Nothing is known then of what is told of, nor would be of another key. */
-TEST(test_no_place_is_given_away_while_the_store_is_away)
-{
-	unsigned int first;
-
-	keys = 40;
-	nodes_open(1, 1, 10);
-	first = foremost(0, keys);
-	quiet_from = first;
-	quiet_to = first + 1;
-	nodes_run(5, offered_but_quiet);
-	quiet_to = first;
-	store_is_away = true;
-	nodes_run(3, offered_but_quiet);
-	assert_false(is_told(first));
-	store_is_away = false;
-	nodes_run(.2, offered_but_quiet);
-	assert_true(is_told(first));
-}
-
-/* Of a part of the store that is away: its keys would have all places in the end. */
-TEST(test_a_key_that_nobody_asks_for_makes_room_without_an_answer)
-{
-	unsigned int first;
-
-	keys = 2;
-	nodes_open(1, 1, 10);
-	first = foremost(0, keys);
-	quiet_from = first;
-	quiet_to = first + 1;
-	nodes_run(5, offered_but_quiet);
-	assert_true(is_told(1 - first));
-	store_is_away = true;
-	quiet_from = 1 - first;
-	quiet_to = quiet_from + 1;
-	nodes_run(3, offered_but_quiet); /* its demand has not faded yet */
-	assert_true(is_told(1 - first));
-	nodes_run(42, offered_but_quiet);
-	assert_true(is_told(first));
-}
-
-/* What one took of a round that is told of no more is told with what it takes behind that. */
-TEST(test_what_was_not_told_yet_is_not_lost)
-{
-	const struct accounts *accounts = &node[0].accounts;
-	unsigned int first, told;
-
-	keys = 2;
-	nodes_open(1, 1, 10);
-	first = foremost(0, keys);
-	told = 1 - first;
-	quiet_from = first;
-	quiet_to = first + 1;
-	nodes_run(5, offered_but_quiet);
-	quiet_to = first;			       /* it asks, too */
-	for (int i = 0; i < 100 && is_told(told); i++) /* a round ends it, at the begin of a run */
+	quiet = NONE;
+	for (int i = 0; i < 100 && is_told(another);
+	     i++) /* a run begins with the round that ends it */
 		nodes_run(.1, offered_but_quiet);
-	assert_false(is_told(told));
+	assert_false(is_told(another));
 	/* ten packets a round are taken; the excess has those of the round before, too */
-	assert_true(accounts->samples.list[told * SL_WAYS].excess >=
+	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
 
@@ -607,12 +566,8 @@ int main(void)
 		cmocka_unit_test(test_equal_abusers_are_told_of_by_all_nodes),
 		cmocka_unit_test(test_nodes_choose_nearly_the_same_of_unequal_demand),
 		cmocka_unit_test(test_those_that_ask_for_most_come_first),
-		cmocka_unit_test(test_a_key_that_comes_first_takes_a_place_once_that_was_used),
-		cmocka_unit_test(test_a_key_that_was_told_of_lately_keeps_its_place),
-		cmocka_unit_test(test_a_quiet_key_makes_room_before_others),
-		cmocka_unit_test(test_no_place_is_given_away_while_the_store_is_away),
-		cmocka_unit_test(test_a_key_that_nobody_asks_for_makes_room_without_an_answer),
-		cmocka_unit_test(test_what_was_not_told_yet_is_not_lost),
+		cmocka_unit_test(test_which_accounts_make_room),
+		cmocka_unit_test(test_what_was_not_reported_yet_is_not_lost),
 		cmocka_unit_test(test_keys_without_a_place_are_counted),
 		cmocka_unit_test(test_what_demand_is),
 		cmocka_unit_test(test_demand_of_any_numbers),

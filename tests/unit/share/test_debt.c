@@ -16,7 +16,7 @@
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t lent; /* by the state of a test */
+static uint64_t refundable; /* of the state of a test */
 
 /* 1000 packets a second, a burst of 100 */
 static struct sl_limit limit_of(void)
@@ -30,8 +30,7 @@ static struct sl_entry entry_full(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
 
-	lent = 0;
-
+	refundable = 0;
 	*entry_state(&entry) = credit_full(limit, NOW);
 	return entry;
 }
@@ -49,78 +48,111 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 	return credit_charge(limit, entry_state(entry), &slice, 0, limit->cost, now, 1);
 }
 
-/* An addition to `empty_at` alone would be swallowed by the idle time. */
-TEST(test_an_idle_state_is_charged_from_full)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	uint64_t later = NOW + 3600 * SECOND;
+/* --- Charges and refunds -------------------------------------------------------------------- */
 
-	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst / 2, &lent, later),
-			 limit.burst / 2);
-	assert_int_equal(level(&limit, &entry, later), limit.burst / 2);
+enum what {
+	CHARGE,	 /* debt_charge() of `amount` returns `is` */
+	OTHER,	 /* the same, of another key */
+	WAIT,	 /* for `amount` */
+	LEVEL,	 /* it is `is` */
+	PACKETS, /* of all packets that come, `is` pass */
+};
+
+/* Amounts in bursts. Times: a burst's worth takes a tenth of a second. */
+struct charge {
+	enum what what;
+	double amount, is;
+};
+
+/* A state starts full, unless level is given; refill: the level to which time fills it. */
+static const struct charge_case {
+	const char *name;
+	double refill, refundable;
+	bool has_level;
+	double level;
+	struct charge charges[8];
+} charge_cases[] = {
+	{"an idle state is charged from full: its idle time does not swallow it",
+	 .charges = {{WAIT, 36000}, {CHARGE, .5, .5}, {LEVEL, 0, .5}}},
+	{"a source owes at most a burst", .charges = {{CHARGE, .5, .5},
+						      {CHARGE, 1, 1},
+						      {CHARGE, 1, .5},
+						      {CHARGE, 1, 0},
+						      {LEVEL, 0, -1},
+						      {WAIT, 1},
+						      {PACKETS, 0, 0}}},
+	{"a deeper debt, as of a large packet, stays, and is not refunded for being deep",
+	 .refundable = 1, .has_level = true, .level = -2,
+	 .charges = {{CHARGE, 1, 0}, {LEVEL, 0, -2}}},
+	{"what a full state holds above `refill` stays", .refill = .5,
+	 .charges = {{WAIT, 36000}, {CHARGE, .01, .01}, {LEVEL, 0, .99}}},
+	{"the entry of another key is not charged", .charges = {{OTHER, 1, 0}, {LEVEL, 0, 1}}},
+	{"what was charged is refunded once", .has_level = true,
+	 .charges = {{CHARGE, .5, .5}, {CHARGE, -1, -.5}, {LEVEL, 0, 0}, {CHARGE, -.5, 0}}},
+	{"nothing is refunded to a full state, nor after it was empty again",
+	 .charges = {{CHARGE, .5, .5},
+		     {WAIT, 1},
+		     {CHARGE, -.5, 0},
+		     {PACKETS, 0, 1},
+		     {CHARGE, -.5, 0},
+		     {PACKETS, 0, 0}}},
+	{"what time made up for is not refunded; a step that charges nothing sees it",
+	 .charges = {{CHARGE, .5, .5},
+		     {WAIT, 1},
+		     {CHARGE, 0, 0},
+		     {PACKETS, 0, 1},
+		     {CHARGE, -.5, 0},
+		     {PACKETS, 0, 0}}},
+	{"no more is refunded than up to `refill`", .refill = .9375, .has_level = true,
+	 .charges = {{CHARGE, .0625, .0625}, {WAIT, .96875}, {CHARGE, -.0625, -.03125}}},
+	{"nothing is refunded to another key", .refundable = 1, .has_level = true,
+	 .charges = {{OTHER, -1, 0}, {LEVEL, 0, 0}}},
+};
+
+static double charge_run(const struct charge *charge, const struct sl_limit *limit,
+			 struct sl_entry *entry, uint64_t *now)
+{
+	const struct state_key *of = charge->what == OTHER ? &other : &key;
+	int64_t burst = limit->burst, amount = charge->amount * burst, passed = 0;
+
+	switch (charge->what) {
+	case CHARGE:
+	case OTHER:
+		return (double)debt_charge(limit, entry, of, amount, &refundable, *now) / burst;
+	case LEVEL:
+		return (double)level(limit, entry, *now) / burst;
+	case PACKETS:
+		while (packet_charge(limit, entry, *now))
+			passed += limit->cost;
+		return (double)passed / burst;
+	default:
+		*now += amount;
+		return 0;
+	}
 }
 
-TEST(test_a_source_owes_a_burst_at_most)
+TEST(test_what_is_charged_and_refunded)
 {
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	uint64_t charged = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(charge_cases); i++) {
+		const struct charge_case *of = &charge_cases[i];
+		struct sl_limit limit = limit_of();
+		struct sl_entry entry = entry_full(&limit);
+		uint64_t now = NOW;
 
-	for (int i = 0; i < 100; i++)
-		charged += debt_charge(&limit, &entry, &key, limit.burst / 7, &lent, NOW);
-	assert_int_equal(charged, 2 * limit.burst);
-	assert_int_equal(level(&limit, &entry, NOW), -(int64_t)limit.burst);
-	assert_false(packet_charge(&limit, &entry, NOW + limit.burst));
-	assert_true(packet_charge(&limit, &entry, NOW + limit.burst + limit.cost));
-}
+		if (of->has_level) {
+			entry.state.empty_at = NOW - (int64_t)(of->level * (int64_t)limit.burst);
+			entry.state.full_at = entry.state.charged_at = NOW;
+		}
+		refundable = of->refundable * limit.burst;
+		if (of->refill)
+			limit.refill = of->refill * limit.burst;
+		for (int k = 0; k < 8; k++) {
+			double is = charge_run(&of->charges[k], &limit, &entry, &now);
 
-/* A large packet can leave a state deeper than that. */
-TEST(test_a_deeper_debt_stays)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-
-	entry.state.empty_at = NOW + 2 * limit.burst;
-	entry.state.full_at = entry.state.charged_at = NOW;
-	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
-	assert_int_equal(entry.state.empty_at, NOW + 2 * limit.burst);
-}
-
-/* Nor is it given back to, for being deep. */
-TEST(test_a_deeper_debt_is_given_nothing_back)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-
-	entry.state.empty_at = NOW + 2 * limit.burst;
-	entry.state.full_at = entry.state.charged_at = NOW;
-	lent = limit.burst;
-	assert_int_equal(debt_charge(&limit, &entry, &key, limit.burst, &lent, NOW), 0);
-	assert_int_equal(lent, limit.burst);
-}
-
-/* A state that has rested is born again, as by a packet: what it holds above `refill` counts. */
-TEST(test_a_charge_of_a_rested_state_leaves_the_rest)
-{
-	struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	uint64_t later = NOW + 3600 * SECOND;
-
-	limit.refill = limit.burst / 2;
-	assert_int_equal(debt_charge(&limit, &entry, &key, limit.cost, &lent, later), limit.cost);
-	assert_int_equal(level(&limit, &entry, later), limit.burst - limit.cost);
-	assert_int_equal(entry.state.full_at, later);
-	assert_int_equal(entry.state.charged_at, later);
-}
-
-TEST(test_a_entry_of_another_key_is_not_charged)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit), before = entry;
-
-	assert_int_equal(debt_charge(&limit, &entry, &other, limit.burst, &lent, NOW), 0);
-	assert_memory_equal(&entry, &before, sizeof(entry));
+			if (is < of->charges[k].is - 1e-6 || is > of->charges[k].is + 1e-6)
+				fail_msg("%s: step %d: %.5f", of->name, k, is);
+		}
+	}
 }
 
 /* Whatever is charged: packets get what one bucket would leave of it. */
@@ -140,86 +172,11 @@ TEST(test_packets_get_what_is_left)
 			bucket -= packet_charge(&limit, &entry, now) ? limit.cost : 0;
 		else
 			bucket -= debt_charge(&limit, &entry, &key,
-					      random_next(&random) % (2 * limit.cost), &lent, now);
+					      random_next(&random) % (2 * limit.cost), &refundable,
+					      now);
 		assert_true(bucket >= -(int64_t)limit.burst);
 		assert_true(level(&limit, &entry, now) <= bucket);
 	}
-}
-
-/* --- What is given back --------------------------------------------------------------------- */
-
-TEST(test_what_was_charged_is_given_back_once)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	int64_t half = limit.burst / 2;
-
-	entry.state.empty_at = entry.state.full_at = NOW; /* empty */
-	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
-	assert_int_equal(lent, half);
-	assert_int_equal(debt_charge(&limit, &entry, &key, -2 * half, &lent, NOW), -half);
-	assert_int_equal(level(&limit, &entry, NOW), 0);
-	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, NOW), 0);
-}
-
-/* Time has made up for it. */
-TEST(test_nothing_is_given_back_to_a_full_state)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	int64_t half = limit.burst / 2;
-	uint64_t now = NOW;
-
-	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, now), half);
-	now += limit.burst;
-	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
-	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
-		assert_true(packet_charge(&limit, &entry, now));
-	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
-	assert_false(packet_charge(&limit, &entry, now));
-}
-
-/* A step that charges nothing sees it, too. */
-TEST(test_what_time_made_up_for_is_not_given_back)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	int64_t half = limit.burst / 2;
-	uint64_t now = NOW + limit.burst;
-
-	assert_int_equal(debt_charge(&limit, &entry, &key, half, &lent, NOW), half);
-	assert_int_equal(debt_charge(&limit, &entry, &key, 0, &lent, now), 0);
-	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
-		assert_true(packet_charge(&limit, &entry, now));
-	assert_int_equal(debt_charge(&limit, &entry, &key, -half, &lent, now), 0);
-	assert_false(packet_charge(&limit, &entry, now));
-}
-
-/* A state refills as far as slices leave it. */
-TEST(test_no_more_is_given_back_than_it_refills_to)
-{
-	struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit);
-	int64_t slices = limit.burst / 16;
-
-	limit.refill = limit.burst - slices;
-	entry.state.empty_at = entry.state.full_at = NOW;
-	assert_int_equal(debt_charge(&limit, &entry, &key, slices, &lent, NOW), slices);
-	assert_int_equal(
-		debt_charge(&limit, &entry, &key, -slices, &lent, NOW + limit.refill + slices / 2),
-		-(slices - slices / 2));
-}
-
-TEST(test_nothing_is_given_back_to_another_key)
-{
-	const struct sl_limit limit = limit_of();
-	struct sl_entry entry = entry_full(&limit), before;
-
-	lent = limit.burst;
-	entry.state.empty_at = entry.state.full_at = NOW;
-	before = entry;
-	assert_int_equal(debt_charge(&limit, &entry, &other, -(int64_t)limit.burst, &lent, NOW), 0);
-	assert_memory_equal(&entry, &before, sizeof(entry));
 }
 
 /* Whatever is charged and given back: a source gets no more than from a state that is its own. */
@@ -234,7 +191,7 @@ TEST(test_no_source_gets_more_than_without)
 
 		now += random_next(&random) % (i / 2000 % 2 ? 3 * limit.cost : limit.cost / 2);
 		debt_charge(&limit, &entry, &key,
-			    (int64_t)(random_next(&random) % (2 * most)) - most, &lent, now);
+			    (int64_t)(random_next(&random) % (2 * most)) - most, &refundable, now);
 		passed += packet_charge(&limit, &entry, now);
 		would += packet_charge(&limit, &alone, now);
 		assert_true(passed <= would + 1);
@@ -410,7 +367,8 @@ TEST(test_nothing_is_lost_beside_packets)
 	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, packets_run, NULL), 0);
 	for (int i = 0; i < DRAWS; i++)
-		charged += debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &lent, NOW);
+		charged += debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &refundable,
+				       NOW);
 	pthread_join(thread, NULL);
 	assert_int_equal(level(&race_limit, &race_entry, NOW),
 			 race_limit.burst - DRAWS * race_limit.cost - charged);
@@ -455,8 +413,8 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 	race_entry = entry_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, keys_run, NULL), 0);
 	while (!__atomic_load_n(&race_has_ended, __ATOMIC_SEQ_CST)) {
-		lent = 0;
-		debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &lent, NOW);
+		refundable = 0;
+		debt_charge(&race_limit, &race_entry, &key, race_limit.cost, &refundable, NOW);
 	}
 	pthread_join(thread, NULL);
 	assert_int_equal(race_credit, 0);
@@ -465,18 +423,8 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_idle_state_is_charged_from_full),
-		cmocka_unit_test(test_a_source_owes_a_burst_at_most),
-		cmocka_unit_test(test_a_deeper_debt_stays),
-		cmocka_unit_test(test_a_deeper_debt_is_given_nothing_back),
-		cmocka_unit_test(test_a_charge_of_a_rested_state_leaves_the_rest),
-		cmocka_unit_test(test_a_entry_of_another_key_is_not_charged),
+		cmocka_unit_test(test_what_is_charged_and_refunded),
 		cmocka_unit_test(test_packets_get_what_is_left),
-		cmocka_unit_test(test_what_was_charged_is_given_back_once),
-		cmocka_unit_test(test_nothing_is_given_back_to_a_full_state),
-		cmocka_unit_test(test_what_time_made_up_for_is_not_given_back),
-		cmocka_unit_test(test_no_more_is_given_back_than_it_refills_to),
-		cmocka_unit_test(test_nothing_is_given_back_to_another_key),
 		cmocka_unit_test(test_no_source_gets_more_than_without),
 		cmocka_unit_test(test_what_was_not_charged_is_owed_still),
 		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),
