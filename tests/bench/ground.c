@@ -29,15 +29,20 @@ static const struct gate_sizes sizes[SUBJECTS] = {
 
 static int rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
 {
-	struct spec spec = {{[SPEC_NAME] = name,
-			     [SPEC_RATE] = limit->rate,
-			     [SPEC_BURST] = limit->burst,
-			     [SPEC_WINDOW] = limit->window,
-			     [SPEC_SHAPE] = limit->shape,
-			     [SPEC_SHARED] = limit->shared ? "yes" : NULL}};
+	const char *const texts[SPEC_FIELDS] = {
+		[SPEC_NAME] = name,	     [SPEC_RATE] = limit->rate,
+		[SPEC_BURST] = limit->burst, [SPEC_WINDOW] = limit->window,
+		[SPEC_SHAPE] = limit->shape, [SPEC_SHARED] = limit->shared ? "yes" : NULL};
+	struct spec spec = {0};
 	struct limits parsed;
-	int status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
+	enum spec_field at;
+	int status = 0;
 
+	for (int field = 0; !status && field < SPEC_FIELDS; field++)
+		if (texts[field])
+			status = value_parse(&spec_types[field], spec_names[field], texts[field],
+					     &spec);
+	status = status ?: spec_make(&spec, &rule->prefix, &parsed, &at);
 	return status ? status : rule_add_limit(rule, &parsed.list[0]);
 }
 

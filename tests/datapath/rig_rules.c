@@ -23,7 +23,7 @@ struct limit rig_limit_of(const char *prefix, const char *words)
 	struct limit limit;
 
 	words_split(words, &split);
-	assert_int_equal(spec_parse_first(&split.spec, &parsed, NULL, NULL, &limit), OK);
+	assert_int_equal(spec_parse_first(&split.spec, &parsed, &limit), OK);
 	return limit;
 }
 
@@ -105,7 +105,7 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 
 	assert_int_equal(rule_set_newcomers(&rule, NULL), OK);
 	if (rate) {
-		assert_int_equal(spec_parse_budget(rate, burst, NULL, NULL, &budget), OK);
+		assert_int_equal(budget_parse(rate, burst, &budget), OK);
 		assert_int_equal(rule_set_newcomers(&rule, &budget), OK);
 	}
 	rig_rule_change(rig, &rule);

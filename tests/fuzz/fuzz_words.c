@@ -136,15 +136,15 @@ static void check_compiled(const struct limit *limit)
 	}
 }
 
-static void fuzz_limit(const struct spec *spec, const struct sl_prefix *prefix)
+static void fuzz_limit(const struct spec_texts *spec, const struct sl_prefix *prefix)
 {
 	char text[SPEC_FIELDS][SPEC_TEXT];
 	struct limit limit, again;
-	struct spec back;
+	struct spec_texts back;
 
 	memset(&limit, 7, sizeof(limit));
 	memcpy(&again, &limit, sizeof(limit));
-	if (!taken(spec_parse_first(spec, prefix, NULL, NULL, &limit))) {
+	if (!taken(spec_parse_first(spec, prefix, &limit))) {
 		expect(!memcmp(&limit, &again, sizeof(limit)));
 		return;
 	}
@@ -156,7 +156,7 @@ static void fuzz_limit(const struct spec *spec, const struct sl_prefix *prefix)
 	}
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		back.text[field] = spec_format(&limit, prefix, field, text[field]);
-	expect(spec_parse_first(&back, prefix, NULL, NULL, &again) == OK);
+	expect(spec_parse_first(&back, prefix, &again) == OK);
 	expect(!memcmp(&limit, &again, sizeof(limit)));
 }
 
@@ -209,7 +209,7 @@ static void fuzz_word(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct spec spec = {.text = {[SPEC_RATE] = "1kpps"}};
+	struct spec_texts spec = {.text = {[SPEC_RATE] = "1kpps"}};
 	char text[SPEC_FIELDS + 1][TEXT_MAX];
 	struct sl_prefix prefix = {0};
 

@@ -92,18 +92,6 @@ void inform(const char *format, ...)
 	(void)format;
 }
 
-bool log_mute(bool mute)
-{
-	(void)mute;
-	return false;
-}
-
-const char *log_place(const char *place)
-{
-	(void)place;
-	return NULL;
-}
-
 const char *why(int err)
 {
 	(void)err;

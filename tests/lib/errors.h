@@ -3,6 +3,7 @@
 #ifndef SLUICE_TEST_ERRORS_H
 #define SLUICE_TEST_ERRORS_H
 
+#include <ctype.h>
 #include "base/error.h"
 #include "test.h"
 
@@ -18,5 +19,51 @@ static inline void assert_one_error(const char *id, const char *part)
 			 error->object, error->text, error->hint, id, part);
 	error_drop(0);
 }
+
+/* Returns the length of the places that an object begins with, "rules.yaml:3:7: list.txt:2". */
+static inline size_t places_length(const char *object)
+{
+	size_t length = 0;
+
+	for (;;) {
+		const char *begin = object + length + (length ? 2 : 0), *end = strstr(begin, ": ");
+		size_t part = end ? (size_t)(end - begin) : strlen(begin);
+
+		if (!part || !isdigit((unsigned char)begin[part - 1]) ||
+		    !memchr(begin, ':', part) || strspn(begin, "0123456789abcdef:./") == part)
+			return length;
+		length = begin + part - object;
+		if (!end)
+			return length;
+	}
+}
+
+/*
+ * Formats the list of errors as their places in a file, and their ids: "3:7 no-unit; 9:1 bad-name".
+ * Without places it is the object. Empties the list. The text lives until the next call.
+ */
+static inline const char *errors_text(const char *file)
+{
+	static char text[1 << 14];
+	size_t length = 0, prefix = strlen(file);
+
+	*text = '\0';
+	for (unsigned int i = 0; i < error_count(); i++) {
+		const struct sl_error *error = error_get(i);
+		const char *object = error->object;
+		size_t end = places_length(object) ?: strlen(object);
+
+		if (prefix && !strncmp(object, file, prefix) && object[prefix] == ':') {
+			object += prefix + 1;
+			end -= prefix + 1;
+		}
+		length += snprintf(text + length, sizeof(text) - length, "%s%.*s%s%s",
+				   i ? "; " : "", (int)end, object, end ? " " : "", error->id);
+	}
+	error_drop(0);
+	return text;
+}
+
+#define assert_errors(file, expected) assert_string_equal(errors_text(file), expected)
 
 #endif

@@ -11,7 +11,7 @@ static inline struct sl_prefix prefix_of(const char *text)
 	struct sl_prefix prefix;
 
 	memset(&prefix, 0xa5, sizeof(prefix)); /* parsing sets every byte: it is a map's key */
-	assert_int_equal(prefix_parse(text, &prefix), OK);
+	assert_int_equal(prefix_parse(text, &prefix), 0);
 	return prefix;
 }
 

@@ -1,21 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Parses words that make one limit. */
+/* Limits from the texts of their fields. */
 #ifndef SLUICE_TEST_SPEC_FIRST_H
 #define SLUICE_TEST_SPEC_FIRST_H
 
 #include "rules/limit_words.h"
 
-/* spec_parse() of one limit. Several lengths of a key leave all but the first. */
-static inline int spec_parse_first(const struct spec *spec, const struct sl_prefix *prefix,
-					   void (*place)(void *data, enum spec_field field),
-					   void *data, struct limit *ret)
+/* The text of each field; NULL: not given. */
+struct spec_texts {
+	const char *text[SPEC_FIELDS];
+};
+
+/* Parses the fields and makes the limits. The object of each error begins with its field. */
+static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
+			      struct limits *ret)
+{
+	struct spec spec = {0};
+	enum spec_field at;
+	unsigned int mark;
+	int worst = 0, err;
+
+	for (int field = 0; field < SPEC_FIELDS; field++) {
+		mark = error_count();
+		if (!texts->text[field])
+			continue;
+		err = value_parse(&spec_types[field], spec_names[field], texts->text[field], &spec);
+		if (err)
+			error_place(mark, spec_names[field]);
+		worst = worst ?: err;
+	}
+	mark = error_count();
+	if (!worst)
+		worst = spec_make(&spec, prefix, ret, &at);
+	if (error_count() > mark)
+		error_place(mark, at < SPEC_FIELDS ? spec_names[at] : "-");
+	return worst;
+}
+
+/* texts_parse() of one limit. Several lengths of a key leave all but the first. */
+static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
+				   struct limit *ret)
 {
 	struct limits limits;
-	int status = spec_parse(spec, prefix, place, data, &limits);
+	int err = texts_parse(texts, prefix, &limits);
 
-	if (!status)
+	if (!err)
 		*ret = limits.list[0];
-	return status;
+	return err;
+}
+
+/* Makes a budget. burst: NULL: the default. */
+static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
+{
+	struct spec spec = {0};
+	enum spec_field at;
+
+	return value_parse(&spec_types[SPEC_RATE], "rate", rate, &spec)
+		       ?: (burst ? value_parse(&spec_types[SPEC_BURST], "burst", burst, &spec) : 0)
+		       ?: spec_make_budget(&spec, ret, &at);
 }
 
 #endif

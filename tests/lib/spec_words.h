@@ -4,10 +4,10 @@
 #define SLUICE_TEST_SPEC_WORDS_H
 
 #include "test.h"
-#include "rules/limit_words.h"
+#include "spec_first.h"
 
 struct words {
-	struct spec spec;
+	struct spec_texts spec;
 	char text[SPEC_FIELDS][SPEC_TEXT];
 };
 

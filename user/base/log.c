@@ -15,27 +15,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
-static const char *place_now;
-
-const char *log_place(const char *place)
-{
-	const char *before = place_now;
-
-	place_now = place;
-	return before;
-}
-
 /* --- Messages ------------------------------------------------------------------------------- */
-
-static bool muted;
-
-bool log_mute(bool mute)
-{
-	bool before = muted;
-
-	muted = mute;
-	return before;
-}
 
 static bool (*filter)(void *data, const char *message);
 static void *filter_data;
@@ -49,7 +29,6 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data)
 /* Adds a message of the old form to the list of errors. */
 static void say(enum sl_severity severity, bool is_misuse, const char *format, va_list args)
 {
-	unsigned int mark = error_count();
 	char *text;
 
 	if (vasprintf(&text, format, args) < 0)
@@ -68,8 +47,6 @@ static void say(enum sl_severity severity, bool is_misuse, const char *format, v
 		error_notice("notice", NULL, "%s", text ?: "out of memory");
 	else
 		error_inform("info", NULL, "%s", text ?: "out of memory");
-	if (place_now)
-		error_place(mark, place_now);
 	free(text);
 }
 
@@ -89,8 +66,7 @@ int failure(const char *format, ...)
 
 int misuse(const char *format, ...)
 {
-	if (!muted)
-		SAY(SL_ERROR, true);
+	SAY(SL_ERROR, true);
 	return MISUSED;
 }
 

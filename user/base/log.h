@@ -25,15 +25,6 @@ void inform(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void log_filter(bool (*wanted)(void *data, const char *message), void *data);
 
-/* Old: error_drop(). Sets whether messages of misuse() are dropped. Returns the setting before. */
-bool log_mute(bool mute);
-
-/*
- * Old: error_place(). Sets the place in a file, "rules.yaml:3:7", that each message begins with;
- * NULL: none. The text stays the caller's. Returns the place set before.
- */
-const char *log_place(const char *place);
-
 /*
  * The meaning of an errno of bpf(2) and similar calls: names the missing capability, or a full
  * memory or map. err: positive or negative. The text lives until the next call.

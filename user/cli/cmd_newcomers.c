@@ -17,8 +17,7 @@
 
 struct newcomers_args {
 	struct sl_prefix prefix;
-	const char *rate;
-	const char *burst;
+	struct spec spec; /* rate and burst */
 	bool none;
 };
 
@@ -107,17 +106,18 @@ static int newcomers_run(const struct context *context, const void *data)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(rule_free) struct rule replaced = {0};
 	struct limit budget;
+	enum spec_field at;
 	int err = 0;
 
-	if (args->none && (args->rate || args->burst))
+	if (args->none && args->spec.given)
 		return error_misuse("conflict", "newcomers",
 				    "'none' means that there is no budget; write it alone, or "
 				    "leave it out");
-	if (!args->none && !args->rate)
+	if (!args->none && !spec_has(&args->spec, SPEC_RATE))
 		return error_misuse("no-rate", "newcomers",
 				    "a budget needs a rate; write 'rate 10kpps', or 'none'");
 	if (!args->none)
-		err = spec_parse_budget(args->rate, args->burst, NULL, NULL, &budget);
+		err = spec_make_budget(&args->spec, &budget, &at);
 	if (err)
 		return err;
 	err = gate_open_to_try(&gate, context)
@@ -130,12 +130,14 @@ static int newcomers_run(const struct context *context, const void *data)
 	return 0;
 }
 
+static const struct value_type rate_type = SPEC_TYPE(SPEC_RATE, "RATE", VALUE_NUMBERS);
+static const struct value_type burst_type = SPEC_TYPE(SPEC_BURST, "BURST", VALUE_NUMBERS);
+
 static const struct word newcomers_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct newcomers_args, prefix), NULL},
-	{"rate", KEYWORD, VALUE_TEXT("RATE", .extent = VALUE_NUMBERS),
-	 offsetof(struct newcomers_args, rate), "as in 'sluice help set'. Needed, but for none"},
-	{"burst", KEYWORD, VALUE_TEXT("BURST", .extent = VALUE_NUMBERS),
-	 offsetof(struct newcomers_args, burst), "the same"},
+	{"rate", KEYWORD, &rate_type, offsetof(struct newcomers_args, spec),
+	 "as in 'sluice help set'. Needed, but for none"},
+	{"burst", KEYWORD, &burst_type, offsetof(struct newcomers_args, spec), "the same"},
 	{"none", KEYWORD, NULL, offsetof(struct newcomers_args, none),
 	 "no budget, the default: new sources pass. Without other words"},
 	WORD_CONFIRM,

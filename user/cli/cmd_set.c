@@ -21,7 +21,7 @@
 
 struct set_args {
 	struct sl_prefix prefix;
-	struct spec spec;     /* each field as it was typed */
+	struct spec spec;     /* the fields of the limits */
 	unsigned int inherit; /* enum inherit */
 	bool no_fq;	      /* limits may shape without the qdisc fq */
 };
@@ -66,7 +66,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
  */
 static int limits_put(const struct gate *gate, struct setting *setting)
 {
-	bool is_named = setting->args->spec.text[SPEC_NAME];
+	bool is_named = spec_has(&setting->args->spec, SPEC_NAME);
 	struct rule *rule = &setting->rule;
 	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
 	int err;
@@ -238,16 +238,14 @@ static int set_run(const struct context *context, const void *data)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(setting_free) struct setting setting = {.args = data};
 	const struct set_args *args = data;
-	bool has_limits = !args->inherit;
+	enum spec_field at;
 	int err;
 
 	if (args->inherit == INHERIT_YES && !args->prefix.bits)
 		return error_misuse("no-parent", "default",
 				    "it inherits from no policy: no prefix is shorter");
-	for (int field = 0; field < SPEC_FIELDS; field++)
-		has_limits |= args->spec.text[field] != NULL;
-	if (has_limits) {
-		err = spec_parse(&args->spec, &args->prefix, NULL, NULL, &setting.limits);
+	if (!args->inherit || args->spec.given) {
+		err = spec_make(&args->spec, &args->prefix, &setting.limits, &at);
 		if (err)
 			return err;
 	}
@@ -267,59 +265,51 @@ static int set_run(const struct context *context, const void *data)
 static const char *const inherit_words[] = {"no", "yes"};
 static const struct value_type inherit_choice = VALUE_CHOICE("yes|no", inherit_words, INHERIT_NO);
 
-#define SPEC_FIELD(field) offsetof(struct set_args, spec.text[field])
+#define SPEC_WORD(field) KEYWORD, &spec_types[field], offsetof(struct set_args, spec)
 
 static const struct word set_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct set_args, prefix), NULL},
-	{"name", KEYWORD, VALUE_TEXT("LIMIT"), SPEC_FIELD(SPEC_NAME),
+	{"name", SPEC_WORD(SPEC_NAME),
 	 "which of the limits to set. Default: a name made of the match: all, tcp-syn, udp-53,\n"
 	 "tcp-80_443"},
-	{"rate", KEYWORD, VALUE_TEXT("RATE [BITRATE]", .extent = VALUE_NUMBERS),
-	 SPEC_FIELD(SPEC_RATE),
+	{"rate", SPEC_WORD(SPEC_RATE),
 	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
 	 "10kpps 100mbit, as two limits of one name. A limit has one of rate, window and\n"
 	 "shape; only inherit needs none"},
-	{"burst", KEYWORD, VALUE_TEXT("BURST [BURST]", .extent = VALUE_NUMBERS),
-	 SPEC_FIELD(SPEC_BURST),
+	{"burst", SPEC_WORD(SPEC_BURST),
 	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
 	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
-	{"window", KEYWORD, VALUE_TEXT("N per TIME", .extent = VALUE_NUMBERS),
-	 SPEC_FIELD(SPEC_WINDOW),
+	{"window", SPEC_WORD(SPEC_WINDOW),
 	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
-	{"groups", KEYWORD, VALUE_TEXT("N"), SPEC_FIELD(SPEC_GROUPS),
+	{"groups", SPEC_WORD(SPEC_GROUPS),
 	 "of a window: into how many parts its time is cut, 1 to 10. Who takes all it can\n"
 	 "gets 5/6 of what may pass with 5 parts, the default, and 10/11 with 10"},
-	{"shape", KEYWORD, VALUE_TEXT("RATE", .extent = VALUE_NUMBERS), SPEC_FIELD(SPEC_SHAPE),
+	{"shape", SPEC_WORD(SPEC_SHAPE),
 	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
 	 "the device needs the qdisc fq"},
-	{"horizon", KEYWORD, VALUE_TEXT("TIME", .extent = VALUE_NUMBERS), SPEC_FIELD(SPEC_HORIZON),
+	{"horizon", SPEC_WORD(SPEC_HORIZON),
 	 "of shape: what would wait longer is dropped; 1ms to 10s. Default: 200ms"},
-	{"match", KEYWORD,
-	 VALUE_TEXT("any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
-		    .extent = VALUE_WORDS),
-	 SPEC_FIELD(SPEC_MATCH),
+	{"match", SPEC_WORD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
 	 "part of it), tcp-syn (SYN without ACK), fragment, proto N. Behind tcp, udp and\n"
 	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"
 	 "ranges). Behind any of them, or alone: vlan N.\n"
 	 "What cannot be read of a packet (headers too deep, or cut short) matches"},
-	{"per", KEYWORD, VALUE_TEXT("LEN[/LEN6][,...]"), SPEC_FIELD(SPEC_PER),
+	{"per", SPEC_WORD(SPEC_PER),
 	 "how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
 	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each (all, all-24,\n"
 	 "all-16), with a value each of what is told so, rate 100pps,1kpps,20kpps"},
-	{"key", KEYWORD, VALUE_TEXT("src|dst"), SPEC_FIELD(SPEC_KEY),
+	{"key", SPEC_WORD(SPEC_KEY),
 	 "src (default), or dst: each destination of what is sent, on hook egress"},
-	{"action", KEYWORD,
-	 VALUE_TEXT("drop|observe|block TIME [escalate N [max TIME]]", .extent = VALUE_WORDS),
-	 SPEC_FIELD(SPEC_ACTION),
+	{"action", SPEC_WORD(SPEC_ACTION),
 	 "of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "pass; block 30s drops it and all that the limit matches from there for 30 s.\n"
 	 "With escalate 2 a block that follows within the length of the last one is twice\n"
 	 "as long, at most 10min or as max says"},
-	{"start", KEYWORD, VALUE_TEXT("full|empty|share"), SPEC_FIELD(SPEC_START),
+	{"start", SPEC_WORD(SPEC_START),
 	 "full (default) or empty: what the bucket, or the window, of a new source holds;\n"
 	 "share: of what is shared, a burst divided by the machines that share it"},
-	{"shared", KEYWORD, VALUE_TEXT("yes|no|block"), SPEC_FIELD(SPEC_SHARED),
+	{"shared", SPEC_WORD(SPEC_SHARED),
 	 "yes: one limit over all machines whose sluice share tells one store of it;\n"
 	 "block: and what one of them blocks, all block"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),

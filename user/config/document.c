@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "config/document.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,8 @@
 #include <yaml.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
+#include "base/error.h"
 
 /* The bytes allocated at once, or more for one longer word. */
 #define CHUNK_BYTES (64 << 10)
@@ -19,23 +23,11 @@ struct chunk {
 	_Alignas(struct node) char bytes[];
 };
 
-/* A list or a map whose end is not parsed yet. */
-struct level {
-	struct node *node;
-	struct node *last; /* NULL: no child yet */
-	const char *key;   /* of the next child */
-	struct position key_at;
-};
-
 struct builder {
 	struct document document;
 	const char *text;
 	yaml_parser_t parser;
-	struct level levels[DOCUMENT_DEPTH_MAX];
-	unsigned int depth;
 };
-
-/* --- The tree ------------------------------------------------------------------------------- */
 
 const struct node *node_find(const struct node *map, const char *key)
 {
@@ -46,25 +38,12 @@ const struct node *node_find(const struct node *map, const char *key)
 	return node;
 }
 
-const char *node_word(const struct node *map, const char *key)
+void document_place(const struct document *document, unsigned int mark, struct position at)
 {
-	const struct node *node = node_find(map, key);
+	char place[PATH_MAX + 32];
 
-	return node ? node->word : NULL;
-}
-
-const struct node *node_items(const struct node *map, const char *key)
-{
-	const struct node *list = node_find(map, key);
-
-	return list && list->kind == NODE_LIST ? list->first : NULL;
-}
-
-void document_place(struct document *document, struct position at)
-{
-	snprintf(document->place, sizeof(document->place), "%s:%u:%u", document->name, at.line,
-		 at.column);
-	log_place(document->place);
+	snprintf(place, sizeof(place), "%s:%u:%u", document->name, at.line, at.column);
+	error_place(mark, place);
 }
 
 void document_free(struct document *document)
@@ -75,8 +54,7 @@ void document_free(struct document *document)
 		document->chunks = chunk->next;
 		free(chunk);
 	}
-	document->root = NULL;
-	document->count = 0;
+	*document = (struct document){0};
 }
 
 /* --- Errors --------------------------------------------------------------------------------- */
@@ -86,16 +64,16 @@ static struct position position_of(const yaml_mark_t *mark)
 	return (struct position){mark->line + 1, mark->column + 1};
 }
 
-static int refuse(struct builder *builder, const yaml_mark_t *mark, const char *message)
-{
-	document_place(&builder->document, position_of(mark));
-	return misuse("%s", message);
-}
+/* Adds an error at a place. */
+#define refuse(builder, at, id, object, ...)                                                       \
+	({                                                                                         \
+		unsigned int mark_ = error_count();                                                \
+		int err_ = error_misuse(id, object, __VA_ARGS__);                                  \
+		document_place(&(builder)->document, mark_, at);                                   \
+		err_;                                                                              \
+	})
 
-/*
- * The position of a byte. libyaml's reader refuses bytes that are no characters, and reports an
- * offset in bytes.
- */
+/* libyaml reports bytes that are no characters by their offset. */
 static struct position position_of_offset(const char *text, size_t offset)
 {
 	struct position at = {1, 1};
@@ -108,7 +86,7 @@ static struct position position_of_offset(const char *text, size_t offset)
 	return at;
 }
 
-/* Returns whether the character is in a word of hexadecimal digits and at least two colons. */
+/* Whether the character is in a word of hexadecimal digits and at least two colons. */
 static bool is_in_address(const char *line, size_t column)
 {
 	static const char digits[] = ":0123456789abcdefABCDEF";
@@ -122,12 +100,9 @@ static bool is_in_address(const char *line, size_t column)
 	return colons > 1;
 }
 
-/* The likely cause of an error that libyaml's message does not explain. */
-static const char *syntax_hint(const struct builder *builder)
+/* Returns the likely cause of an error that libyaml's message does not explain, or "". */
+static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 {
-	const yaml_mark_t *mark = &builder->parser.problem_mark;
-	const char *line = builder->text;
-
 	for (size_t i = 0; i < mark->line; i++) {
 		line = strchr(line, '\n');
 		if (!line)
@@ -147,26 +122,19 @@ static int refuse_syntax(struct builder *builder)
 	const yaml_parser_t *parser = &builder->parser;
 
 	if (parser->error == YAML_MEMORY_ERROR)
-		return failure("%s: out of memory", builder->document.name);
-	if (parser->error == YAML_READER_ERROR) {
-		document_place(&builder->document,
-			       position_of_offset(builder->text, parser->problem_offset));
-		return misuse("not YAML: %s", parser->problem);
-	}
-	document_place(&builder->document, position_of(&parser->problem_mark));
-	return misuse("not YAML: %s%s%s%s", parser->context ?: "", parser->context ? ": " : "",
-		      parser->problem, syntax_hint(builder));
+		return error_add(ENOMEM, "no-memory", builder->document.name, "out of memory");
+	if (parser->error == YAML_READER_ERROR)
+		return refuse(builder, position_of_offset(builder->text, parser->problem_offset),
+			      "bad-yaml", NULL, "not YAML: %s", parser->problem);
+	return refuse(builder, position_of(&parser->problem_mark), "bad-yaml", NULL,
+		      "not YAML: %s%s%s%s", parser->context ?: "", parser->context ? ": " : "",
+		      parser->problem, syntax_hint(builder->text, &parser->problem_mark));
 }
 
 /* --- Building ------------------------------------------------------------------------------- */
 
-static struct level *level_now(struct builder *builder)
-{
-	return builder->depth ? &builder->levels[builder->depth - 1] : NULL;
-}
-
-/* Allocates memory that lives as long as the document. NULL: no memory, which is reported. */
-static void *document_take(struct document *document, size_t size)
+/* Allocates memory that lives as long as the document. Returns NULL, after an error. */
+static void *document_allocate(struct document *document, size_t size)
 {
 	struct chunk *chunk = document->chunks;
 
@@ -176,7 +144,7 @@ static void *document_take(struct document *document, size_t size)
 
 		chunk = malloc(sizeof(*chunk) + room);
 		if (!chunk) {
-			failure("%s: out of memory", document->name);
+			error_add(ENOMEM, "no-memory", document->name, "out of memory");
 			return NULL;
 		}
 		*chunk = (struct chunk){.next = document->chunks, .left = room};
@@ -186,189 +154,182 @@ static void *document_take(struct document *document, size_t size)
 	return chunk->bytes + chunk->left;
 }
 
-/* Copies the text of a scalar. NULL: no memory, which is reported. */
-static const char *scalar_keep(struct builder *builder, const yaml_event_t *event)
+/* Copies the text of a scalar. Returns NULL, after an error. */
+static const char *scalar_copy(struct builder *builder, const yaml_event_t *event)
 {
 	size_t size = event->data.scalar.length + 1;
-	char *text = document_take(&builder->document, size);
+	char *text = document_allocate(&builder->document, size);
 
 	return text ? memcpy(text, event->data.scalar.value, size) : NULL;
 }
 
-static bool is_null(const yaml_event_t *event)
+/* Takes the next event, which the caller deletes. */
+static int event_next(struct builder *builder, yaml_event_t *ret)
 {
-	static const char *const words[] = {"", "~", "null", "Null", "NULL"};
-	const char *value = (const char *)event->data.scalar.value;
-
-	if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(value, words[i]))
-			return true;
-	return false;
+	if (yaml_parser_parse(&builder->parser, ret))
+		return 0;
+	*ret = (yaml_event_t){0};
+	return refuse_syntax(builder);
 }
 
-static enum node_kind event_kind(const yaml_event_t *event)
+/* Refuses an alias, anchors, tags and NUL characters. Returns the kind of the node. */
+static int event_check(struct builder *builder, const yaml_event_t *event, enum node_kind *ret)
 {
-	if (event->type == YAML_SEQUENCE_START_EVENT)
-		return NODE_LIST;
-	if (event->type == YAML_MAPPING_START_EVENT)
-		return NODE_MAP;
-	return is_null(event) ? NODE_NULL : NODE_WORD;
-}
-
-/* Appends a node to the current level, and opens a level below it for a list or a map. */
-static int node_add(struct builder *builder, const yaml_event_t *event)
-{
-	struct document *document = &builder->document;
-	struct level *level = level_now(builder);
-	struct node *node;
-
-	if (document->count == DOCUMENT_NODES_MAX)
-		return refuse(builder, &event->start_mark,
-			      "too many values for one file: put prefixes into list files");
-	node = document_take(document, sizeof(*node));
-	if (!node)
-		return FAILED;
-	*node = (struct node){.kind = event_kind(event), .at = position_of(&event->start_mark)};
-	document->count++;
-	if (level) {
-		node->key = level->key;
-		node->key_at = level->key_at;
-		level->key = NULL;
-		*(level->last ? &level->last->next : &level->node->first) = node;
-		level->last = node;
-	} else {
-		document->root = node;
-	}
-	if (node->kind == NODE_WORD) {
-		node->word = scalar_keep(builder, event);
-		return node->word ? OK : FAILED;
-	}
-	if (node->kind != NODE_NULL)
-		builder->levels[builder->depth++] = (struct level){.node = node};
-	return OK;
-}
-
-/* Whether a key is an IPv6 address, all of it or without the colon at its end. */
-static bool is_address(const char *key)
-{
-	return strchr(key, ':') && !key[strspn(key, "0123456789abcdefABCDEF:.")];
-}
-
-static int refuse_address(struct builder *builder, const yaml_event_t *event, const char *key)
-{
-	document_place(&builder->document, position_of(&event->start_mark));
-	return misuse(
-		"'%s:' is read as a key, because a colon ends it: put an IPv6 address into quotes",
-		key);
-}
-
-/* Takes a scalar or the begin of a list or map: a key where a map has none yet, else a node. */
-static int value_take(struct builder *builder, const yaml_event_t *event)
-{
-	struct level *level = level_now(builder);
-
-	if (level && level->node->kind == NODE_MAP && !level->key) {
-		if (event->type != YAML_SCALAR_EVENT)
-			return refuse(builder, &event->start_mark, "a key is to be one word");
-		level->key = scalar_keep(builder, event);
-		level->key_at = position_of(&event->start_mark);
-		if (!level->key)
-			return FAILED;
-		return is_address(level->key) ? refuse_address(builder, event, level->key) : OK;
-	}
-	if (event->type != YAML_SCALAR_EVENT && builder->depth == DOCUMENT_DEPTH_MAX)
-		return refuse(builder, &event->start_mark, "nested too deep: no rule is down here");
-	return node_add(builder, event);
-}
-
-/* Refuses anchors, tags and NUL characters of a scalar, a list or a map. */
-static int value_check(struct builder *builder, const yaml_event_t *event)
-{
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+	struct position at = position_of(&event->start_mark);
 	const yaml_char_t *anchor, *tag;
+	const char *value;
 
+	if (event->type == YAML_ALIAS_EVENT)
+		return refuse(builder, at, "yaml-alias", NULL, "an alias; write it out");
 	if (event->type == YAML_SCALAR_EVENT) {
-		if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
-			return refuse(builder, &event->start_mark,
-				      "a NUL character: this is no text");
+		value = (const char *)event->data.scalar.value;
 		anchor = event->data.scalar.anchor;
 		tag = event->data.scalar.tag;
+		if (strlen(value) < event->data.scalar.length)
+			return refuse(builder, at, "bad-yaml", NULL, "a NUL character");
+		*ret = NODE_WORD;
+		for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
+			if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+			    !strcmp(value, nulls[i]))
+				*ret = NODE_NULL;
 	} else if (event->type == YAML_SEQUENCE_START_EVENT) {
 		anchor = event->data.sequence_start.anchor;
 		tag = event->data.sequence_start.tag;
+		*ret = NODE_LIST;
 	} else {
 		anchor = event->data.mapping_start.anchor;
 		tag = event->data.mapping_start.tag;
+		*ret = NODE_MAP;
 	}
 	if (anchor)
-		return refuse(builder, &event->start_mark, "an anchor: write it out");
+		return refuse(builder, at, "yaml-alias", NULL, "an anchor; write it out");
 	if (tag)
-		return refuse(builder, &event->start_mark, "a tag: leave it out");
-	return OK;
+		return refuse(builder, at, "yaml-tag", NULL, "a tag; leave it out");
+	return 0;
 }
 
-static int event_take(struct builder *builder, const yaml_event_t *event)
+static int key_read(struct builder *builder, const yaml_event_t *event, const char **ret)
 {
-	int status = OK;
+	struct position at = position_of(&event->start_mark);
+	enum node_kind kind;
+	int err = event_check(builder, event, &kind);
 
-	switch (event->type) {
-	case YAML_SCALAR_EVENT:
-	case YAML_SEQUENCE_START_EVENT:
-	case YAML_MAPPING_START_EVENT:
-		status = value_check(builder, event);
-		return status ? status : value_take(builder, event);
-	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT:
-		builder->depth--;
-		return OK;
-	case YAML_ALIAS_EVENT:
-		return refuse(builder, &event->start_mark, "an alias: write it out");
-	case YAML_DOCUMENT_START_EVENT:
-		if (builder->document.count)
-			return refuse(builder, &event->start_mark,
-				      "a second document: a rules file is one");
-		return OK;
-	default:
-		return OK;
+	if (err)
+		return err;
+	if (event->type != YAML_SCALAR_EVENT)
+		return refuse(builder, at, "bad-key", NULL, "a key is one word");
+	*ret = scalar_copy(builder, event);
+	if (!*ret)
+		return -ENOMEM;
+	/* an IPv6 address, whole or without the colon at its end */
+	if (strchr(*ret, ':') && !(*ret)[strspn(*ret, "0123456789abcdefABCDEF:.")])
+		return refuse(builder, at, "bare-ipv6", *ret,
+			      "the colon at its end makes it a key; put an IPv6 address into "
+			      "quotes");
+	return 0;
+}
+
+static int children_read(struct builder *builder, struct node *parent, unsigned int depth);
+
+/* Makes a node of an event, and of the events of its children. */
+static int node_read(struct builder *builder, const yaml_event_t *event, unsigned int depth,
+		     struct node **ret)
+{
+	struct document *document = &builder->document;
+	struct position at = position_of(&event->start_mark);
+	enum node_kind kind;
+	struct node *node;
+	int err = event_check(builder, event, &kind);
+
+	if (err)
+		return err;
+	if (kind >= NODE_LIST && depth == DOCUMENT_DEPTH_MAX)
+		return refuse(builder, at, "too-deep", NULL, "nested too deep for a rules file");
+	if (document->count++ == DOCUMENT_NODES_MAX)
+		return refuse(builder, at, "too-many-values", NULL,
+			      "too many values for one file; put prefixes into list files");
+	node = document_allocate(document, sizeof(*node));
+	if (!node)
+		return -ENOMEM;
+	*node = (struct node){.kind = kind, .at = at};
+	*ret = node;
+	if (kind >= NODE_LIST)
+		return children_read(builder, node, depth + 1);
+	if (kind == NODE_WORD)
+		node->word = scalar_copy(builder, event);
+	return kind == NODE_WORD && !node->word ? -ENOMEM : 0;
+}
+
+static int children_read(struct builder *builder, struct node *parent, unsigned int depth)
+{
+	struct node **end = &parent->first;
+
+	for (;; end = &(*end)->next) {
+		_cleanup_(yaml_event_delete) yaml_event_t key = {0}, event = {0};
+		const char *text = NULL;
+		int err;
+
+		if (parent->kind == NODE_MAP) {
+			err = event_next(builder, &key);
+			if (err || key.type == YAML_MAPPING_END_EVENT)
+				return err;
+			err = key_read(builder, &key, &text);
+			if (err)
+				return err;
+		}
+		err = event_next(builder, &event);
+		if (err || event.type == YAML_SEQUENCE_END_EVENT)
+			return err;
+		err = node_read(builder, &event, depth, end);
+		if (err)
+			return err;
+		(*end)->key = text;
+		(*end)->key_at = position_of(&key.start_mark);
 	}
 }
 
-static int document_build(struct builder *builder)
+/* Reads the stream: a document, and no second one. */
+static int stream_read(struct builder *builder)
 {
-	int status = OK;
-	yaml_event_t event;
-	bool more = true;
+	for (;;) {
+		_cleanup_(yaml_event_delete) yaml_event_t event = {0};
+		int err = event_next(builder, &event);
 
-	while (!status && more) {
-		if (!yaml_parser_parse(&builder->parser, &event))
-			return refuse_syntax(builder);
-		more = event.type != YAML_STREAM_END_EVENT;
-		status = event_take(builder, &event);
-		yaml_event_delete(&event);
+		if (err || event.type == YAML_STREAM_END_EVENT)
+			return err;
+		if (event.type == YAML_DOCUMENT_START_EVENT && builder->document.root)
+			return refuse(builder, position_of(&event.start_mark), "bad-yaml", NULL,
+				      "a second document; a rules file is one");
+		if (event.type != YAML_STREAM_START_EVENT &&
+		    event.type != YAML_DOCUMENT_START_EVENT &&
+		    event.type != YAML_DOCUMENT_END_EVENT)
+			err = node_read(builder, &event, 0, &builder->document.root);
+		if (err)
+			return err;
 	}
-	return status;
 }
 
 int document_parse(const char *name, const char *text, size_t size, struct document *ret)
 {
 	struct builder builder = {.document.name = name, .text = text};
-	int status;
+	const struct node *root;
+	int err;
 
 	if (!yaml_parser_initialize(&builder.parser))
-		return failure("%s: out of memory", name);
+		return error_add(ENOMEM, "no-memory", name, "out of memory");
 	yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&builder.parser, (const unsigned char *)text, size);
-	status = document_build(&builder);
-	log_place(NULL);
+	err = stream_read(&builder);
 	yaml_parser_delete(&builder.parser);
-	if (!status && (!builder.document.root || builder.document.root->kind == NODE_NULL))
-		status = misuse("%s is empty, and would delete all rules: if that is meant, "
-				"write 'policies: []'",
-				name);
-	if (status)
+	root = builder.document.root;
+	if (!err && (!root || root->kind == NODE_NULL))
+		err = error_misuse("empty-file", name,
+				   "empty, and would delete all rules; if that is meant, write "
+				   "'policies: []'");
+	if (err)
 		document_free(&builder.document);
 	else
 		*ret = builder.document;
-	return status;
+	return err;
 }

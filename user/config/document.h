@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Config: a rules file as a tree, built from libyaml's events: YAML, and so JSON. Each node has its
- * line and column. Anchors, aliases and tags are refused, as each can hide what a file says.
+ * line and column. Anchors, aliases and tags are refused, because each can hide what a file says.
  * Nodes and words are freed together, by document_free().
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H
 
-#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/log.h"
 
 /* The deepest nesting that is read. A rules file nests five deep. */
 #define DOCUMENT_DEPTH_MAX 8
@@ -45,30 +42,23 @@ struct node {
 };
 
 struct document {
-	const char *name; /* the file's name in messages */
+	const char *name; /* the file's name in errors */
 	struct node *root;
 	uint32_t count;	      /* of nodes */
 	struct chunk *chunks; /* the memory of nodes and words */
-	char place[PATH_MAX + 32];
 };
 
 /*
- * Parses a text that is one YAML document, with a NUL behind it. The document refers to `name`,
- * which must live as long, but not to the text.
+ * Parses a text that is one YAML document, with a NUL after it. The document refers to `name`,
+ * which must live as long, but not to the text. Returns 0, -EINVAL or -ENOMEM.
  */
 int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* The value of a key of a map; the first one if the key is there twice. NULL: none. */
+/* The value of a key of a map, the first if there are several; NULL: none. */
 const struct node *node_find(const struct node *map, const char *key);
 
-/* The word of a key of a map; NULL: there is no such key, or its value is no word. */
-const char *node_word(const struct node *map, const char *key);
-
-/* The first item of the list of a key of a map; NULL: none. */
-const struct node *node_items(const struct node *map, const char *key);
-
-/* Puts this place before each message, until log_place(NULL). */
-void document_place(struct document *document, struct position at);
+/* Puts a place in the document before the objects of the errors from `mark` on. */
+void document_place(const struct document *document, unsigned int mark, struct position at);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules/devices.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 
-/* --- Hooks and modes ------------------------------------------------------------------------ */
+/* --- Types ---------------------------------------------------------------------------------- */
 
 const char *const hook_names[HOOKS] = {
 	[HOOK_XDP] = "xdp",
@@ -21,95 +21,61 @@ const char *const mode_names[MODES] = {
 	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
 };
 
-const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, HOOK_XDP);
-const struct value_type value_mode =
-	VALUE_CHOICE("auto|native|generic|tcx|clsact", mode_names, MODE_AUTO);
-
-bool hook_parse(const char *name, enum hook *ret)
-{
-	int found = word_find(hook_names, HOOKS, name);
-
-	if (found < 0) {
-		misuse("there is no hook '%s': xdp, ingress or egress", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
-
-bool mode_parse(const char *name, enum mode *ret)
-{
-	int found = word_find(mode_names, MODES, name);
-
-	if (found < 0) {
-		misuse("there is no mode '%s': auto, native, generic, tcx or clsact", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
+const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, 0);
+const struct value_type value_mode = VALUE_CHOICE("auto|native|generic|tcx|clsact", mode_names, 0);
 
 int mode_check(enum hook hook, enum mode mode)
 {
 	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
 
 	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
-		return OK;
-	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
-		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
+		return 0;
+	return error_misuse("wrong-mode", hook == HOOK_XDP ? "hook xdp" : "hooks of TC",
+			    "no mode %s; write %s", mode_names[mode],
+			    hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
-/* --- Places --------------------------------------------------------------------------------- */
-
-static bool text_is_pattern(const char *text)
+/* Accepts what the kernel accepts for the name of a device, and no slash in a pattern. */
+static int device_parse(const struct value_type *type, const char *what, const char *text,
+			void *ret)
 {
-	return strpbrk(text, "*?[\\");
+	size_t room = strpbrk(text, "*?[\\") ? PLACE_DEVICE : IF_NAMESIZE;
+
+	(void)type;
+	if (!*text || strlen(text) >= room || strpbrk(text, "/: \t\n") || !strcmp(text, ".") ||
+	    !strcmp(text, ".."))
+		return error_misuse("bad-device", object_of(what, text),
+				    "not the name of a device; write at most %d letters, or a "
+				    "pattern such as eth*, at most %d",
+				    IF_NAMESIZE - 1, PLACE_DEVICE - 1);
+	strcpy(ret, text);
+	return 0;
 }
 
-/* What the kernel takes for the name of a device, and no slash, which no pattern could mean. */
-static int device_check(const char *name)
-{
-	size_t room = text_is_pattern(name) ? PLACE_DEVICE : IF_NAMESIZE;
-
-	if (*name && strlen(name) < room && !strpbrk(name, "/: \t\n") && strcmp(name, ".") &&
-	    strcmp(name, ".."))
-		return OK;
-	return misuse("device '%s': write the name of a device, at most %d letters, or a pattern "
-		      "such as eth*, at most %d",
-		      name, IF_NAMESIZE - 1, PLACE_DEVICE - 1);
-}
+const struct value_type value_device = {.name = "DEV", .parse = device_parse};
 
 static bool netns_is_name(const char *name)
 {
 	return *name && strlen(name) < NETNS_NAME && !strchr(name, '/') && *name != '.';
 }
 
-int place_parse(const struct place_words *words, struct place *ret)
+static int netns_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
-	struct place place = {.optional = words->optional};
-	int status = device_check(words->device);
-
-	if (!status && words->netns && !netns_is_name(words->netns))
-		status = misuse("netns '%s': write the name of a network namespace, as 'ip netns' "
-				"lists it",
-				words->netns);
-	if (!status && words->hook && !hook_parse(words->hook, &place.hook))
-		status = MISUSED;
-	if (!status && words->mode && !mode_parse(words->mode, &place.mode))
-		status = MISUSED;
-	if (!status)
-		status = mode_check(place.hook, place.mode);
-	if (status)
-		return status;
-	snprintf(place.device, sizeof(place.device), "%s", words->device);
-	snprintf(place.netns, sizeof(place.netns), "%s", words->netns ?: "");
-	*ret = place;
-	return OK;
+	(void)type;
+	if (!netns_is_name(text))
+		return error_misuse("bad-netns", object_of(what, text),
+				    "not the name of a network namespace; see 'ip netns'");
+	strcpy(ret, text);
+	return 0;
 }
+
+const struct value_type value_netns = {.name = "NETNS", .parse = netns_parse};
+
+/* --- Places --------------------------------------------------------------------------------- */
 
 bool place_is_pattern(const struct place *place)
 {
-	return text_is_pattern(place->device);
+	return strpbrk(place->device, "*?[\\");
 }
 
 bool place_can_be_told(const struct place *place)
@@ -121,9 +87,10 @@ bool place_can_be_told(const struct place *place)
 int places_add(struct places *places, const struct place *place)
 {
 	if (!array_grow(places->list, places->count, places->room))
-		return failure("cannot keep %u devices: out of memory", places->count + 1);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u devices",
+				 places->count + 1);
 	places->list[places->count++] = *place;
-	return OK;
+	return 0;
 }
 
 void places_free(struct places *places)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: where a gate filters. Hooks and their modes, and the devices that a rules file names under
- * `attach`.
+ * Rules: hooks and their modes, and the devices that a rules file names under `attach`.
  */
 #ifndef SLUICE_DEVICES_H
 #define SLUICE_DEVICES_H
@@ -9,7 +8,6 @@
 #include <net/if.h>
 #include <stdbool.h>
 
-#include "base/log.h"
 #include "base/netns.h"
 #include "rules/value.h"
 
@@ -32,19 +30,17 @@ enum mode {
 extern const char *const hook_names[HOOKS];
 extern const char *const mode_names[MODES];
 
-/* Types of values: enum hook, enum mode. */
-extern const struct value_type value_hook, value_mode;
-
-/* Parse a hook and a mode. False: there is no such name, which is reported. */
-bool hook_parse(const char *name, enum hook *ret);
-bool mode_parse(const char *name, enum mode *ret);
-
-/* Refuses a mode that the hook does not have. */
+/* Returns an error if the hook does not have the mode. */
 int mode_check(enum hook hook, enum mode mode);
 
-/* --- The devices of a rules file ------------------------------------------------------------ */
-
 #define PLACE_DEVICE 64 /* a pattern may be longer than a name */
+
+extern const struct value_type value_hook;   /* enum hook */
+extern const struct value_type value_mode;   /* enum mode */
+extern const struct value_type value_device; /* char[PLACE_DEVICE]: a name, or a pattern */
+extern const struct value_type value_netns;  /* char[NETNS_NAME] */
+
+/* --- The devices of a rules file ------------------------------------------------------------ */
 
 /* Devices on which a gate is to filter. */
 struct place {
@@ -52,29 +48,20 @@ struct place {
 	char netns[NETNS_NAME];	   /* "": the network namespace of the command */
 	enum hook hook;
 	enum mode mode;
-	bool optional; /* it is no error that there is no such device */
+	bool optional; /* it is no error if there is no such device */
 };
 
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool said; /* a file without `attach` leaves attachments as they are */
+	bool said; /* a file without `attach` leaves attachments unchanged */
 };
-
-/* The fields of a place, as words. NULL: not given; each but the device has a default. */
-struct place_words {
-	const char *device, *hook, *mode, *netns;
-	bool optional;
-};
-
-/* Parses a place: hook xdp, mode auto. */
-int place_parse(const struct place_words *words, struct place *ret);
 
 bool place_is_pattern(const struct place *place);
 
 /*
- * Whether a rules file can name the place. The kernel takes almost any byte in names: not text, and
- * a device's name that reads as a pattern.
+ * Whether a rules file can name the place. The kernel accepts almost any byte in names: not text,
+ * and a device's name that reads as a pattern.
  */
 bool place_can_be_told(const struct place *place);
 

@@ -309,49 +309,54 @@ static int bucket_check(const struct sl_limit_spec *spec)
 	wide burst = burst_of(spec, out.cost);
 
 	if (burst > SL_BURST_TICKS_MAX)
-		return misuse("burst '%s' takes more than 2 years to refill at %s: lower the burst",
-			      text, rate);
+		return error_misuse("out-of-range", object_of("burst", text),
+				    "more than 2 years to refill at %s; lower the burst", rate);
 	if (burst < credit_cost(&out, 1, 1))
-		return misuse("burst '%s' cannot hold one %s at %s: raise the burst", text,
-			      out.by_bytes ? "byte" : "packet", rate);
-	return OK;
+		return error_misuse("out-of-range", object_of("burst", text),
+				    "less than one %s at %s; raise the burst",
+				    out.by_bytes ? "byte" : "packet", rate);
+	return 0;
 }
 
 /* A horizon within which no second packet fits would make a limit that drops of one that shapes. */
 static int shape_check(const struct sl_limit_spec *spec)
 {
 	char rate_text[UNITS_TEXT], time_text[UNITS_TEXT], least_text[UNITS_TEXT];
+	const char *rate = rate_format(spec, rate_text);
 	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
 	uint64_t least = credit_cost(&out, 1, FRAME_USUAL);
 
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= least)
-		return OK;
+		return 0;
 	if (least > HORIZON_MAX_NS * SL_TICKS_PER_NS)
-		return misuse(
-			"shape '%s' is too slow: a packet would wait for longer than 10s, the "
-			"longest horizon",
-			rate_format(spec, rate_text));
-	return misuse("horizon '%s' holds no second packet at %s: raise it to %s",
-		      time_format(spec->span_ns, time_text), rate_format(spec, rate_text),
-		      left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
+		return error_misuse(
+			"out-of-range", object_of("shape", rate),
+			"too slow; a packet would wait for longer than 10s, the longest "
+			"horizon");
+	time_format(spec->span_ns, time_text);
+	return error_misuse(
+		"out-of-range", object_of("horizon", time_text),
+		"no second packet at %s; raise it to %s", rate,
+		left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
 int limit_check_shared(const struct sl_limit_spec *spec)
 {
 	if (!spec->shared && spec->start == SL_START_SHARE)
-		return misuse("start 'share': it takes shared yes: what a new source holds is a "
-			      "share of what it holds on all machines");
+		return error_misuse("not-shared", "start 'share'",
+				    "it requires shared yes; a new source holds a share of the "
+				    "burst on all machines");
 	if (spec->shared == SL_SHARED_BLOCK && spec->action != SL_ACTION_BLOCK)
-		return misuse("shared 'block': it takes an action that blocks: write action block "
-			      "30s");
-	return OK;
+		return error_misuse("no-block", "shared 'block'",
+				    "it requires an action that blocks; write action block 30s");
+	return 0;
 }
 
 int limit_check(const struct limit *limit)
 {
 	if (limit->spec.kind == SL_SHAPE)
 		return shape_check(&limit->spec);
-	return limit->spec.kind == SL_TOKEN_BUCKET ? bucket_check(&limit->spec) : OK;
+	return limit->spec.kind == SL_TOKEN_BUCKET ? bucket_check(&limit->spec) : 0;
 }
 
 struct limit limit_second(const struct limit *limit)

@@ -1,353 +1,670 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules/limit_words.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "rules/value.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "block.h"
+#include "rules/matches.h"
+#include "rules/prefix.h"
+#include "window.h"
 
-/* The words of one limit, and the arguments of spec_parse() with which they are parsed. */
-struct words {
-	const char *const *text; /* by field */
-	const struct sl_prefix *prefix;
-	void (*place)(void *data, enum spec_field field);
-	void *data;
+/* The longest block of `escalate` by default: few forged packets can keep an address blocked. */
+#define BLOCK_MAX_NS (600 * NS_PER_SEC)
+#define TIME_MAX_NS  (730 * 86400 * NS_PER_SEC)
+
+static const struct value_type value_block = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
+static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
+static const struct value_type value_horizon = VALUE_TIME(NS_PER_MS, HORIZON_MAX_NS);
+static const struct value_type value_groups =
+	VALUE_NUMBER(1, WINDOW_GROUPS_MAX, "the time of a window is cut into so many parts");
+static const struct value_type value_factor =
+	VALUE_NUMBER(2, 16, "each block is so many times as long as the last");
+
+static const char *const key_words[] = {"src", "dst"};
+static const struct value_type value_key = VALUE_CHOICE("src|dst", key_words, 0);
+static const char *const start_words[] = {
+	[SL_START_FULL] = "full",
+	[SL_START_EMPTY] = "empty",
+	[SL_START_SHARE] = "share",
 };
+static const struct value_type value_start = VALUE_CHOICE("full|empty|share", start_words, 0);
+static const char *const shared_words[] = {
+	[SL_SHARED_NO] = "no",
+	[SL_SHARED_YES] = "yes",
+	[SL_SHARED_BLOCK] = "block",
+};
+static const struct value_type value_shared = VALUE_CHOICE("yes|no|block", shared_words, 0);
 
-static void place_at(const struct words *words, enum spec_field field)
+/* --- Words ---------------------------------------------------------------------------------- */
+
+/* Whether a word belongs to the one before it: "kpps" to "10", and "30" to "1 hour" of a time. */
+static bool word_goes_on(const char *last, const char *word, bool is_time)
 {
-	if (words->place)
-		words->place(words->data, field);
-}
-
-/* --- One limit ------------------------------------------------------------------------------ */
-
-/* Whether exactly one field says the kind. */
-static int kind_check(const struct words *words)
-{
-	enum spec_field last = SPEC_RATE;
-	unsigned int count = 0;
-
-	for (size_t kind = 0; kind < SL_KINDS; kind++) {
-		if (!words->text[kind_fields[kind]])
-			continue;
-		last = kind_fields[kind];
-		count++;
-	}
-	place_at(words, last);
-	if (!count)
-		return misuse("a limit needs a rate: write 'rate 10kpps' or 'rate 50mbit', 'window "
-			      "1000 per 1min', or 'shape 10mbit'");
-	if (count > 1)
-		return misuse("a limit has one of rate, window and shape: give the other a name of "
-			      "its own");
-	return OK;
-}
-
-/* Whether the fields that are given are those of the limit's kind. */
-static int fields_check(const struct words *words)
-{
-	const char *const *text = words->text;
-
-	for (int field = 0; field < SPEC_FIELDS; field++) {
-		int kind = field_kind(field);
-
-		if (!text[field])
-			continue;
-		place_at(words, field);
-		if (kind >= 0 && !text[kind_fields[kind]])
-			return misuse("%s '%s' is a part of '%s': this limit has none",
-				      spec_names[field], text[field],
-				      spec_names[kind_fields[kind]]);
-		if (field == SPEC_SHARED && !text[SPEC_RATE])
-			return misuse("shared '%s': only a limit with a rate can be shared",
-				      text[field]);
-		if (text[SPEC_SHAPE] && !kind_has_field(SL_SHAPE, field))
-			return misuse("%s '%s': a limit that shapes has none: it drops what would "
-				      "wait longer than its horizon",
-				      spec_names[field], text[field]);
-	}
-	return OK;
-}
-
-/* Returns the fields that are refused, as bits. They stay at their defaults. */
-static uint32_t fields_parse(const struct words *words, struct limit *limit)
-{
-	uint32_t refused = 0;
-
-	for (int field = 0; field < SPEC_FIELDS; field++) {
-		if (!words->text[field])
-			continue;
-		place_at(words, field);
-		if (field_parse(field, words->text[field], words->prefix, limit))
-			refused |= 1U << field;
-	}
-	return refused;
-}
-
-static uint64_t at_least(uint64_t value, uint64_t least)
-{
-	return value > least ? value : least;
-}
-
-void burst_default(struct sl_limit_spec *spec)
-{
-	if (spec->rate_unit == SL_RATE_BITS) {
-		spec->burst = at_least(spec->rate / 8, 256000);
-		spec->burst_unit = SL_BURST_BYTES;
-	} else {
-		spec->burst = at_least(rate_per_second(spec), 64);
-		spec->burst_unit = SL_BURST_PACKETS;
-	}
-}
-
-static void bursts_default(struct limit *limit)
-{
-	struct limit second = limit_second(limit);
-
-	burst_default(&limit->spec);
-	if (!limit->second.rate)
-		return;
-	burst_default(&second.spec);
-	limit->second.burst = second.spec.burst;
-	limit->second.burst_unit = second.spec.burst_unit;
+	if (!isdigit((unsigned char)*last))
+		return false;
+	if (isdigit((unsigned char)last[strlen(last) - 1]))
+		return unit_is_known(word);
+	return is_time && isdigit((unsigned char)*word);
 }
 
 /*
- * Completes a limit by the defaults of its kind, and checks that its parts fit each other. What is
- * wrong alone is refused already.
+ * Splits a copy of a text into words at blanks. A number and its unit are one word; with `is_time`
+ * all numbers of a time are one word. Returns the number of words; most + 1: they are more, or
+ * the text is too long.
  */
-static int parts_fit(const struct words *words, struct limit *limit)
+static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
+				unsigned int most, bool is_time)
 {
-	struct sl_limit_spec *spec = &limit->spec;
-	struct limit second;
+	unsigned int count = 0;
+	char *rest, *word;
 
-	if (spec->kind == SL_TOKEN_BUCKET && spec->rate && !words->text[SPEC_BURST])
-		bursts_default(limit);
-	if (spec->kind == SL_TOKEN_BUCKET)
-		spec->span_ns = 0;
-	if (spec->kind != SL_WINDOW)
-		spec->groups = 0;
-	if (!spec->rate || (spec->kind == SL_TOKEN_BUCKET ? !spec->burst : !spec->span_ns))
-		return MISUSED;
-	place_at(words, words->text[SPEC_BURST]	    ? SPEC_BURST
-			: words->text[SPEC_HORIZON] ? SPEC_HORIZON
-						    : kind_fields[spec->kind]);
-	second = limit_second(limit);
-	if (limit_check(limit) || (limit->second.burst && limit_check(&second)))
-		return MISUSED;
-	return OK;
-}
+	if ((size_t)snprintf(copy, SPEC_TEXT, "%s", text) >= SPEC_TEXT)
+		return most + 1;
+	for (word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		if (count && word_goes_on(words[count - 1], word, is_time)) {
+			char *end = words[count - 1] + strlen(words[count - 1]);
 
-/* Whether the words of sharing fit each other: of one that is refused that is not known. */
-static int shared_fits(const struct words *words, uint32_t refused, const struct limit *limit)
-{
-	if (refused & (1U << SPEC_SHARED | 1U << SPEC_START | 1U << SPEC_ACTION))
-		return OK;
-	place_at(words, limit->spec.shared ? SPEC_SHARED : SPEC_START);
-	return limit_check_shared(&limit->spec);
-}
-
-/* Parses the words of one limit. */
-static int one_parse(const struct words *words, struct limit *ret)
-{
-	struct limit limit = limit_defaults;
-	uint32_t refused = fields_parse(words, &limit);
-
-	if (!words->text[SPEC_NAME])
-		name_default(&limit.match, "", limit.spec.name);
-	if (kind_check(words) || fields_check(words) || shared_fits(words, refused, &limit) ||
-	    parts_fit(words, &limit) || refused)
-		return MISUSED;
-	*ret = limit;
-	return OK;
-}
-
-/* --- Several lengths of a key --------------------------------------------------------------- */
-
-/* The fields that have a value for each length of `per`. */
-static const enum spec_field listed_fields[] = {SPEC_PER,    SPEC_RATE,	 SPEC_BURST,
-						SPEC_WINDOW, SPEC_SHAPE, SPEC_HORIZON};
-
-static unsigned int parts_count(const char *text)
-{
-	unsigned int count = 1;
-
-	for (; *text; text++)
-		count += *text == ',';
+			*end = ' ';
+			memmove(end + 1, word, strlen(word) + 1);
+			continue;
+		}
+		if (count == most)
+			return most + 1;
+		words[count++] = word;
+	}
 	return count;
 }
 
-/* Copies one of the parts of a text between commas, which blanks may follow. NULL: too long. */
+/* --- Fields --------------------------------------------------------------------------------- */
+
+static int name_parse(const char *text, struct limit *limit)
+{
+	char *name = limit->spec.name;
+
+	if (!limit_name_is_valid(text))
+		return error_misuse(
+			"bad-name", object_of("name", text),
+			"not a name of a limit; write letters, digits, - and _, at most "
+			"%d, and no - first",
+			SL_NAME - 1);
+	memset(name, 0, SL_NAME);
+	strcpy(name, text);
+	return 0;
+}
+
+/* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
+static int rates_parse(const char *text, struct limit *limit)
+{
+	struct value_amount first, second = {0};
+	char copy[SPEC_TEXT], *words[2];
+	bool is_pair =
+		words_split(text, copy, words, 2, false) == 2 && isdigit((unsigned char)*words[1]);
+	int err = value_parse(&value_rate, "rate", is_pair ? words[0] : text, &first);
+
+	if (!err && is_pair)
+		err = value_parse(&value_rate, "rate", words[1], &second);
+	if (err)
+		return err;
+	if (is_pair && (first.unit == SL_RATE_BITS || second.unit != SL_RATE_BITS))
+		return error_misuse("two-rates", object_of("rate", text),
+				    "two rates are one of packets and one of bits; write "
+				    "10kpps 100mbit");
+	limit->spec.kind = SL_TOKEN_BUCKET;
+	limit->spec.rate = first.number;
+	limit->spec.rate_unit = first.unit;
+	limit->second.rate = second.number;
+	return 0;
+}
+
+/* Parses "2500", or one burst for each of two rates, "2500 64kB". */
+static int bursts_parse(const char *text, struct limit *limit)
+{
+	struct value_amount first, second = {0};
+	char copy[SPEC_TEXT], *words[2];
+	bool is_pair = words_split(text, copy, words, 2, false) == 2;
+	int err = value_parse(&value_burst, "burst", is_pair ? words[0] : text, &first);
+
+	if (!err && is_pair)
+		err = value_parse(&value_burst, "burst", words[1], &second);
+	if (err)
+		return err;
+	limit->spec.burst = first.number;
+	limit->spec.burst_unit = first.unit;
+	limit->second.burst = second.number;
+	limit->second.burst_unit = second.unit;
+	return 0;
+}
+
+/* Parses "1000 per 1min", "1000 per minute" or "10MB per 1h". */
+static int window_parse(const char *text, struct limit *limit)
+{
+	char copy[SPEC_TEXT], one[SPEC_TEXT + 1], *words[3];
+	struct value_amount amount;
+	bool is_unit;
+	uint64_t ns;
+	int err;
+
+	if (words_split(text, copy, words, 3, true) != 3 || strcmp(words[1], "per"))
+		return error_misuse("bad-window", object_of("window", text),
+				    "not an amount and a time; write 1000 per 1min, or 10MB per "
+				    "1h");
+	is_unit = !isdigit((unsigned char)*words[2]) && unit_is_known(words[2]);
+	snprintf(one, sizeof(one), "%s%s", is_unit ? "1" : "", words[2]);
+	err = value_parse(&value_amount, "window", words[0], &amount)
+		      ?: value_parse(&value_span, "window", one, &ns);
+	if (err)
+		return err;
+	if (amount.number > WINDOW_MOST_MAX)
+		return error_misuse("out-of-range", object_of("window", words[0]),
+				    "too large; the largest is 140TB");
+	limit->spec.kind = SL_WINDOW;
+	limit->spec.rate = amount.number;
+	limit->spec.rate_unit = amount.unit == SL_BURST_BYTES ? SL_RATE_BITS : SL_RATE_PPS;
+	limit->spec.span_ns = ns;
+	return 0;
+}
+
+static int shape_parse(const char *text, struct limit *limit)
+{
+	struct value_amount rate;
+	int err = value_parse(&value_rate, "shape", text, &rate);
+
+	if (err)
+		return err;
+	limit->spec.kind = SL_SHAPE;
+	limit->spec.rate = rate.number;
+	limit->spec.rate_unit = rate.unit;
+	return 0;
+}
+
+static int horizon_parse(const char *text, struct limit *limit)
+{
+	return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
+}
+
+/* Parses a field whose values are numbers of one byte. */
+static int byte_parse(const struct value_type *type, const char *what, const char *text,
+		      uint8_t *ret)
+{
+	unsigned int number;
+	int err = value_parse(type, what, text, &number);
+
+	if (!err)
+		*ret = number;
+	return err;
+}
+
+static int groups_parse(const char *text, struct limit *limit)
+{
+	return byte_parse(&value_groups, "groups", text, &limit->spec.groups);
+}
+
+static int match_field_parse(const char *text, struct limit *limit)
+{
+	return match_parse(text, &limit->match);
+}
+
+/* Parses "24/56" into both lengths, "24" into the first. ret_is_one: there is one. */
+static int per_parse(const char *text, struct limit *limit, bool *ret_is_one)
+{
+	unsigned int first, second = 0;
+	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
+
+	*ret_is_one = end && !*end;
+	if (end && *end == '/')
+		end = number_read(end + 1, 128, &second);
+	if (!end || *end)
+		return error_misuse("bad-length", object_of("per", text),
+				    "not the length of a key; write 24, or 56, or for default "
+				    "24/56");
+	if (!*ret_is_one && first > 32)
+		return error_misuse("bad-length", object_of("per", text),
+				    "the first length is of IPv4, 0 to 32");
+	limit->spec.per[0] = first;
+	limit->spec.per[1] = second;
+	return 0;
+}
+
+static int key_parse(const char *text, struct limit *limit)
+{
+	return byte_parse(&value_key, "key", text, &limit->spec.key_dst);
+}
+
+/*
+ * Parses "escalate N [max TIME]". The state of a limit counts only so many blocks in a row: with
+ * more blocks the longest one would never be reached.
+ */
+static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
+{
+	char most[UNITS_TEXT], reach[UNITS_TEXT];
+	uint64_t length = spec->block_ns;
+	int err;
+
+	if ((count % 2 && !strcmp(words[count - 1], count == 1 ? "escalate" : "max")) ||
+	    strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
+	    (count == 4 && strcmp(words[2], "max")))
+		return error_misuse("bad-action", object_of("action block", words[0]),
+				    "not 'escalate' and a number, or 'max' and a time; write block "
+				    "10s escalate 2 max 1h");
+	spec->block_max_ns = BLOCK_MAX_NS;
+	err = byte_parse(&value_factor, "escalate", words[1], &spec->escalate);
+	if (!err && count == 4)
+		err = value_parse(&value_time, "max", words[3], &spec->block_max_ns);
+	if (err)
+		return err;
+	time_format(spec->block_max_ns, most);
+	if (spec->block_max_ns <= spec->block_ns)
+		return error_misuse(
+			"bad-escalate", "escalate",
+			"the longest block, %s, is not longer than the first; write max "
+			"and a longer time",
+			most);
+	if (limit_escalations(spec) <= BLOCK_STEPS_MAX)
+		return 0;
+	for (unsigned int step = 0; step < BLOCK_STEPS_MAX; step++)
+		length *= spec->escalate;
+	return error_misuse("bad-escalate", "escalate",
+			    "the longest block, %s, is out of reach, because at most %llu blocks "
+			    "in a row get longer; write max %s or less",
+			    most, BLOCK_STEPS_MAX, time_format(length, reach));
+}
+
+static int action_parse(const char *text, struct limit *limit)
+{
+	char copy[SPEC_TEXT], *words[6];
+	unsigned int count = words_split(text, copy, words, 6, true);
+	bool is_block = count && count <= 6 && !strcmp(words[0], "block");
+	struct sl_limit_spec *spec = &limit->spec;
+	int err;
+
+	spec->block_ns = spec->block_max_ns = spec->escalate = 0;
+	if (!is_block) {
+		if (count != 1 || (strcmp(words[0], "drop") && strcmp(words[0], "observe")))
+			return error_misuse("bad-action", object_of("action", text),
+					    "no such action; write drop, observe or block 30s");
+		spec->action = *words[0] == 'd' ? SL_ACTION_DROP : SL_ACTION_OBSERVE;
+		return 0;
+	}
+	if (count == 1)
+		return error_misuse("bad-action", object_of("action", text),
+				    "no time; write block 30s");
+	spec->action = SL_ACTION_BLOCK;
+	err = value_parse(&value_block, "block", words[1], &spec->block_ns);
+	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
+}
+
+static int start_parse(const char *text, struct limit *limit)
+{
+	return byte_parse(&value_start, "start", text, &limit->spec.start);
+}
+
+static int shared_parse(const char *text, struct limit *limit)
+{
+	/* as YAML and JSON write them */
+	const char *word = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
+
+	return byte_parse(&value_shared, "shared", word, &limit->spec.shared);
+}
+
+/* Parsers of one value. The parser of `per` has one more argument. */
+static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
+	[SPEC_NAME] = name_parse,	[SPEC_RATE] = rates_parse,
+	[SPEC_BURST] = bursts_parse,	[SPEC_WINDOW] = window_parse,
+	[SPEC_GROUPS] = groups_parse,	[SPEC_SHAPE] = shape_parse,
+	[SPEC_HORIZON] = horizon_parse, [SPEC_MATCH] = match_field_parse,
+	[SPEC_KEY] = key_parse,		[SPEC_ACTION] = action_parse,
+	[SPEC_START] = start_parse,	[SPEC_SHARED] = shared_parse,
+};
+
+/* The fields that have a value for each length of `per`. */
+#define LISTED_FIELDS                                                                              \
+	(1U << SPEC_PER | 1U << SPEC_RATE | 1U << SPEC_BURST | 1U << SPEC_WINDOW |                 \
+	 1U << SPEC_SHAPE | 1U << SPEC_HORIZON)
+
+static bool field_is_listed(enum spec_field field)
+{
+	return LISTED_FIELDS >> field & 1;
+}
+
+/* Copies one of the values of a text: commas end them, blanks may precede them. */
 static const char *part_copy(const char *text, unsigned int index, char part[SPEC_TEXT])
 {
 	while (index--)
 		text = strchr(text, ',') + 1;
 	text += strspn(text, " \t");
-	return snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(text, ","), text) < SPEC_TEXT ? part
-											    : NULL;
+	snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(text, ","), text);
+	return part;
 }
 
-/* The key lengths of one of several limits. On `default` one length is that of both families. */
-static int part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT])
+int spec_field_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
-	unsigned int bits;
-	const char *end = number_read(part + (*part == '/'), 128, &bits); /* /24 means 24 */
+	enum spec_field field = type->least;
+	unsigned int count = 1;
+	struct spec *spec = ret;
+	char part[SPEC_TEXT];
 
-	if (!end || *end)
-		return OK;
-	if (prefix->bits) {
-		snprintf(part, SPEC_TEXT, "%u", bits);
-		return OK;
+	for (const char *p = text; *p && field_is_listed(field); p++)
+		count += *p == ',';
+	if (count > SL_LIMITS_MAX)
+		return error_misuse("too-many-values", object_of(what, text),
+				    "a prefix has at most %d limits", SL_LIMITS_MAX);
+	if (count > 1 && strlen(text) >= SPEC_TEXT)
+		return error_misuse("too-long", object_of(what, text), "too long");
+	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
+		const char *value = count > 1 ? part_copy(text, i, part) : text;
+		struct limit *limit = &spec->limits[i];
+		bool is_one = false;
+		int err = field == SPEC_PER ? per_parse(value, limit, &is_one)
+					    : parsers[field](value, limit);
+
+		if (err)
+			return err;
+		if (field == SPEC_PER)
+			spec->is_one_length = (spec->is_one_length & ~(1U << i)) | is_one << i;
 	}
-	if (bits > 32)
-		return misuse("per '%s': of several lengths on default each is IPv4's, 0 to 32, "
-			      "and IPv6's is 32 longer; or write both, 24/56",
-			      part);
-	snprintf(part, SPEC_TEXT, "%u/%u", bits, bits ? bits + 32 : 0); /* 0: one key for all */
-	return OK;
+	spec->given |= 1U << field;
+	spec->count[field] = count;
+	return 0;
 }
 
-/* Appends the length to the name of a limit that is not the first: "all-24". */
-static int part_name(const struct words *words, const char *per, struct limit *limit)
-{
-	const char *name = words->text[SPEC_NAME];
-	char suffix[SL_NAME], whole[2 * SL_NAME];
+#define FIELD(field, ...) [field] = SPEC_TYPE(field, __VA_ARGS__)
+#define WORDS(array)	  .words = (array), .word_count = ARRAY_SIZE(array)
 
-	snprintf(suffix, sizeof(suffix), "-%.*s", (int)strcspn(per, "/"), per);
-	if (!name) {
-		name_default(&limit->match, suffix, limit->spec.name);
-		return OK;
+const struct value_type spec_types[SPEC_FIELDS] = {
+	FIELD(SPEC_NAME, "LIMIT", VALUE_WORD),
+	FIELD(SPEC_RATE, "RATE [BITRATE]", VALUE_NUMBERS),
+	FIELD(SPEC_BURST, "BURST [BURST]", VALUE_NUMBERS),
+	FIELD(SPEC_WINDOW, "N per TIME", VALUE_NUMBERS),
+	FIELD(SPEC_GROUPS, "N", VALUE_WORD),
+	FIELD(SPEC_SHAPE, "RATE", VALUE_NUMBERS),
+	FIELD(SPEC_HORIZON, "TIME", VALUE_NUMBERS),
+	FIELD(SPEC_MATCH, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N", VALUE_WORDS),
+	FIELD(SPEC_PER, "LEN[/LEN6][,...]", VALUE_WORD),
+	FIELD(SPEC_KEY, "src|dst", VALUE_WORD, WORDS(key_words)),
+	FIELD(SPEC_ACTION, "drop|observe|block TIME [escalate N [max TIME]]", VALUE_WORDS),
+	FIELD(SPEC_START, "full|empty|share", VALUE_WORD, WORDS(start_words)),
+	FIELD(SPEC_SHARED, "yes|no|block", VALUE_WORD, WORDS(shared_words)),
+};
+
+bool spec_has(const struct spec *spec, enum spec_field field)
+{
+	return spec->given >> field & 1;
+}
+
+void spec_remove(struct spec *spec, enum spec_field field)
+{
+	spec->given &= ~(1U << field);
+	for (unsigned int i = 0; i < SL_LIMITS_MAX; i++) {
+		struct sl_limit_spec *one = &spec->limits[i].spec;
+
+		if (field == SPEC_ACTION)
+			one->action = one->block_ns = one->block_max_ns = one->escalate = 0;
+		else if (field == SPEC_START)
+			one->start = 0;
+		else
+			one->shared = 0;
 	}
-	place_at(words, SPEC_NAME);
-	if (snprintf(whole, sizeof(whole), "%s%s", name, suffix) >= SL_NAME)
-		return misuse("name '%s': each length of a key makes a limit with a name such as "
-			      "'%s', of at most %d characters",
-			      name, whole, SL_NAME - 1);
-	strcpy(limit->spec.name, whole);
-	return OK;
 }
 
-/* Makes the words of one of several limits, with its part of each value. part: memory for them. */
-static int part_make(const struct words *all, unsigned int index, char part[SPEC_FIELDS][SPEC_TEXT],
-		     struct spec *ret)
-{
-	memcpy(ret->text, all->text, sizeof(ret->text));
-	for (size_t i = 0; i < ARRAY_SIZE(listed_fields); i++) {
-		enum spec_field field = listed_fields[i];
-		const char *text = all->text[field];
+/* --- Making limits -------------------------------------------------------------------------- */
 
-		if (text && parts_count(text) > 1)
-			ret->text[field] = part_copy(text, index, part[field]);
-		if (text && !ret->text[field])
-			return misuse("%s '%s' is too long", spec_names[field], text);
+void burst_default(struct sl_limit_spec *spec)
+{
+	if (spec->rate_unit == SL_RATE_BITS) {
+		spec->burst = spec->rate / 8 > 256000 ? spec->rate / 8 : 256000;
+		spec->burst_unit = SL_BURST_BYTES;
+	} else {
+		spec->burst = rate_per_second(spec) > 64 ? rate_per_second(spec) : 64;
+		spec->burst_unit = SL_BURST_PACKETS;
 	}
-	place_at(all, SPEC_PER);
-	return part_per(all->prefix, part[SPEC_PER]);
 }
 
-/* Whether each field that has several values has as many as `per`. */
-static int parts_check(const struct words *words, unsigned int count)
+/*
+ * Checks that one field specifies the kind, and that the limits of that kind have the other fields.
+ */
+static int kind_check(const struct spec *spec, enum sl_kind *ret, enum spec_field *at)
 {
-	const char *per = words->text[SPEC_PER];
+	unsigned int count = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(listed_fields); i++) {
-		enum spec_field field = listed_fields[i];
-		const char *text = words->text[field];
-		unsigned int values = text ? parts_count(text) : 1;
-
-		if (values == 1 || values == count)
+	for (unsigned int kind = 0; kind < SL_KINDS; kind++) {
+		if (!spec_has(spec, kind_fields[kind]))
 			continue;
-		place_at(words, field);
-		if (count == 1)
-			return misuse("%s '%s' has %u values: write as many lengths, such as per "
-				      "32,24",
-				      spec_names[field], text, values);
-		return misuse("%s '%s' has %u values, and per '%s' has %u: write one for each, or "
-			      "one for all",
-			      spec_names[field], text, values, per, count);
+		*ret = kind;
+		*at = kind_fields[kind];
+		count++;
 	}
-	if (count <= SL_LIMITS_MAX)
-		return OK;
-	place_at(words, SPEC_PER);
-	return misuse("per '%s': a prefix has %d limits at most", per, SL_LIMITS_MAX);
+	if (!count)
+		return error_misuse("no-rate", NULL,
+				    "a limit needs a rate; write 'rate 10kpps' or 'rate 50mbit', "
+				    "'window 1000 per 1min', or 'shape 10mbit'");
+	if (count > 1)
+		return error_misuse("two-kinds", spec_names[*at],
+				    "a limit has one of rate, window and shape; give the other a "
+				    "name of its own");
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
+		if (!spec_has(spec, field) || kind_has_field(*ret, field))
+			continue;
+		*at = field;
+		return error_misuse("other-kind", spec_names[field],
+				    "a limit with '%s' has no '%s'", spec_names[kind_fields[*ret]],
+				    spec_names[field]);
+	}
+	return 0;
 }
 
-/* Whether the keys of a limit are wider than those of the one before it: narrow first. */
-static int wider_check(const struct words *words, const struct limits *limits, unsigned int index)
+/* Sets the key lengths of the limit at `index`. */
+static int per_set(const struct spec *spec, unsigned int index, const struct sl_prefix *prefix,
+		   struct limit *limit)
 {
-	const uint8_t *last = limits->list[index - 1].spec.per, *per = limits->list[index].spec.per;
+	const uint8_t *given = spec->limits[index].spec.per;
+	unsigned int bits = given[0];
+	bool is_ipv4 = prefix_is_ipv4(prefix), is_one = spec->is_one_length >> index & 1;
+	char name[PREFIX_TEXT], text[16];
+
+	snprintf(text, sizeof(text), is_one ? "%u" : "%u/%u", given[0], given[1]);
+	memcpy(limit->spec.per, limit_defaults.spec.per, sizeof(limit->spec.per));
+	if (!spec_has(spec, SPEC_PER))
+		return 0;
+	if (prefix->bits && !is_one)
+		return error_misuse("bad-length", object_of("per", text),
+				    "%s is %s alone; write one length", prefix_format(prefix, name),
+				    is_ipv4 ? "IPv4" : "IPv6");
+	if (is_ipv4 && bits > 32)
+		return error_misuse("bad-length", object_of("per", text),
+				    "%s is IPv4, and its keys have 0 to 32 bits",
+				    prefix_format(prefix, name));
+	if (!prefix->bits && is_one && spec->count[SPEC_PER] > 1) {
+		if (bits > 32)
+			return error_misuse("bad-length", object_of("per", text),
+					    "each of several lengths on default is of IPv4, 0 to "
+					    "32, and 32 longer for IPv6; or write both, 24/56");
+		limit->spec.per[SL_IPV4] = bits;
+		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0; /* 0: one key for all */
+	} else if (!is_one) {
+		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
+	} else {
+		limit->spec.per[is_ipv4 || (!prefix->bits && bits <= 32) ? SL_IPV4 : SL_IPV6] =
+			bits;
+	}
+	return 0;
+}
+
+/* Sets the name of the limit at `index`: "all", "all-24". */
+static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
+{
+	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];
+
+	if (index)
+		snprintf(suffix, sizeof(suffix), "-%u", spec->limits[index].spec.per[0]);
+	if (!spec_has(spec, SPEC_NAME)) {
+		name_default(&limit->match, suffix, limit->spec.name);
+		return 0;
+	}
+	snprintf(whole, sizeof(whole), "%s%s", limit->spec.name, suffix);
+	if (strlen(whole) >= SL_NAME)
+		return error_misuse("bad-name", object_of("name", limit->spec.name),
+				    "each length of a key makes a limit with a name such as '%s', "
+				    "of at most %d characters",
+				    whole, SL_NAME - 1);
+	strcpy(limit->spec.name, whole);
+	return 0;
+}
+
+static int burst_unit_check(const struct sl_limit_spec *spec)
+{
+	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+	char text[UNITS_TEXT];
+
+	if (spec->burst_unit != (by_bytes ? SL_BURST_PACKETS : SL_BURST_BYTES))
+		return 0;
+	burst_format(spec, text);
+	if (by_bytes)
+		return error_misuse("burst-unit", object_of("burst", text),
+				    "the burst of a bit rate needs a unit; write 64kB or 250ms");
+	return error_misuse("burst-unit", object_of("burst", text),
+			    "bytes are the burst of a bit rate; write 2000 (packets) or 250ms");
+}
+
+/* Completes the bursts of a bucket by their defaults, or checks them. */
+static int bursts_set(const struct spec *spec, struct limit *limit)
+{
+	struct limit second = limit_second(limit);
+	struct sl_prefix everything = {0};
+	char text[SPEC_TEXT];
+
+	if (spec_has(spec, SPEC_BURST)) {
+		if (!limit->second.rate != !limit->second.burst)
+			return error_misuse("two-bursts",
+					    object_of("burst", spec_format_whole(limit, &everything,
+										 SPEC_BURST, text)),
+					    limit->second.rate
+						    ? "two rates have two bursts; write 2500 64kB"
+						    : "one rate has one burst; write 2500, 64kB or "
+						      "250ms");
+		return burst_unit_check(&limit->spec)
+			       ?: limit->second.rate ? burst_unit_check(&second.spec)
+						     : 0;
+	}
+	burst_default(&limit->spec);
+	if (limit->second.rate) {
+		burst_default(&second.spec);
+		limit->second.burst = second.spec.burst;
+		limit->second.burst_unit = second.spec.burst_unit;
+	}
+	return 0;
+}
+
+/* Completes a limit by the defaults of its kind, and checks that its parts fit each other. */
+static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
+{
+	enum sl_kind kind = limit->spec.kind;
+	struct limit second;
+	int err;
+
+	if (!spec_has(spec, SPEC_MATCH))
+		limit->match = limit_defaults.match;
+	if (kind == SL_WINDOW && !spec_has(spec, SPEC_GROUPS))
+		limit->spec.groups = limit_defaults.spec.groups;
+	if (kind == SL_SHAPE && !spec_has(spec, SPEC_HORIZON))
+		limit->spec.span_ns = limit_defaults.spec.span_ns;
+	*at = spec_has(spec, SPEC_SHARED) ? SPEC_SHARED : SPEC_START;
+	err = limit_check_shared(&limit->spec);
+	if (err)
+		return err;
+	*at = spec_has(spec, SPEC_BURST)     ? SPEC_BURST
+	      : spec_has(spec, SPEC_HORIZON) ? SPEC_HORIZON
+					     : kind_fields[kind];
+	err = kind == SL_TOKEN_BUCKET ? bursts_set(spec, limit) : 0;
+	err = err ?: limit_check(limit);
+	if (err || !limit->second.rate)
+		return err;
+	second = limit_second(limit);
+	return limit_check(&second);
+}
+
+/* Checks that each field with several values has as many as `per`. */
+static int counts_check(const struct spec *spec, unsigned int count, enum spec_field *at)
+{
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
+		if (!spec_has(spec, field) || spec->count[field] == 1 ||
+		    spec->count[field] == count)
+			continue;
+		*at = field;
+		return error_misuse(
+			"wrong-count", spec_names[field],
+			"%u values, and %u %s after per; write one for each, or one for "
+			"all",
+			spec->count[field], count, plural(count, "length", "lengths"));
+	}
+	return 0;
+}
+
+/* Checks that the keys of a limit are wider than those of the limit before it. */
+static int wider_check(const struct limit *last, const struct limit *limit, enum spec_field *at)
+{
 	bool wider = false, narrower = false;
 
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		wider |= per[family] < last[family];
-		narrower |= per[family] > last[family];
+		wider |= limit->spec.per[family] < last->spec.per[family];
+		narrower |= limit->spec.per[family] > last->spec.per[family];
 	}
+	*at = SPEC_PER;
 	if (wider && !narrower)
-		return OK;
-	place_at(words, SPEC_PER);
-	return misuse("per '%s': each length is shorter than the one before it: write 32,24,16",
-		      words->text[SPEC_PER]);
+		return 0;
+	return error_misuse("wrong-order", "per",
+			    "each length is shorter than the one before it; write 32,24,16");
 }
 
-/* Parses the words of several limits, one for each length after `per`. */
-static int parts_parse(const struct words *words, unsigned int count, struct limits *ret)
+int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
+	      enum spec_field *ret_field)
 {
-	char part[SPEC_FIELDS][SPEC_TEXT];
-	struct words words_one = *words;
-	int status = OK;
-	struct spec one;
-
-	words_one.text = one.text;
-	for (unsigned int i = 0; !status && i < count; i++) {
-		status = part_make(words, i, part, &one);
-		if (!status)
-			status = one_parse(&words_one, &ret->list[i]);
-		if (!status && i)
-			status = part_name(words, part[SPEC_PER], &ret->list[i])
-					 ?: wider_check(words, ret, i);
-	}
-	ret->count = count;
-	return status;
-}
-
-/* --- What is written ------------------------------------------------------------------------ */
-
-int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
-	       void (*place)(void *data, enum spec_field field), void *data, struct limits *ret)
-{
-	unsigned int count = spec->text[SPEC_PER] ? parts_count(spec->text[SPEC_PER]) : 1;
-	const struct words words = {spec->text, prefix, place, data};
+	unsigned int count = spec_has(spec, SPEC_PER) ? spec->count[SPEC_PER] : 1;
 	struct limits limits = {.count = count};
-	int status = parts_check(&words, count);
+	enum sl_kind kind = SL_TOKEN_BUCKET;
+	int err;
 
-	if (!status && count == 1)
-		status = one_parse(&words, &limits.list[0]);
-	else if (!status)
-		status = parts_parse(&words, count, &limits);
-	if (!status)
+	*ret_field = SPEC_FIELDS;
+	err = kind_check(spec, &kind, ret_field) ?: counts_check(spec, count, ret_field);
+	for (unsigned int i = 0; !err && i < count; i++) {
+		struct limit *limit = &limits.list[i];
+
+		*limit = spec->limits[i];
+		limit->spec.kind = kind;
+		err = parts_set(spec, limit, ret_field);
+		if (err)
+			return err;
+		*ret_field = SPEC_PER;
+		err = per_set(spec, i, prefix, limit);
+		if (err)
+			return err;
+		*ret_field = SPEC_NAME;
+		err = name_set(spec, i, limit);
+		if (!err && i)
+			err = wider_check(limit - 1, limit, ret_field);
+	}
+	if (!err)
 		*ret = limits;
-	return status;
+	return err;
 }
 
-int spec_parse_budget(const char *rate, const char *burst,
-		      void (*place)(void *data, enum spec_field field), void *data,
-		      struct limit *ret)
+int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field)
 {
 	const struct sl_prefix everything = {0};
-	const char *const text[SPEC_FIELDS] = {
-		[SPEC_NAME] = "newcomers", [SPEC_RATE] = rate, [SPEC_BURST] = burst};
-	const struct words words = {text, &everything, place, data};
-	struct limit limit;
-	int status = one_parse(&words, &limit);
+	struct limits limits;
+	int err = spec_make(spec, &everything, &limits, ret_field);
 
-	if (status)
-		return status;
-	if (limit.second.rate) {
-		place_at(&words, SPEC_RATE);
-		return misuse("rate '%s': a budget has one rate: write 10kpps or 100mbit", rate);
+	if (err)
+		return err;
+	if (limits.list[0].second.rate) {
+		*ret_field = SPEC_RATE;
+		return error_misuse("two-rates", spec_names[SPEC_RATE],
+				    "a budget has one rate; write 10kpps or 100mbit");
 	}
-	*ret = limit;
-	return OK;
+	*ret = limits.list[0];
+	strcpy(ret->spec.name, "newcomers");
+	return 0;
 }

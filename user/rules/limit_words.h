@@ -1,21 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: limits in words, as `set`, rules files and `show` have them. */
+/*
+ * Rules: a limit in words. The fields of a limit are parsed one by one into a `struct spec`, from a
+ * command line or a rules file; spec_make() makes limits of them.
+ */
 #ifndef SLUICE_LIMIT_WORDS_H
 #define SLUICE_LIMIT_WORDS_H
 
-#include "rules/limit_fields.h"
+#include "rules/limit.h"
+#include "rules/value.h"
 
-/* The texts of one limit; NULL: not given. */
+enum spec_field {
+	SPEC_NAME,    /* "dns" */
+	SPEC_RATE,    /* "10kpps", "10kpps 100mbit" */
+	SPEC_BURST,   /* "2500", "2500 64kB" */
+	SPEC_WINDOW,  /* "1000 per 1min", "10MB per 1h" */
+	SPEC_GROUPS,  /* "5" */
+	SPEC_SHAPE,   /* "10mbit" */
+	SPEC_HORIZON, /* "200ms" */
+	SPEC_MATCH,   /* "udp port 53 vlan 10" */
+	SPEC_PER,     /* "24", "24/56", "32,24,16" */
+	SPEC_KEY,     /* "src", "dst" */
+	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
+	SPEC_START,   /* "full", "empty", "share" */
+	SPEC_SHARED,  /* "yes", "no", "block" */
+	SPEC_FIELDS,
+};
+
+/* The keywords of `set`, and the keys of a rules file. */
+extern const char *const spec_names[SPEC_FIELDS];
+
+/* The names of enum sl_kind. */
+extern const char *const kind_names[SL_KINDS];
+
+/*
+ * The parsed fields of a limit. All 0: no field is given. Several lengths, `per 32,24,16`, make a
+ * limit each; rate, burst, window, shape and horizon then have one value for each, or one for all.
+ */
 struct spec {
-	const char *text[SPEC_FIELDS];
+	uint16_t given;			    /* a bit for each field */
+	uint8_t is_one_length;		    /* a bit for each `per` with one length, in per[0] */
+	uint8_t count[SPEC_FIELDS];	    /* of values */
+	struct limit limits[SL_LIMITS_MAX]; /* one value is in all of them */
 };
 
 /*
- * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients
- * send in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged
- * packets of up to 45 segments or 64 kB, which the least bursts hold.
+ * The types of the fields. Each stores into a struct spec, and sets the bit of its field. A value
+ * that is given replaces the previous one.
  */
-void burst_default(struct sl_limit_spec *spec);
+extern const struct value_type spec_types[SPEC_FIELDS];
+
+/* The type of a field under another placeholder. */
+int spec_field_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+#define SPEC_TYPE(field, placeholder, ...)                                                         \
+	{                                                                                          \
+		.name = (placeholder), .parse = spec_field_parse, .least = (field),                \
+		.extent = __VA_ARGS__                                                              \
+	}
+
+bool spec_has(const struct spec *spec, enum spec_field field);
+
+/* Removes `action`, `start` or `shared`. */
+void spec_remove(struct spec *spec, enum spec_field field);
 
 /* The limits that one set of words makes. */
 struct limits {
@@ -24,26 +69,61 @@ struct limits {
 };
 
 /*
- * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is
- * required. The defaults are: name_default(), burst_default(), groups 5, horizon 200ms, match any,
- * per 32/64, key src, action drop, start full. The prefix decides what one length after `per`
- * means: on `default`, 33 and more are of IPv6, and the other family keeps its default. place:
- * called before each field is parsed, so that a reader of files can name the field's place in
- * messages; or NULL.
+ * Makes the limits of a prefix, and checks that the fields fit each other. One of `rate`, `window`
+ * and `shape` is required. The defaults are: name_default(), burst_default(), groups 5, horizon
+ * 200ms, match any, per 32/64, key src, action drop, start full. On `default`, one length after
+ * `per` is the length of IPv4 keys if it is at most 32, and otherwise of IPv6 keys; the other
+ * family keeps its default.
  *
- * Several lengths, `per 32,24,16`, make a limit each, narrow first; rate, burst, window, shape and
- * horizon then have as many values, or one for all. The first has the name, the others the name and
- * their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
+ * With several lengths, `per 32,24,16`, narrow first, the first limit has the name, the others the
+ * name and their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
+ *
+ * Returns 0; or -EINVAL, and the field that the error is about (SPEC_FIELDS: no field).
  */
-int spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
-	       void (*place)(void *data, enum spec_field field), void *data, struct limits *ret);
+int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
+	      enum spec_field *ret_field);
+
+/* Makes the budget that all newcomers of a policy share, of a rate and a burst. */
+int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*
- * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
- * Messages call it "newcomers".
+ * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients
+ * send in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged
+ * packets of up to 45 segments or 64 kB, which the least bursts hold.
  */
-int spec_parse_budget(const char *rate, const char *burst,
-		      void (*place)(void *data, enum spec_field field), void *data,
-		      struct limit *ret);
+void burst_default(struct sl_limit_spec *spec);
+
+/* --- Formats -------------------------------------------------------------------------------- */
+
+#define SPEC_TEXT 160 /* room for any formatted field */
+
+/* Whether limits of this kind have the field. */
+bool kind_has_field(enum sl_kind kind, enum spec_field field);
+
+/* The field that specifies each kind. */
+extern const enum spec_field kind_fields[SL_KINDS];
+
+/* The defaults of a limit that matches any packet. */
+extern const struct limit limit_defaults;
+
+/*
+ * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
+ * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too long
+ * is cut and ends in a hash, so that limits with different matches have different names.
+ */
+void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME]);
+
+/*
+ * Formats one field in words that parse to the same value. Returns NULL if it is the default, which
+ * `show` leaves out, or if the limit's kind does not have it; never for the field that specifies the
+ * kind, and for `burst` of a bucket. Of default names only "all" is left out, because `del` needs
+ * the others.
+ */
+const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
+			enum spec_field field, char text[SPEC_TEXT]);
+
+/* spec_format() that formats defaults, too. */
+const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
+			      enum spec_field field, char text[SPEC_TEXT]);
 
 #endif

@@ -1,83 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules/list_file.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 
-#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/*
- * The number of bad lines that are reported. A file of another kind would otherwise be printed
- * whole.
- */
+/* Report this many bad lines: a file of another format would otherwise be printed whole. */
 #define BAD_LINES_MAX 10
-
-/* The bytes of a bad line that a message quotes. Every valid word is shorter. */
-#define QUOTED_MAX  90
-#define QUOTED_TEXT (QUOTED_MAX + sizeof("..."))
 
 #define BLANKS " \t\r\v\f"
 
-/* The state of a reader: the entry to copy, and the set that takes the copies. */
-struct reading {
+/* The end of an entry that ended before now. */
+#define ENDED 1
+
+/* A file while it is read. */
+struct list_reading {
 	const struct rule *entry;
 	const char *force;     /* of entry_check_width() */
-	unsigned int *skipped; /* counts the bad lines; NULL: they are refused */
+	unsigned int *skipped; /* counts bad lines; NULL: they are refused */
 	uint64_t age_ns;       /* of the file: its times began when it was written */
-	bool refuses_for;      /* `for` would begin again each time the text is read */
-	struct ruleset *set;
-	struct ipsets *ipsets;
+	bool is_entry;	       /* of a rules file: `for` would begin again at each reading */
+	struct ruleset *set;   /* gets the entries */
+	const char *ipset;     /* the name of the first set of ipset, in the text; NULL: none */
+	int ipset_length;      /* of that name */
+	bool has_second_ipset; /* which was reported */
 };
-
-/* The sets of ipset that the file names. */
-struct ipsets {
-	const char *first; /* its name, in the text; NULL: none yet */
-	int length;	   /* of that name */
-	bool are_several;  /* a second one was reported */
-};
-
-/*
- * Copies a word to parse and to quote. A word too long to be valid is cut, at the end of a
- * character.
- */
-static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT])
-{
-	size_t end = length < QUOTED_MAX ? length : QUOTED_MAX;
-
-	while (end && end < length && ((unsigned char)text[end] & 0xc0) == 0x80)
-		end--;
-	snprintf(cut, QUOTED_TEXT, "%.*s%s", (int)end, text, end < length ? "..." : "");
-	return cut;
-}
-
-/* --- Entries -------------------------------------------------------------------------------- */
-
-/* Adds a prefix, or all prefixes of a range. until: the end of each; 0: none. */
-static int entry_add(const struct reading *reading, const char *text, uint32_t until)
-{
-	struct rule entry = *reading->entry;
-	struct ruleset *set = reading->set;
-	unsigned int i = set->count;
-	char cut[QUOTED_TEXT];
-	int status;
-
-	entry.list_until = until;
-	entry.timed = until && entry.lists ? __builtin_ctzll(entry.lists) : 0;
-	status = ruleset_add_words(set, &entry, quoted(text, strlen(text), cut));
-
-	for (; !status && i < set->count; i++)
-		status = entry_check_width(&set->rules[i].prefix, reading->force);
-	return status;
-}
 
 static char *blanks_skip(char *text)
 {
@@ -97,99 +54,120 @@ static char *blanks_strip(char *text)
 	return text;
 }
 
-/* The end of an entry whose time ended before now. */
-#define ENDED 1
+static const char *const *begin_find(const char *line, const char *const *begins, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(line, begins[i], strlen(begins[i])))
+			return &begins[i];
+	return NULL;
+}
+
+/* --- Entries -------------------------------------------------------------------------------- */
+
+/* Adds a prefix, or all prefixes of a range. until: the end of each; 0: none. */
+static int entry_add(const struct list_reading *reading, const char *text, uint32_t until)
+{
+	struct rule entry = *reading->entry;
+	struct ruleset *set = reading->set;
+	unsigned int i = set->count;
+	int err;
+
+	entry.list_until = until;
+	entry.timed = until && entry.lists ? __builtin_ctzll(entry.lists) : 0;
+	err = ruleset_add_words(set, &entry, text);
+	for (; !err && i < set->count; i++)
+		err = entry_check_width(&set->rules[i].prefix, reading->force);
+	return err;
+}
 
 /* The end of an entry that lasts `ns` from when the file was written. */
-static uint32_t until_in_file(const struct reading *reading, uint64_t ns)
+static uint32_t until_in_file(const struct list_reading *reading, uint64_t ns)
 {
 	return ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
 }
 
-/* Finds the word "for" or "until" in a line, and cuts the line before it. NULL: there is none. */
-static char *end_cut(char *line)
+/* Cuts "for TIME" or "until MOMENT" off a line. *ret: that end; unchanged: there is none. */
+static int end_parse(const struct list_reading *reading, char *line, uint32_t *ret)
 {
-	char *blank = line + strcspn(line, BLANKS);
+	char *blank = line + strcspn(line, BLANKS), *word, cut[TEXT_CUT];
+	bool is_until = false, is_for = false;
+	struct value_end end;
+	const char *value;
+	uint64_t ns;
+	int err;
 
-	while (*blank) {
-		char *word = blanks_skip(blank);
-		size_t length = strcspn(word, BLANKS);
+	for (;; blank = word + strcspn(word, BLANKS)) {
+		size_t length;
 
-		if ((length == 3 && !memcmp(word, "for", 3)) ||
-		    (length == 5 && !memcmp(word, "until", 5))) {
-			*blank = '\0';
-			return word;
-		}
-		blank = word + length;
+		word = blanks_skip(blank);
+		if (!*word)
+			return 0;
+		length = strcspn(word, BLANKS);
+		is_for = length == 3 && !memcmp(word, "for", 3);
+		is_until = length == 5 && !memcmp(word, "until", 5);
+		if (is_for || is_until)
+			break;
 	}
-	return NULL;
+	*blank = '\0';
+	value = text_cut(blanks_skip(word + (is_for ? 3 : 5)), SIZE_MAX, cut);
+	if (is_until) {
+		err = value_parse(&value_moment, "until", value, &end);
+		if (!err)
+			*ret = end.has_passed ? ENDED : end.until;
+		return err;
+	}
+	if (reading->is_entry)
+		return error_misuse("for-in-file", object_of("for", value),
+				    "it would begin again each time the rules are read; write "
+				    "'until MOMENT'");
+	err = value_parse(&value_time, "for", value, &ns);
+	if (!err)
+		*ret = until_in_file(reading, ns);
+	return err;
 }
 
-/* Cuts "for TIME" or "until MOMENT" off a line. *ret: that end; 0: none. */
-static int end_take(const struct reading *reading, char *line, uint32_t *ret)
+/* Adds the entry of a line, with its end. timeout: of ipset, in seconds; 0: none. */
+static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
-	char *end = end_cut(line), *value, cut[QUOTED_TEXT];
-	int status;
-	uint64_t ns;
-	bool ended;
+	uint32_t until = 0;
+	int err = end_parse(reading, line, &until);
 
-	*ret = 0;
-	if (!end)
-		return OK;
-	value = end + strcspn(end, BLANKS);
-	value = (char *)quoted(blanks_skip(value), strlen(blanks_skip(value)), cut);
-	if (*end == 'u') {
-		status = until_parse(value, ret, &ended);
-		*ret = ended ? ENDED : *ret;
-		return status;
-	}
-	if (reading->refuses_for)
-		return misuse("'for %s' would begin again each time the rules are read: write "
-			      "'until MOMENT'",
-			      value);
-	status = value_parse(&value_time, "for", value, &ns);
-	if (!status)
-		*ret = until_in_file(reading, ns);
-	return status;
+	if (timeout)
+		until = until_in_file(reading, timeout * NS_PER_SEC);
+	return err ?: entry_add(reading, line, until);
 }
 
 /* --- ipset ---------------------------------------------------------------------------------- */
 
-/* The name of the set that a line belongs to; NULL: the line names none. */
-static const char *ipset_name(const char *line)
-{
-	static const char *const heads[] = {"create ", "add ", "Name: "};
-
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		if (!strncmp(line, heads[i], strlen(heads[i])))
-			return line + strlen(heads[i]) + strspn(line + strlen(heads[i]), BLANKS);
-	return NULL;
-}
-
 /*
- * Refuses a second set. `ipset save` without a name prints all sets, of which some may be there to
- * be allowed and some to be denied.
+ * Refuses a line of a second set. `ipset save` without a name prints all sets, of which some may be
+ * allowed and some denied.
  */
-static int check_one_ipset(struct ipsets *ipsets, const char *line)
+static int check_one_ipset(struct list_reading *reading, const char *line)
 {
-	const char *name = ipset_name(line);
-	int length = name ? (int)strcspn(name, BLANKS) : 0;
-	char cut[QUOTED_TEXT], cut_first[QUOTED_TEXT];
+	static const char *const begins[] = {"create ", "add ", "Name: "};
+	const char *const *begin = begin_find(line, begins, ARRAY_SIZE(begins)), *name;
+	char cut[TEXT_CUT], cut_first[TEXT_CUT];
+	int length;
 
-	if (!length || ipsets->are_several)
-		return OK;
-	if (!ipsets->first) {
-		ipsets->first = name;
-		ipsets->length = length;
-		return OK;
+	if (!begin || reading->has_second_ipset)
+		return 0;
+	name = line + strlen(*begin);
+	name += strspn(name, BLANKS);
+	length = strcspn(name, BLANKS);
+	if (!reading->ipset && length) {
+		reading->ipset = name;
+		reading->ipset_length = length;
 	}
-	if (length == ipsets->length && !strncmp(name, ipsets->first, length))
-		return OK;
-	ipsets->are_several = true;
-	quoted(name, length, cut);
-	return misuse("here begins set '%s', after set '%s', and a list takes one: write each to a "
-		      "file of its own, with 'ipset save %s'",
-		      cut, quoted(ipsets->first, ipsets->length, cut_first), word_typed(cut));
+	if (!length || (length == reading->ipset_length && !strncmp(name, reading->ipset, length)))
+		return 0;
+	reading->has_second_ipset = true;
+	text_cut(name, length, cut);
+	return error_misuse("second-ipset", object_of("set", cut),
+			    "the file has set '%s' before it, and a list has one; write each to a "
+			    "file, with 'ipset save %s'",
+			    text_cut(reading->ipset, reading->ipset_length, cut_first),
+			    word_typed(cut));
 }
 
 /* Whether a line is part of the head that precedes the members of a set. */
@@ -200,42 +178,31 @@ static bool is_ipset_head(const char *line)
 		"Header: ", "Size in memory: ", "References: ", "Number of entries: ",
 		"Members:"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		if (!strncmp(line, heads[i], strlen(heads[i])))
-			return true;
-	return false;
+	return begin_find(line, heads, ARRAY_SIZE(heads));
 }
 
-/* The longest timeout of ipset, in seconds. */
-#define TIMEOUT_MAX (INT_MAX / 1000)
-
-/* What the options of a member mean for a list. */
-struct member {
-	bool excepts;	      /* `nomatch`, which makes it an exception */
+/* The options of a member that change its meaning. */
+struct ipset_member {
+	bool is_exception;    /* `nomatch` */
 	unsigned int timeout; /* in seconds; 0: none */
 };
 
-/*
- * Whether only options follow that do not change whether a member is listed. A comment takes the
- * rest of the line.
- */
-static bool are_ipset_options(char *text, struct member *ret)
+/* Parses the options of a member. A comment ends them. Returns false if they are not options. */
+static bool member_options_parse(char *text, struct ipset_member *ret)
 {
 	static const char *const options[] = {"packets", "bytes", "skbmark", "skbprio", "skbqueue"};
 	char *rest, *word = strtok_r(text, BLANKS, &rest);
 
-	for (; word; word = strtok_r(NULL, BLANKS, &rest)) {
+	for (; word && strcmp(word, "comment"); word = strtok_r(NULL, BLANKS, &rest)) {
 		const char *value, *end;
 
-		if (!strcmp(word, "comment"))
-			return true;
 		if (!strcmp(word, "nomatch")) {
-			ret->excepts = true;
+			ret->is_exception = true;
 			continue;
 		}
 		value = strtok_r(NULL, BLANKS, &rest);
 		if (value && !strcmp(word, "timeout")) {
-			end = number_read(value, TIMEOUT_MAX, &ret->timeout);
+			end = number_read(value, INT_MAX / 1000, &ret->timeout);
 			if (!end || *end)
 				return false;
 		} else if (!value || word_find(options, ARRAY_SIZE(options), word) < 0) {
@@ -245,13 +212,11 @@ static bool are_ipset_options(char *text, struct member *ret)
 	return true;
 }
 
-/*
- * The member of a set in "add SET MEMBER [OPTION VALUE]..." or "MEMBER [OPTION VALUE]...", without
- * the options.
- */
-static char *ipset_member(char *line, struct member *ret)
+/* Returns the member in "[add SET] MEMBER [OPTION VALUE]...", and cuts its options off. */
+static char *member_parse(char *line, struct ipset_member *ret)
 {
-	char *blank, *options;
+	_cleanup_free_ char *options = NULL;
+	char *blank;
 
 	if (!strncmp(line, "add ", 4)) {
 		line = blanks_skip(line + 4);
@@ -259,24 +224,14 @@ static char *ipset_member(char *line, struct member *ret)
 	}
 	blank = line + strcspn(line, BLANKS);
 	options = *blank ? strdup(blank) : NULL;
-	if (options && are_ipset_options(options, ret))
+	if (options && member_options_parse(options, ret))
 		*blank = '\0';
-	free(options);
 	return line;
-}
-
-static int refuse_exception(const char *member)
-{
-	char cut[QUOTED_TEXT];
-
-	return misuse("'%s nomatch' is an exception of the set, and a list has none: remove the "
-		      "line, and write its prefix to a list of the other kind (allow or deny)",
-		      quoted(member, strlen(member), cut));
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* The entry of an object. Returns NULL, after a message, unless exactly one key has one. */
+/* Returns the entry of an object; NULL, after an error, unless exactly one key has one. */
 static json_t *object_entry(json_t *object, const char **ret_key)
 {
 	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
@@ -294,61 +249,59 @@ static json_t *object_entry(json_t *object, const char **ret_key)
 		if (i == ARRAY_SIZE(keys))
 			continue;
 		if (found) {
-			misuse("this object has both '%s' and '%s': only one can be the entry",
-			       *ret_key, key);
+			error_misuse("two-entries", object_of("key", key),
+				     "this object has '%s', too; only one can be the entry",
+				     *ret_key);
 			return NULL;
 		}
 		found = value;
 		*ret_key = key;
 	}
 	if (!found)
-		misuse("this object has no entry: it needs a key cidr, prefix, ip or ip_prefix");
+		error_misuse("no-entry", NULL,
+			     "this object has no entry; write a key cidr, prefix, ip or ip_prefix");
 	return found;
 }
 
-/* Whether an object describes the list, as in Spamhaus DROP. */
-static bool is_metadata(const json_t *object)
-{
-	const char *type = json_string_value(json_object_get(object, "type"));
-
-	return type && !strcmp(type, "metadata");
-}
-
 /* Adds an entry, an array of entries, or the entry of an object. key: the key of the value. */
-static int json_add(const struct reading *reading, json_t *value, const char *key)
+static int json_add(const struct list_reading *reading, json_t *value, const char *key)
 {
-	int status = OK;
 	json_t *item;
+	int err = 0;
 	size_t i;
 
 	if (json_is_string(value))
 		return entry_add(reading, json_string_value(value), 0);
 	if (json_is_object(value)) {
-		if (is_metadata(value))
-			return OK;
+		const char *type = json_string_value(json_object_get(value, "type"));
+
+		if (type && !strcmp(type, "metadata")) /* of Spamhaus DROP */
+			return 0;
 		value = object_entry(value, &key);
-		return value ? json_add(reading, value, key) : MISUSED;
+		return value ? json_add(reading, value, key) : -EINVAL;
 	}
 	if (!json_is_array(value))
-		return misuse("'%s' is neither a string nor an array of strings", key);
+		return error_misuse("bad-json", object_of("key", key),
+				    "neither a string nor an array of strings");
 	json_array_foreach(value, i, item)
 	{
-		status = json_add(reading, item, key);
-		if (status)
+		err = json_add(reading, item, key);
+		if (err)
 			break;
 	}
-	return status;
+	return err;
 }
 
-static int json_line_add(const struct reading *reading, const char *line)
+static int json_line_add(const struct list_reading *reading, const char *line)
 {
 	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	int status = value ? json_add(reading, value, "[]")
-			   : misuse("this line is not JSON: write each object on a line of "
-				    "its own, as 'jq -c' does");
+	int err = value ? json_add(reading, value, "[]")
+			: error_misuse("bad-json", NULL,
+				       "not JSON; write each object on a line of its own, as "
+				       "'jq -c' does");
 
 	json_decref(value);
-	return status;
+	return err;
 }
 
 /* --- Lines ---------------------------------------------------------------------------------- */
@@ -365,150 +318,125 @@ static void comment_cut(char *line)
 	line[strcspn(line, "#;")] = '\0';
 }
 
-static bool is_json(const char *line)
+/*
+ * Adds the entry of a line. A bad line is skipped and counted if that is asked for, except a line
+ * without which other lines would change their meaning.
+ */
+static int line_add(struct list_reading *reading, char *line)
 {
-	return *line && strchr("{[\"", *line);
-}
+	unsigned int mark = error_count(), count = reading->set->count;
+	struct ipset_member member = {0};
+	char cut[TEXT_CUT];
+	bool is_json;
+	int err;
 
-/* Adds the entry of a line, with its end. timeout: of ipset. */
-static int entry_add_line(const struct reading *reading, char *line, unsigned int timeout)
-{
-	uint32_t until;
-	int status = end_take(reading, line, &until);
-
-	if (timeout)
-		until = until_in_file(reading, timeout * NS_PER_SEC);
-	return status ?: entry_add(reading, line, until);
-}
-
-/* Adds the entry, or fails without a trace. */
-static int word_add(const struct reading *reading, char *word, unsigned int timeout)
-{
-	bool before;
-	unsigned int count = reading->set->count;
-	int status;
-
-	before = log_mute(reading->skipped);
-	status = is_json(word) ? json_line_add(reading, word)
-			       : entry_add_line(reading, word, timeout);
-	log_mute(before);
-	if (status != MISUSED || !reading->skipped)
-		return status;
+	line = blanks_strip(line);
+	is_json = *line && strchr("{[\"", *line);
+	if (!is_json) {
+		comment_cut(line);
+		line = blanks_strip(line);
+		err = check_one_ipset(reading, line);
+		if (err || !*line || is_ipset_head(line))
+			return err;
+		line = member_parse(line, &member);
+	}
+	if (member.is_exception)
+		return error_misuse(
+			"exception", object_of(NULL, text_cut(line, SIZE_MAX, cut)),
+			"an exception (nomatch) of the set, and a list has none; remove "
+			"the line, and write its prefix to a list of the other kind "
+			"(allow or deny)");
+	err = is_json ? json_line_add(reading, line)
+		      : entry_add_line(reading, line, member.timeout);
+	if (err != -EINVAL || !reading->skipped)
+		return err;
+	error_drop(mark);
 	reading->set->count = count;
 	++*reading->skipped;
-	return OK;
+	return 0;
 }
 
-static int line_add(const struct reading *reading, char *line)
-{
-	struct member member = {0};
-	int status;
-
-	line = blanks_strip(line);
-	if (is_json(line))
-		return word_add(reading, line, 0);
-	comment_cut(line);
-	line = blanks_strip(line);
-	status = check_one_ipset(reading->ipsets, line);
-	if (status || !*line || is_ipset_head(line))
-		return status;
-	line = ipset_member(line, &member);
-	return member.excepts ? refuse_exception(line) : word_add(reading, line, member.timeout);
-}
-
-/* Parses every line, and reports up to BAD_LINES_MAX bad ones. */
-static int lines_parse(const char *name, char *text, const struct reading *reading)
+/* Parses every line, and reports up to BAD_LINES_MAX bad lines. */
+static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;
-	const char *outer = log_place(NULL);
-	char place[2 * PATH_MAX + 64];
-	int status;
-	char *next;
+	char place[PATH_MAX + 16], *next;
 
 	for (; text && bad < BAD_LINES_MAX; text = next) {
+		unsigned int mark = error_count();
+		int err;
+
 		line++;
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
-		snprintf(place, sizeof(place), "%s%s%s:%u", outer ?: "", outer ? ": " : "", name,
-			 line);
-		log_place(place);
-		status = line_add(reading, text);
-		log_place(outer);
-		if (status == FAILED)
-			return status;
-		bad += status != OK;
+		err = line_add(reading, text);
+		if (!err)
+			continue;
+		snprintf(place, sizeof(place), "%s:%u", name, line);
+		error_place(mark, place);
+		if (err != -EINVAL)
+			return err;
+		bad++;
 	}
 	if (bad && text)
-		note("%s: these are the first %d bad lines", name, BAD_LINES_MAX);
-	return bad ? MISUSED : OK;
+		error_notice("more-bad-lines", name, "the first %d bad lines are reported",
+			     BAD_LINES_MAX);
+	return bad ? -EINVAL : 0;
 }
 
-static int text_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
-		      const char *force, unsigned int *skipped, struct ruleset *set)
+static int list_text_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
+			   const char *force, unsigned int *skipped, struct ruleset *set)
 {
-	struct ruleset found = {0};
-	struct ipsets ipsets = {0};
-	const struct reading reading = {.entry = entry,
-					.force = force,
-					.skipped = skipped,
-					.age_ns = age_ns,
-					.set = &found,
-					.ipsets = &ipsets};
-	int status;
+	_cleanup_(ruleset_free) struct ruleset found = {0};
+	struct list_reading reading = {.entry = entry,
+				       .force = force,
+				       .skipped = skipped,
+				       .age_ns = age_ns,
+				       .set = &found};
+	int err;
 
 	if (skipped)
 		*skipped = 0;
-	status = lines_parse(name, text, &reading);
+	err = lines_parse(name, text, &reading);
+	if (err)
+		return err;
 	ruleset_unique(&found);
-	for (unsigned int i = 0; !status && i < found.count; i++)
-		status = ruleset_add(set, &found.rules[i]);
-	ruleset_free(&found);
-	return status;
+	for (unsigned int i = 0; !err && i < found.count; i++)
+		err = ruleset_add(set, &found.rules[i]);
+	return err;
 }
 
 int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 	       unsigned int *skipped, struct ruleset *set)
 {
-	return text_parse(name, text, 0, entry, force, skipped, set);
-}
-
-/* How long ago a file was written. */
-static uint64_t age_of(const char *path)
-{
-	const struct stamp stamp = stamp_of(path);
-	uint64_t now = time(NULL), written = stamp_written(&stamp);
-
-	return now > written ? (now - written) * NS_PER_SEC : 0;
+	return list_text_parse(name, text, 0, entry, force, skipped, set);
 }
 
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set)
 {
+	_cleanup_(file_free) struct file file = {0};
+	const struct stamp stamp = stamp_of(path);
+	uint64_t now = time(NULL), written = stamp_written(&stamp);
 	bool is_file = strcmp(path, "-");
-	const char *name = is_file ? path : "standard input";
-	uint64_t age_ns = is_file ? age_of(path) : 0;
-	struct file file;
-	int status = file_read(path, &file);
+	int err = file_read(path, &file);
 
-	if (status)
-		return status;
-	status = text_parse(name, file.text, age_ns, entry, force, skipped, set);
-	file_free(&file);
-	return status;
+	if (err)
+		return err;
+	return list_text_parse(is_file ? path : "standard input", file.text,
+			       is_file && now > written ? (now - written) * NS_PER_SEC : 0, entry,
+			       force, skipped, set);
 }
 
 int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set)
 {
-	const struct reading reading = {.entry = entry, .refuses_for = true, .set = set};
-	char *line = strdup(text);
-	int status;
+	const struct list_reading reading = {.entry = entry, .is_entry = true, .set = set};
+	_cleanup_free_ char *line = strdup(text);
 
 	if (!line)
-		return failure("cannot keep an entry: out of memory");
-	status = entry_add_line(&reading, line, 0);
-	free(line);
-	return status;
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for an entry");
+	return entry_add_line(&reading, line, 0);
 }
 
 /* --- Paths ---------------------------------------------------------------------------------- */
@@ -517,10 +445,11 @@ int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp)
 {
 	if (!array_grow(paths->list, paths->count, paths->room)) {
 		free(path);
-		return failure("cannot keep %u paths: out of memory", paths->count + 1);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u paths",
+				 paths->count + 1);
 	}
 	paths->list[paths->count++] = (struct list_path){.path = path, .stamp = stamp};
-	return OK;
+	return 0;
 }
 
 bool list_paths_left_out(const struct list_paths *paths)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "rules/prefix.h"
 
 int lists_find(const struct sl_list_info *lists, const char *name)
@@ -56,9 +57,9 @@ int entry_check_width(const struct sl_prefix *prefix, const char *force)
 	char text[PREFIX_TEXT];
 
 	if (!force || !entry_is_wide(prefix))
-		return OK;
-	return misuse("%s is shorter than /%u; if it is meant, %s", prefix_format(prefix, text),
-		      width_least(prefix), force);
+		return 0;
+	return error_misuse("wide-prefix", prefix_format(prefix, text),
+			    "shorter than /%u; if it is meant, %s", width_least(prefix), force);
 }
 
 const char *access_verb(enum sl_access access)
@@ -94,12 +95,13 @@ void lists_match(const struct sl_list_info *lists, const struct sl_list_info *ot
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
 {
 	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
-		return failure(
-			"list '%s' would be one too many: there are %d at most; take one back "
-			"with 'sluice del -f NAME' (see 'sluice lists')",
-			list->name, SL_LISTS_MAX);
+		return error_add(
+			ENOSPC, "too-many-lists", object_of("list", list->name),
+			"at most %d lists exist; remove one with 'sluice del -f NAME' (see "
+			"'sluice lists')",
+			SL_LISTS_MAX);
 	lists[place] = *list;
-	return OK;
+	return 0;
 }
 
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b)
@@ -127,11 +129,11 @@ static bool name_is_valid(const char *name)
 int list_name_check(const char *name)
 {
 	if (name_is_valid(name))
-		return OK;
-	return misuse(
-		"'%s' cannot be the name of a list: it has 1 to %d letters, digits and signs, "
-		"without blanks, quotes and backslashes; say 'as LIST'",
-		name, SL_LIST_NAME - 1);
+		return 0;
+	return error_misuse("bad-list-name", object_of("list", name),
+			    "not the name of a list; write 'as LIST', of 1 to %d letters, digits "
+			    "and signs, without blanks, quotes and backslashes",
+			    SL_LIST_NAME - 1);
 }
 
 /* The last second of the year 9999: moments have years of four digits. */
@@ -144,59 +146,42 @@ bool list_is_sound(const struct sl_list_info *list)
 	       list->replaced <= MOMENT_LAST;
 }
 
-/* Appends a component to a path, and resolves "." and "..". False: the path is full. */
-static bool path_append(char *path, const char *part, size_t length)
-{
-	size_t end = strlen(path);
-
-	if (!length || (length == 1 && *part == '.'))
-		return true;
-	if (length == 2 && !memcmp(part, "..", 2)) {
-		char *slash = strrchr(path, '/');
-
-		if (slash)
-			*slash = '\0';
-		return true;
-	}
-	if (end + 1 + length >= PATH_MAX)
-		return false;
-	path[end] = '/';
-	memcpy(path + end + 1, part, length);
-	path[end + 1 + length] = '\0';
-	return true;
-}
-
-static bool path_append_all(char *path, const char *text)
-{
-	while (*text) {
-		size_t length = strcspn(text, "/");
-
-		if (!path_append(path, text, length))
-			return false;
-		text += length + (text[length] == '/');
-	}
-	return true;
-}
-
 /*
- * The absolute path of a file, or "-" for standard input. Symbolic links are not resolved, so a
+ * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so a
  * link that points to a new file every day names one list. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {
-	char cwd[PATH_MAX] = "";
+	char whole[2 * PATH_MAX] = "";
+	size_t end = 0;
 
-	*path = '\0';
 	if (!strcmp(file, "-")) {
 		strcpy(path, file);
 		return 0;
 	}
-	if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
+	if (*file != '/' && !getcwd(whole, PATH_MAX))
 		return -errno;
-	if (!path_append_all(path, cwd) || !path_append_all(path, file))
+	if (strlen(file) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	if (!*path)
-		strcpy(path, "/");
+	strcat(strcat(whole, "/"), file);
+	for (const char *part = whole; *part;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && !memcmp(part, "..", 2)) {
+			while (end && path[--end] != '/')
+				;
+		} else if (length && !(length == 1 && *part == '.')) {
+			if (end + 1 + length >= PATH_MAX)
+				return -ENAMETOOLONG;
+			path[end++] = '/';
+			memcpy(path + end, part, length);
+			end += length;
+		}
+		part += length + (part[length] == '/');
+	}
+	if (!end)
+		path[end++] = '/';
+	path[end] = '\0';
 	return 0;
 }
 
@@ -211,15 +196,16 @@ int list_name_of(const char *file, char name[SL_LIST_NAME])
 {
 	char path[PATH_MAX];
 	int err = path_of(file, path);
-	int status;
 
 	if (err == -ENAMETOOLONG)
-		return misuse("the path of '%s' is too long for the name of a list: say 'as LIST'",
-			      file);
+		return error_misuse("bad-list-name", object_of("file", file),
+				    "its path is too long for the name of a list; write 'as LIST'");
 	if (err)
-		return failure("cannot tell the current directory: %s; say 'as LIST'", why(err));
-	status = list_name_check(path);
-	if (!status)
+		return error_add(err, "no-directory", NULL,
+				 "cannot find the current directory: %s; write 'as LIST'",
+				 why(err));
+	err = list_name_check(path);
+	if (!err)
 		strcpy(name, path);
-	return status;
+	return err;
 }

@@ -9,8 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/log.h"
-#include "sluice.h"
+#include "rules/value.h"
 
 /* The place of the list of that name; -1: none. */
 int lists_find(const struct sl_list_info *lists, const char *name);

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "rules/value.h"
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
 
-static const struct kind {
+/* The first of several kinds with one fact is printed. */
+static const struct match_kind {
 	const char *name;
 	enum sl_fact fact;
 	bool has_ports;
@@ -31,25 +31,7 @@ bool proto_is_extension(uint8_t proto)
 	return memchr(extensions, proto, sizeof(extensions));
 }
 
-/* The words of one match: the whole text for messages, and a cursor. */
-struct words {
-	const char *text;
-	char *word; /* the next word; NULL: none is left */
-	char *rest;
-	char copy[MATCH_TEXT];
-};
-
-static void words_next(struct words *words)
-{
-	words->word = strtok_r(NULL, " \t", &words->rest);
-}
-
-static bool words_are_at(const struct words *words, const char *keyword)
-{
-	return words->word && !strcmp(words->word, keyword);
-}
-
-static const struct kind *kind_find(const char *name)
+static const struct match_kind *kind_find(const char *name)
 {
 	for (size_t i = 0; i < KINDS; i++)
 		if (!strcmp(kinds[i].name, name))
@@ -57,21 +39,37 @@ static const struct kind *kind_find(const char *name)
 	return NULL;
 }
 
-/* --- Ports ---------------------------------------------------------------------------------- */
-
-/* Parses "53" or "1024-65535". Returns what follows; NULL: it is neither. */
-static const char *ports_read(const char *text, struct sl_ports *ret)
+static const struct match_kind *kind_of(uint8_t fact)
 {
-	unsigned int first, last;
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].fact == fact)
+			return &kinds[i];
+	return NULL;
+}
 
-	text = number_read(text, UINT16_MAX, &first);
-	last = first;
-	if (text && *text == '-')
-		text = number_read(text + 1, UINT16_MAX, &last);
-	if (!text || (*text && *text != ','))
-		return NULL;
-	*ret = (struct sl_ports){.first = first, .last = last};
-	return text;
+/* The words of one match: the text, for errors, and a cursor. */
+struct match_words {
+	const char *text;
+	char *word; /* the next word; NULL: none is left */
+	char *rest;
+	char copy[MATCH_TEXT];
+};
+
+#define refuse(words, ...) error_misuse("bad-match", object_of("match", (words)->text), __VA_ARGS__)
+
+static void next(struct match_words *words)
+{
+	words->word = strtok_r(NULL, " \t", &words->rest);
+}
+
+static bool is_at(const struct match_words *words, const char *keyword)
+{
+	return words->word && !strcmp(words->word, keyword);
+}
+
+static bool is_at_ports(const struct match_words *words)
+{
+	return is_at(words, "port") || is_at(words, "dport");
 }
 
 static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TEXT])
@@ -83,225 +81,192 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 	return text;
 }
 
-static int ports_add(const struct words *words, const struct sl_ports *ports,
+static int ports_add(const struct match_words *words, const struct sl_ports *ports,
 		     struct sl_match *match)
 {
 	char text[UNITS_TEXT], other[UNITS_TEXT];
 
+	ports_format(ports, text);
 	if (ports->first > ports->last)
-		return misuse("match '%s': the range %s runs backwards", words->text,
-			      ports_format(ports, text));
+		return refuse(words, "the range %s runs backwards", text);
 	for (int i = 0; i < match->ports; i++)
 		if (ports->first <= match->port[i].last && match->port[i].first <= ports->last)
-			return misuse("match '%s': ports %s and %s overlap: write each port once",
-				      words->text, ports_format(&match->port[i], other),
-				      ports_format(ports, text));
+			return refuse(words, "ports %s and %s overlap; write each port once",
+				      ports_format(&match->port[i], other), text);
 	if (match->ports == SL_PORTS_MAX)
-		return misuse("match '%s' lists more than %d ports and ranges", words->text,
-			      SL_PORTS_MAX);
+		return refuse(words, "more than %d ports and ranges", SL_PORTS_MAX);
 	match->port[match->ports++] = *ports;
-	return OK;
+	return 0;
 }
 
-static int ports_parse(struct words *words, struct sl_match *match)
+/* Parses the list of ports after `port`: "53", "80,8000-8080". */
+static int ports_parse(struct match_words *words, struct sl_match *match)
 {
-	int status = OK;
-	struct sl_ports ports;
 	const char *p;
+	int err = 0;
 
-	words_next(words);
+	next(words);
 	if (!words->word)
-		return misuse("match '%s': which port? " PORTS_HINT, words->text);
-	for (p = words->word; !status; p++) {
-		p = ports_read(p, &ports);
-		if (!p)
-			return misuse("match '%s': '%s' is not a list of ports: " PORTS_HINT,
-				      words->text, words->word);
-		status = ports_add(words, &ports, match);
-		if (!*p)
-			break;
-	}
-	words_next(words);
-	return status;
+		return refuse(words, "no port; " PORTS_HINT);
+	p = words->word;
+	do {
+		unsigned int first = 0, last;
+
+		p = number_read(p, UINT16_MAX, &first);
+		last = first;
+		if (p && *p == '-')
+			p = number_read(p + 1, UINT16_MAX, &last);
+		if (!p || (*p && *p != ','))
+			return refuse(words, "'%s' is not a list of ports; " PORTS_HINT,
+				      words->word);
+		err = ports_add(words, &(struct sl_ports){.first = first, .last = last}, match);
+	} while (!err && *p++);
+	next(words);
+	return err;
 }
 
-static int refuse_ports(const struct words *words, const struct kind *kind)
+/* Parses the number after a word. Returns false if there is none from `least` to `most`. */
+static bool number_next(struct match_words *words, unsigned int least, unsigned int most,
+			unsigned int *ret)
 {
-	if (kind->fact == SL_FACT_PROTO)
-		return misuse("match '%s': proto has no ports: write 'tcp port ...' or "
-			      "'udp port ...'",
-			      words->text);
-	return misuse("match '%s': %s has no ports: tcp, udp and tcp-syn have", words->text,
-		      kind->name);
+	const char *end;
+
+	next(words);
+	end = words->word ? number_read(words->word, most, ret) : NULL;
+	if (!end || *end || *ret < least)
+		return false;
+	next(words);
+	return true;
 }
 
-/* --- Kinds, protocols and VLANs ------------------------------------------------------------- */
-
-static int vlan_parse(struct words *words, struct sl_match *match)
-{
-	const char *end = NULL;
-	unsigned int vlan;
-
-	words_next(words);
-	if (words->word)
-		end = number_read(words->word, VLAN_MAX, &vlan);
-	if (!end || *end || !vlan)
-		return misuse("match '%s': a VLAN has a number, 1 to %d", words->text, VLAN_MAX);
-	match->vlan = vlan;
-	words_next(words);
-	return OK;
-}
-
-static int proto_parse(struct words *words, struct sl_match *match)
-{
-	const char *end = NULL;
-	unsigned int proto;
-
-	words_next(words);
-	if (words->word && kind_find(words->word))
-		return misuse("match '%s': proto takes a number, 0 to 255: write '%s' alone",
-			      words->text, words->word);
-	if (words->word)
-		end = number_read(words->word, UINT8_MAX, &proto);
-	if (!end || *end)
-		return misuse("match '%s': proto takes a number, 0 to 255, as 47 for GRE",
-			      words->text);
-	match->proto = proto;
-	words_next(words);
-	return OK;
-}
-
-static bool ports_are_at(const struct words *words)
-{
-	return words_are_at(words, "port") || words_are_at(words, "dport");
-}
-
-static int refuse_kind(const struct words *words)
+static int refuse_kind(const struct match_words *words)
 {
 	const char *names[KINDS], *nearly;
 
-	if (ports_are_at(words))
-		return misuse("match '%s': port of what? Write 'tcp port ...' or 'udp port ...'",
-			      words->text);
+	if (is_at_ports(words))
+		return refuse(words, "no protocol; write 'tcp port ...' or 'udp port ...'");
 	for (size_t i = 0; i < KINDS; i++)
 		names[i] = kinds[i].name;
 	nearly = nearly_find(words->word, names, KINDS);
 	if (nearly)
-		return misuse("match '%s': there is no '%s': did you mean '%s'?", words->text,
-			      words->word, nearly);
-	return misuse("match '%s': there is no '%s': write any, tcp, udp, icmp, tcp-syn, "
-		      "fragment, proto N or vlan N",
-		      words->text, words->word);
+		return refuse(words, "no kind of packet '%s'; did you mean '%s'?", words->word,
+			      nearly);
+	return refuse(words,
+		      "no kind of packet '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, proto "
+		      "N or vlan N",
+		      words->word);
 }
 
 /* Parses the first word. `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
-static int kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
+static int kind_parse(struct match_words *words, struct sl_match *match,
+		      const struct match_kind **ret)
 {
-	const struct kind *kind = kind_find(words_are_at(words, "vlan") ? "any" : words->word);
+	const struct match_kind *kind = kind_find(is_at(words, "vlan") ? "any" : words->word);
+	unsigned int proto;
 
 	if (!kind)
 		return refuse_kind(words);
 	match->fact = kind->fact;
 	*ret = kind;
-	if (kind->fact == SL_FACT_PROTO)
-		return proto_parse(words, match);
-	if (!words_are_at(words, "vlan"))
-		words_next(words);
-	if (kind->fact == SL_FACT_TCP && words_are_at(words, "syn")) {
-		match->fact = SL_FACT_SYN;
-		words_next(words);
+	if (kind->fact == SL_FACT_PROTO) {
+		if (number_next(words, 0, UINT8_MAX, &proto)) {
+			match->proto = proto;
+			return 0;
+		}
+		if (words->word && kind_find(words->word))
+			return refuse(words, "proto accepts a number, 0 to 255; write '%s' alone",
+				      words->word);
+		return refuse(words, "proto accepts a number, 0 to 255; write proto 47 for GRE");
 	}
-	return OK;
+	if (!is_at(words, "vlan"))
+		next(words);
+	if (kind->fact == SL_FACT_TCP && is_at(words, "syn")) {
+		match->fact = SL_FACT_SYN;
+		next(words);
+	}
+	return 0;
 }
 
-static int refuse_rest(const struct words *words)
+static int refuse_rest(const struct match_words *words)
 {
 	static const char *const keywords[] = {"port", "vlan"};
-	const char *nearly = nearly_find(words->word, keywords, 2);
+	const char *nearly = nearly_find(words->word, keywords, ARRAY_SIZE(keywords));
 
-	if (words_are_at(words, "sport"))
-		return misuse("match '%s': ports are the destination's: no limit is by the port "
-			      "of the source",
-			      words->text);
+	if (is_at(words, "sport"))
+		return refuse(words, "no limit is by the port of the source; write port, which is "
+				     "the port of the destination");
 	if (nearly)
-		return misuse("match '%s': '%s' is unexpected: did you mean '%s'?", words->text,
-			      words->word, nearly);
-	return misuse("match '%s': '%s' is unexpected: first what, then port, then vlan",
-		      words->text, words->word);
+		return refuse(words, "'%s' is unexpected; did you mean '%s'?", words->word, nearly);
+	return refuse(words, "'%s' is unexpected; write the kind first, then port, then vlan",
+		      words->word);
 }
 
 int match_parse(const char *text, struct sl_match *ret)
 {
+	struct match_words words = {.text = text};
+	const struct match_kind *kind = NULL;
 	struct sl_match match = {0};
-	struct words words = {.text = text};
-	const struct kind *kind = NULL;
-	int status;
+	unsigned int vlan;
+	int err;
 
 	if (strlen(text) >= sizeof(words.copy))
-		return misuse("match '%s' is too long", text);
+		return refuse(&words, "too long");
 	strcpy(words.copy, text);
 	words.word = strtok_r(words.copy, " \t", &words.rest);
 	if (!words.word)
-		return misuse("match '%s' names no packets: write any, tcp, udp port 53, ...",
-			      text);
-	/* each parser begins at its keyword, and ends behind its value */
-	status = kind_parse(&words, &match, &kind);
-	if (!status && ports_are_at(&words))
-		status = kind->has_ports ? ports_parse(&words, &match) : refuse_ports(&words, kind);
-	if (!status && words_are_at(&words, "vlan"))
-		status = vlan_parse(&words, &match);
-	if (!status && words.word)
-		status = refuse_rest(&words);
-	if (!status)
-		*ret = match;
-	return status;
+		return refuse(&words, "no kind of packet; write any, tcp, udp port 53, ...");
+	err = kind_parse(&words, &match, &kind);
+	if (err)
+		return err;
+	if (is_at_ports(&words)) {
+		if (!kind->has_ports)
+			return refuse(&words,
+				      "%s has no ports; write 'tcp port ...' or 'udp port "
+				      "...'",
+				      kind->name);
+		err = ports_parse(&words, &match);
+		if (err)
+			return err;
+	}
+	if (is_at(&words, "vlan")) {
+		if (!number_next(&words, 1, VLAN_MAX, &vlan))
+			return refuse(&words, "not a VLAN; write vlan and a number, 1 to %d",
+				      VLAN_MAX);
+		match.vlan = vlan;
+	}
+	if (words.word)
+		return refuse_rest(&words);
+	*ret = match;
+	return 0;
 }
 
 bool match_is_sound(const struct sl_match *match)
 {
-	const struct kind *kind = NULL;
+	const struct match_kind *kind = kind_of(match->fact);
 
-	for (size_t i = 0; i < KINDS; i++)
-		if (kinds[i].fact == match->fact)
-			kind = &kinds[i];
 	return kind && match->ports <= (kind->has_ports ? SL_PORTS_MAX : 0) &&
 	       match->vlan <= VLAN_MAX;
 }
 
-/* --- Formatting ----------------------------------------------------------------------------- */
-
-static void append(char text[MATCH_TEXT], const char *before, const char *word)
-{
-	size_t length = strlen(text);
-
-	snprintf(text + length, MATCH_TEXT - length, "%s%s", before, word);
-}
-
-static void append_number(char text[MATCH_TEXT], const char *before, unsigned int number)
-{
-	char word[UNITS_TEXT];
-
-	snprintf(word, sizeof(word), "%u", number);
-	append(text, before, word);
-}
-
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 {
-	const char *name = "?"; /* a fact of another version */
+	const struct match_kind *kind = kind_of(match->fact);
 	char ports[UNITS_TEXT];
+	size_t length = 0;
 
-	for (size_t i = KINDS; i-- > 0;)
-		if (kinds[i].fact == match->fact)
-			name = kinds[i].name; /* the first of equal ones */
+#define append(...)                                                                                \
+	length += snprintf(text + length, length < MATCH_TEXT ? MATCH_TEXT - length : 0,           \
+			   __VA_ARGS__)
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append(text, "", name);
+		append("%s", kind ? kind->name : "?"); /* ?: a fact of another version */
 	if (match->fact == SL_FACT_PROTO)
-		append_number(text, " ", match->proto);
+		append(" %u", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)
-		append(text, i ? "," : " port ", ports_format(&match->port[i], ports));
+		append("%s%s", i ? "," : " port ", ports_format(&match->port[i], ports));
 	if (match->vlan)
-		append_number(text, *text ? " vlan " : "vlan ", match->vlan);
+		append("%svlan %u", length ? " " : "", match->vlan);
+#undef append
 	return text;
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "identity.h"
 
@@ -95,76 +94,55 @@ static int address_read(const char *text, struct sl_prefix *ret)
 		prefix.family = htonl(SL_FAMILY_IPV6);
 		prefix.bits = SL_FAMILY_BITS + 128;
 	} else {
-		return misuse("'%s' is not an address: write 192.0.2.1 or 2001:db8::1", text);
+		return error_misuse("bad-address", object_of(NULL, text),
+				    "not an address; write 192.0.2.1 or 2001:db8::1");
 	}
 	*ret = prefix;
-	return OK;
+	return 0;
 }
 
 int address_parse(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix;
-	int status = address_read(text, &prefix);
+	int err = address_read(text, &prefix);
 
-	if (!status)
+	if (!err)
 		*ret = prefix_unmap(&prefix);
-	return status;
-}
-
-/* Parses a length of 0 to `most`, without leading zeros. Returns -1 for other texts. */
-static int length_parse(const char *text, int most)
-{
-	int length = 0;
-
-	if (!*text || strlen(text) > 3 || (*text == '0' && text[1]))
-		return -1;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return -1;
-		length = length * 10 + *text - '0';
-	}
-	return length <= most ? length : -1;
-}
-
-/* Returns the length of a netmask such as 255.255.255.0, or -1 if it is not a netmask. */
-static int netmask_parse(const char *text)
-{
-	uint32_t mask;
-
-	if (inet_pton(AF_INET, text, &mask) != 1)
-		return -1;
-	mask = ntohl(mask);
-	return ~mask & (~mask + 1) ? -1 : __builtin_popcount(mask);
+	return err;
 }
 
 static int refuse_length(const char *text, const char *length, const struct sl_prefix *address)
 {
-	int netmask = prefix_is_ipv4(address) ? netmask_parse(length) : -1;
 	struct sl_prefix right = *address;
 	char prefix[PREFIX_TEXT];
+	uint32_t mask;
 
-	right.bits = SL_FAMILY_BITS + netmask;
-	right = netmask < 0 ? *address : prefix_cut(&right);
-	if (netmask >= 0)
-		return misuse("'%s' has a netmask, and a prefix has a length: write %s", text,
-			      prefix_format(&right, prefix));
-	return misuse("'%s': the length of a prefix is 0 to %u%s", text, family_bits(address),
-		      *length == '0' ? ", without leading zeros" : "");
+	if (prefix_is_ipv4(address) && inet_pton(AF_INET, length, &mask) == 1 &&
+	    !(~ntohl(mask) & (~ntohl(mask) + 1))) {
+		right.bits = SL_FAMILY_BITS + __builtin_popcount(mask);
+		right = prefix_cut(&right);
+		return error_misuse("bad-length", object_of(NULL, text),
+				    "a prefix has a length instead of a netmask; write %s",
+				    prefix_format(&right, prefix));
+	}
+	return error_misuse("bad-length", object_of(NULL, text),
+			    "the length of a prefix is 0 to %u%s", family_bits(address),
+			    *length == '0' ? ", without leading zeros" : "");
 }
 
 int prefix_parse(const char *text, struct sl_prefix *ret)
 {
 	static const char *const words[] = {"default"};
 	char address[INET6_ADDRSTRLEN] = "", right[PREFIX_TEXT];
-	const char *slash = strchr(text, '/');
+	const char *slash = strchr(text, '/'), *end;
 	struct sl_prefix prefix, cut;
-	int status;
-	bool mapped;
-	int length;
+	unsigned int length;
+	bool is_whole_mapped;
+	int err;
 
 	if (!strcmp(text, "default") || !strcmp(text, "any")) {
 		*ret = (struct sl_prefix){0};
-		return OK;
+		return 0;
 	}
 	/*
 	 * Files have millions of addresses, which are not compared with words. `all` is refused: it
@@ -172,33 +150,45 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 	 */
 	if (!text[strcspn(text, ".:/")] &&
 	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))
-		return misuse("'%s' is not an address: did you mean 'default', which covers all "
-			      "sources?",
-			      text);
+		return error_misuse("bad-address", object_of(NULL, text),
+				    "not an address; did you mean 'default', which covers all "
+				    "sources?");
 	if (!slash)
 		return address_parse(text, ret);
 	if ((size_t)(slash - text) >= sizeof(address))
-		return misuse("'%s' is not a prefix: write 192.0.2.0/24 or 2001:db8::/32", text);
+		return error_misuse("bad-address", object_of(NULL, text),
+				    "not a prefix; write 192.0.2.0/24 or 2001:db8::/32");
 	memcpy(address, text, slash - text);
-	status = address_read(address, &prefix);
-	if (status)
-		return status;
-	length = length_parse(slash + 1, family_bits(&prefix));
-	if (length < 0)
+	err = address_read(address, &prefix);
+	if (err)
+		return err;
+	end = number_read(slash + 1, family_bits(&prefix), &length);
+	if (!end || *end)
 		return refuse_length(text, slash + 1, &prefix);
-	mapped = length < 96 && is_mapped(&prefix);
+	is_whole_mapped = length < 96 && is_mapped(&prefix);
 	prefix.bits = SL_FAMILY_BITS + length;
-	if (mapped || surrounds_mapped(&prefix))
-		return misuse("'%s': an IPv4-mapped prefix has a length of 96 to 128: write "
-			      "::ffff:192.0.2.0/120, or 192.0.2.0/24",
-			      text);
+	if (is_whole_mapped || surrounds_mapped(&prefix))
+		return error_misuse("bad-length", object_of(NULL, text),
+				    "an IPv4-mapped prefix has a length of 96 to 128; write "
+				    "::ffff:192.0.2.0/120, or 192.0.2.0/24");
 	cut = prefix_cut(&prefix);
 	if (!prefix_equal(&prefix, &cut))
-		return misuse("'%s' has bits beyond its length: did you mean %s?", text,
-			      prefix_format(&cut, right));
+		return error_misuse("host-bits", object_of(NULL, text),
+				    "bits beyond its length; did you mean %s?",
+				    prefix_format(&cut, right));
 	*ret = prefix_unmap(&prefix);
-	return OK;
+	return 0;
 }
+
+static int value_prefix_parse(const struct value_type *type, const char *what, const char *text,
+			      void *ret)
+{
+	(void)what;
+	return type == &value_prefix ? prefix_parse(text, ret) : address_parse(text, ret);
+}
+
+const struct value_type value_prefix = {.name = "default|PREFIX", .parse = value_prefix_parse};
+const struct value_type value_address = {.name = "ADDRESS", .parse = value_prefix_parse};
 
 const char *prefix_format(const struct sl_prefix *prefix, char text[PREFIX_TEXT])
 {
@@ -339,15 +329,3 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*ret = prefix_unmap(&part);
 	return true;
 }
-
-/* --- Types of values ------------------------------------------------------------------------ */
-
-static int prefix_value_parse(const struct value_type *type, const char *what, const char *text,
-			      void *ret)
-{
-	(void)what;
-	return type == &value_prefix ? prefix_parse(text, ret) : address_parse(text, ret);
-}
-
-const struct value_type value_prefix = {.name = "default|PREFIX", .parse = prefix_value_parse};
-const struct value_type value_address = {.name = "ADDRESS", .parse = prefix_value_parse};

@@ -3,12 +3,7 @@
 #ifndef SLUICE_PREFIX_H
 #define SLUICE_PREFIX_H
 
-#include "base/log.h"
 #include "rules/value.h"
-#include "sluice.h"
-
-/* Types of values: struct sl_prefix. */
-extern const struct value_type value_prefix, value_address;
 
 #define PREFIX_TEXT 52 /* room for any formatted prefix */
 
@@ -20,6 +15,9 @@ int prefix_parse(const char *text, struct sl_prefix *ret);
 
 /* Parses an IPv4 or IPv6 address without a length. An IPv4-mapped one becomes the IPv4 address. */
 int address_parse(const char *text, struct sl_prefix *ret);
+
+/* The same as types, which store a struct sl_prefix. */
+extern const struct value_type value_prefix, value_address;
 
 /* Formats a prefix: `default`, an address for a whole one, or ADDRESS/LENGTH. */
 __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_prefix *prefix,

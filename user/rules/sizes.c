@@ -42,16 +42,6 @@ void size_set(struct gate_sizes *sizes, enum size which, uint32_t size)
 	*size_of(sizes, which) = size + size_own(which);
 }
 
-int size_parse(enum size size, const char *text, struct gate_sizes *sizes)
-{
-	uint32_t value;
-	int err = value_parse(&value_size, size_names[size], text, &value);
-
-	if (!err)
-		size_set(sizes, size, value);
-	return err;
-}
-
 /* --- What rules need ------------------------------------------------------------------------ */
 
 void room_add(struct room *room, const struct rule *from, const struct rule *to)

@@ -50,9 +50,6 @@ uint32_t size_told(const struct gate_sizes *sizes, enum size size);
 /* Sets a size, as users write it. */
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* Parses a size: "65536", "64k" or "4m", 1 to SIZE_MAX_ENTRIES. */
-int size_parse(enum size size, const char *text, struct gate_sizes *sizes);
-
 /* The entries that rules take in each map. Zeroed at first. */
 struct room {
 	uint32_t policies;

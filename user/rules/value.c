@@ -137,9 +137,22 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
+const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT])
+{
+	size_t whole = strnlen(text, length), end = whole < 120 ? whole : 120;
+
+	while (end && end < whole && ((unsigned char)text[end] & 0xc0) == 0x80)
+		end--;
+	snprintf(cut, TEXT_CUT, "%.*s%s", (int)end, text, end < whole ? "..." : "");
+	return cut;
+}
+
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text)
 {
-	snprintf(object, VALUE_OBJECT, "%s%s'%s'", what ?: "", what ? " " : "", text);
+	char cut[TEXT_CUT];
+
+	snprintf(object, VALUE_OBJECT, "%s%s'%s'", what ?: "", what ? " " : "",
+		 text_cut(text, SIZE_MAX, cut));
 	return object;
 }
 
@@ -508,8 +521,6 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 	return 0;
 }
 
-const struct value_type value_text = {.name = "TEXT", .parse = raw_parse};
-
 int choice_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	int found = word_find(type->words, type->word_count, text);
@@ -544,12 +555,5 @@ const struct value_type value_flag = {
 
 int value_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
-	unsigned int mark = error_count();
-	int err = type->parse(type, what, text, ret);
-	const char *place = log_place(NULL);
-
-	if (err && place)
-		error_place(mark, place);
-	log_place(place);
-	return err;
+	return type->parse(type, what, text, ret);
 }

@@ -37,7 +37,6 @@ struct value_type {
 int value_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 
 /* Each type stores a value of the C type in its comment. */
-extern const struct value_type value_text;   /* const char *: the text itself */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
 extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
 extern const struct value_type value_rate;   /* struct value_amount, unit enum sl_rate_unit */
@@ -56,15 +55,14 @@ struct value_end {
 	bool has_passed;
 };
 
-/* Parsers of types: unsigned int, uint64_t, unsigned int, const char *. */
+/*
+ * Parsers of types that have a range, words or a placeholder. They store an unsigned int, a uint64_t,
+ * an unsigned int, and a const char *, the text itself.
+ */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int choice_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int raw_parse(const struct value_type *type, const char *what, const char *text, void *ret);
-
-/* A pointer to a type of texts that are parsed later: const char *. */
-#define VALUE_TEXT(placeholder, ...)                                                               \
-	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
 
 #define VALUE_NUMBER(lowest, highest, hint)                                                        \
 	{                                                                                          \
@@ -76,6 +74,9 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
 		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
 	}
+/* A pointer to a type of texts that are parsed later. */
+#define VALUE_TEXT(placeholder, ...)                                                               \
+	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
 /* The value of a choice is the index of the word, plus `first`. */
 #define VALUE_CHOICE(placeholder, array, first)                                                    \
 	{                                                                                          \
@@ -86,7 +87,12 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-#define VALUE_OBJECT 256
+#define TEXT_CUT 128 /* room for a text that an error quotes */
+
+/* Copies the first `length` bytes, at most 120, and cuts at the end of a character. */
+const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
+
+#define VALUE_OBJECT 160
 
 /* Formats "what 'text'", or "'text'" if `what` is NULL: the object of an error. */
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);

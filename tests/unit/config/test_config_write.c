@@ -66,12 +66,12 @@ static void test_written_rules_read_the_same(void **state)
 	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(text_read(text, &config), 0);
 	again = written(&config);
 	assert_string_equal(again, text);
 	free(again);
 	config_free(&config);
-	assert_int_equal(text_read("deny: []", &config), OK);
+	assert_int_equal(text_read("deny: []", &config), 0);
 	again = written(&config);
 	assert_string_equal(again, "policies: []\n");
 	free(again);
@@ -97,7 +97,7 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(text_read(text, &config), 0);
 	assert_true(config.places.said && place_is_pattern(&config.places.list[2]));
 	again = written(&config);
 	assert_string_equal(again, text);
@@ -106,18 +106,18 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	assert_int_equal(text_read("attach: [{device: e, hook: xdp, mode: auto, optional: no}, "
 				   "{device: f}]\npolicies: []\n",
 				   &config),
-			 OK);
+			 0);
 	again = written(&config);
 	assert_string_equal(again, "attach:\n  - device: e\n  - device: f\npolicies: []\n");
 	free(again);
 	config_free(&config);
-	assert_int_equal(text_read("attach: []\npolicies: []\n", &config), OK);
+	assert_int_equal(text_read("attach: []\npolicies: []\n", &config), 0);
 	assert_true(config.places.said && !config.places.count);
 	again = written(&config);
 	assert_string_equal(again, "attach: []\npolicies: []\n");
 	free(again);
 	config_free(&config);
-	assert_int_equal(text_read("policies: []\n", &config), OK);
+	assert_int_equal(text_read("policies: []\n", &config), 0);
 	assert_false(config.places.said);
 	config_free(&config);
 }
@@ -133,7 +133,7 @@ static void test_entries_that_end_together_stand_together(void **state)
 				   "       {prefix: 10.0.0.2, for: 1h}, {prefix: 10.0.0.9},\n"
 				   "       {prefix: 10.0.0.4, for: 2h}]\n",
 				   &config),
-			 OK);
+			 0);
 	text = written(&config);
 	assert_non_null(strstr(text, "deny:\n"
 				     "  - prefixes:\n"
@@ -143,8 +143,8 @@ static void test_entries_that_end_together_stand_together(void **state)
 				     "      - 10.0.0.2\n"
 				     "      - 10.0.0.3\n"
 				     "    until: \"2"));
-	assert_int_equal(text_read(text, &again), OK);
-	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	assert_int_equal(text_read(text, &again), 0);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), 0);
 	free(text);
 	config_free(&again);
 	config_free(&config);
@@ -158,12 +158,12 @@ static void test_json_reads_the_same(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(config_read("tests/data/rules.yaml", &config), OK);
+	assert_int_equal(config_read("tests/data/rules.yaml", &config), 0);
 	tree = config_json(&config);
 	text = json_dumps(tree, JSON_INDENT(2));
 	json_decref(tree);
-	assert_int_equal(text_read(text, &again), OK);
-	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	assert_int_equal(text_read(text, &again), 0);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), 0);
 	assert_memory_equal(&config.sizes, &again.sizes, sizeof(again.sizes));
 	free(text);
 	config_free(&again);
@@ -191,7 +191,7 @@ static void test_named_lists_read_the_same(void **state)
 	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(text_read(text, &config), 0);
 	assert_int_equal(config.rules.count, 2);
 	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_DENY);
 	assert_int_equal(config.rules.rules[1].lists, 3);
@@ -211,7 +211,7 @@ static void test_ends_of_entries_read_the_same(void **state)
 		 "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 		 "      - \"192.0.2.1 until %s\"\n      - 192.0.2.2\n",
 		 moment_format(time(NULL) + 3600, moment));
-	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(text_read(text, &config), 0);
 	again = written(&config);
 	assert_string_equal(again, text);
 	free(again);
@@ -251,10 +251,10 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 	for (unsigned int i = 0; i < files; i++) {
 		struct config config;
 
-		assert_int_equal(text_read(text, &config), OK);
+		assert_int_equal(text_read(text, &config), 0);
 		assert_int_equal(config.rules.count, blocks * BLOCK);
 		free(written(&config));
-		assert_int_equal(ruleset_diff(&config.rules, &config.rules, differs, NULL), OK);
+		assert_int_equal(ruleset_diff(&config.rules, &config.rules, differs, NULL), 0);
 		config_free(&config);
 	}
 	free(text);

@@ -2,12 +2,13 @@
 /*
  * user/rules/list_file.h: lists in the formats of other tools, and which lines are refused.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include "test.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "capture.h"
+#include "errors.h"
 #include "rules/list_file.h"
 #include "rules/prefix.h"
 #include "scratch.h"
@@ -31,7 +32,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
-	assert_int_equal(ruleset_add(&set, &first), OK); /* what is there stays */
+	assert_int_equal(ruleset_add(&set, &first), 0); /* what is there stays */
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
 				   "\n"
@@ -54,8 +55,8 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 		assert_int_equal(rule->limits, 0);
 	}
 	ruleset_free(&set);
-	assert_int_equal(text_list("", &set), OK);
-	assert_int_equal(text_list("\n\n# none", &set), OK);
+	assert_int_equal(text_list("", &set), 0);
+	assert_int_equal(text_list("\n\n# none", &set), 0);
 	assert_int_equal(set.count, 0);
 }
 
@@ -175,22 +176,19 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
-		struct capture capture = capture_begin(stderr);
 		struct ruleset set = {0};
-		int status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
-		char *said = strdup(capture_end(&capture));
+		int err = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
+		const char *said = errors_text("list");
 
-		said[strcspn(said, "\n")] = '\0';
 		assert_true(text_is_printable(said)); /* whatever the file has */
 		for (unsigned int j = 0; j < set.count; j++)
 			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
 				 j ? " " : "", prefix_format(&set.rules[j].prefix, prefix));
-		if (status != (cases[i].prefixes ? OK : MISUSED) ||
-		    strcmp(found, cases[i].prefixes ?: "") || !*said != !status)
-			fail_msg("%s: %d, %s: %s", cases[i].name, status, found, said);
+		if (err != (cases[i].prefixes ? 0 : -EINVAL) ||
+		    strcmp(found, cases[i].prefixes ?: "") || !*said != !err)
+			fail_msg("%s: %d, %s: %s", cases[i].name, err, found, said);
 		ruleset_free(&set);
 		free(text);
-		free(said);
 	}
 }
 
@@ -223,19 +221,18 @@ static void test_lines_may_have_an_end(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct capture capture = capture_begin(stderr);
 		bool bad = isnan(cases[i].seconds);
 		char *text = strdup(cases[i].line);
 		struct ruleset set = {0};
 		int status = list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
 		double left = 0;
 
-		capture_end(&capture);
+		error_drop(0);
 		if (set.count == 1 && set.rules[0].list_until) {
 			assert_int_equal(set.rules[0].timed, 3);
 			left = until_left_ns(set.rules[0].list_until) / 1e9 ?: -1;
 		}
-		if (status != (bad ? MISUSED : OK) || set.count != !bad ||
+		if (status != (bad ? -EINVAL : 0) || set.count != !bad ||
 		    (!bad && fabs(left - cases[i].seconds) > 1))
 			fail_msg("%s: %d, %u, %f", cases[i].line, status, set.count, left);
 		ruleset_free(&set);
@@ -253,7 +250,7 @@ static void test_a_time_begins_when_the_file_is_written(void **state)
 	(void)state;
 	file_make("list.txt", text, strlen(text));
 	assert_int_equal(utimensat(AT_FDCWD, "list.txt", ago, 0), 0);
-	assert_int_equal(list_read("list.txt", &(struct rule){0}, NULL, NULL, &set), OK);
+	assert_int_equal(list_read("list.txt", &(struct rule){0}, NULL, NULL, &set), 0);
 	assert_int_equal(set.count, 3);
 	assert_in_range(until_left_ns(set.rules[0].list_until) / SEC_NS, 1590, 1600);
 	assert_int_not_equal(set.rules[1].list_until, 0);
@@ -280,7 +277,7 @@ static void test_the_last_end_of_a_prefix_counts(void **state)
 		struct ruleset set = {0};
 		double left;
 
-		assert_int_equal(list_parse("list", text, &(struct rule){0}, NULL, NULL, &set), OK);
+		assert_int_equal(list_parse("list", text, &(struct rule){0}, NULL, NULL, &set), 0);
 		assert_int_equal(set.count, 1);
 		left = set.rules[0].list_until ? until_left_ns(set.rules[0].list_until) / 1e9 : 0;
 		if (fabs(left - cases[i].seconds) > 1)
@@ -294,14 +291,13 @@ static void test_the_last_end_of_a_prefix_counts(void **state)
 static void test_short_prefixes_take_force(void **state)
 {
 	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
-	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
-	int status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
+	int err = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 
 	(void)state;
-	assert_messages(capture_end(&capture), "list", "2 10.0.0.0/7");
-	assert_int_equal(status, MISUSED);
-	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, NULL, &set), OK);
+	assert_errors("list", "2 wide-prefix");
+	assert_int_equal(err, -EINVAL);
+	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, NULL, &set), 0);
 	assert_int_equal(set.count, 2);
 	ruleset_free(&set);
 }
@@ -323,7 +319,6 @@ static void test_bad_lines_are_skipped_and_counted_if_asked(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct capture capture = capture_begin(stderr);
 		char *text = strdup(cases[i].text);
 		struct ruleset set = {0};
 		unsigned int skipped = 7;
@@ -331,7 +326,7 @@ static void test_bad_lines_are_skipped_and_counted_if_asked(void **state)
 		assert_int_equal(
 			list_parse("list", text, &(struct rule){0}, "say 'force'", &skipped, &set),
 			OK);
-		assert_string_equal(capture_end(&capture), "");
+		assert_int_equal(error_count(), 0);
 		assert_int_equal(skipped, cases[i].skipped);
 		assert_int_equal(set.count, cases[i].entries);
 		ruleset_free(&set);
@@ -344,17 +339,15 @@ static void test_exceptions_and_second_sets_are_not_skipped(void **state)
 {
 	char exception[] = "add a 192.0.2.0/24\nadd a 192.0.2.1 timeout 5 nomatch\n";
 	char sets[] = "add a 192.0.2.1\nx\nadd b 192.0.2.2\n";
-	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
 	unsigned int skipped;
 
 	(void)state;
 	assert_int_equal(list_parse("a", exception, &(struct rule){0}, NULL, &skipped, &set),
-			 MISUSED);
-	assert_messages(capture_end(&capture), "a", "2 '192.0.2.1 nomatch'");
-	capture = capture_begin(stderr);
-	assert_int_equal(list_parse("b", sets, &(struct rule){0}, NULL, &skipped, &set), MISUSED);
-	assert_messages(capture_end(&capture), "b", "3 'b'");
+			 -EINVAL);
+	assert_errors("a", "2 exception");
+	assert_int_equal(list_parse("b", sets, &(struct rule){0}, NULL, &skipped, &set), -EINVAL);
+	assert_errors("b", "3 second-ipset");
 	assert_int_equal(set.count, 0);
 }
 
@@ -368,32 +361,28 @@ static void test_several_ipsets_are_refused_once(void **state)
 		      "create worse hash:net family inet\n"
 		      "add worse 192.0.2.3\n"
 		      "add good 192.0.2.4\n";
-	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
 
 	(void)state;
-	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, NULL, &set), MISUSED);
-	assert_messages(capture_end(&capture), "sets", "3 'bad'");
+	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, NULL, &set), -EINVAL);
+	assert_errors("sets", "3 second-ipset");
 	assert_int_equal(set.count, 0);
 }
 
 static void test_bad_lines_are_refused_with_their_numbers(void **state)
 {
 	struct ruleset set = {0};
-	struct capture capture = capture_begin(stderr);
-	int status = text_list("192.0.2.1\n"
-			       "192.0.2.256\n"
-			       "\n"
-			       "192.0.2.1 192.0.2.2\n"
-			       "192.0.2.1/24\n",
-			       &set);
-	const char *said = capture_end(&capture);
+	int err = text_list("192.0.2.1\n"
+			    "192.0.2.256\n"
+			    "\n"
+			    "192.0.2.1 192.0.2.2\n"
+			    "192.0.2.1/24\n",
+			    &set);
 
 	(void)state;
-	assert_int_equal(status, MISUSED);
+	assert_int_equal(err, -EINVAL);
 	assert_int_equal(set.count, 0);
-	assert_messages(said, "list.txt",
-			"2 '192.0.2.256'; 4 '192.0.2.1 192.0.2.2'; 5 192.0.2.0/24");
+	assert_errors("list.txt", "2 bad-address; 4 bad-address; 5 host-bits");
 }
 
 /* A file of many bad lines is reported by its first ten. */
@@ -401,15 +390,14 @@ static void test_ten_bad_lines_are_reported_at_most(void **state)
 {
 	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
 	struct ruleset set = {0};
-	struct capture capture = capture_begin(stderr);
-	int status = text_list(eleven, &set);
-	const char *said = capture_end(&capture);
+	int err = text_list(eleven, &set);
 
 	(void)state;
-	assert_int_equal(status, MISUSED);
-	assert_messages(
-		said, "list.txt",
-		"1 'a'; 2 'b'; 3 'c'; 4 'd'; 5 'e'; 6 'f'; 7 'g'; 8 'h'; 9 'i'; 10 'j';  10");
+	assert_int_equal(err, -EINVAL);
+	assert_int_equal(error_count(), 11);
+	assert_string_equal(error_get(9)->object, "list.txt:10: 'j'");
+	assert_string_equal(error_get(10)->id, "more-bad-lines");
+	error_drop(0);
 }
 
 /*
@@ -430,7 +418,7 @@ static void test_a_long_list_is_read_in_order(void **state)
 			address >> 8 & 255, address & 255);
 	}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(list_read("long.txt", &(struct rule){0}, NULL, NULL, &set), OK);
+	assert_int_equal(list_read("long.txt", &(struct rule){0}, NULL, NULL, &set), 0);
 	unlink("long.txt");
 	assert_int_equal(set.count, count);
 	for (unsigned int i = 1; i < count; i++)

@@ -1,46 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/sizes.h: sizes in words, as a gate has them and as it tells them. */
 #include "test.h"
-#include "capture.h"
 #include "rules/sizes.h"
-
-static void test_any_size_from_1_on_is_taken_as_it_is_said(void **state)
-{
-	static const struct {
-		const char *text;
-		uint32_t entries;
-	} cases[] = {
-		{"1", 1},     {"511", 511},    {"65536", 65536},
-		{"1k", 1024}, {"4m", 4 << 20}, {"64m", 1 << 26},
-	};
-	struct gate_sizes sizes = {0};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(size_parse(SIZE_SOURCES, cases[i].text, &sizes), OK);
-		assert_int_equal(sizes.sources, cases[i].entries);
-		assert_int_equal(size_parse(SIZE_BUCKETS, cases[i].text, &sizes), OK);
-		assert_int_equal(size_told(&sizes, SIZE_BUCKETS), cases[i].entries);
-	}
-}
-
-static void test_other_words_are_refused(void **state)
-{
-	static const char *const words[] = {
-		"0", "", "-1", "65m", "67108865", "99999999999999999999", "1g", "1k1", "0k", "64K"};
-	struct gate_sizes sizes = {.sources = 7};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		struct capture capture = capture_begin(stderr);
-		char messages[64];
-
-		assert_int_equal(size_parse(SIZE_SOURCES, words[i], &sizes), MISUSED);
-		snprintf(messages, sizeof(messages), " sources '%s'", words[i]);
-		assert_messages(capture_end(&capture), "", messages);
-	}
-	assert_int_equal(sizes.sources, 7);
-}
 
 /* A gate reserves the first numbers of policies for itself. */
 static void test_policies_are_told_without_those_of_the_gate(void **state)
@@ -49,7 +10,7 @@ static void test_policies_are_told_without_those_of_the_gate(void **state)
 
 	(void)state;
 	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 0);
-	assert_int_equal(size_parse(SIZE_POLICIES, "5", &sizes), OK);
+	size_set(&sizes, SIZE_POLICIES, 5);
 	assert_int_equal(sizes.policies, 5 + SL_POLICY_FIRST);
 	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 5);
 }
@@ -151,8 +112,6 @@ static void test_an_empty_rule_takes_no_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_size_from_1_on_is_taken_as_it_is_said),
-		cmocka_unit_test(test_other_words_are_refused),
 		cmocka_unit_test(test_policies_are_told_without_those_of_the_gate),
 		cmocka_unit_test(test_sizes_grow),
 		cmocka_unit_test(test_sizes_are_written_as_users_do),
