@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/processes.h"
+#include "doctor/findings.h"
 #include "gate/object.h"
 #include "gate/pins.h"
 #include "gate/trial.h"
@@ -35,13 +36,17 @@ struct facts {
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
 	uint64_t memory[GATE_MAPS]; /* of the entries; of a full map if they are not counted */
+	struct findings findings;   /* the most important ones */
 };
+
+#define FINDINGS_SHOWN 3
 
 static void facts_free(struct facts *facts)
 {
 	for (unsigned int i = 0; i < facts->seen.count; i++)
 		free(facts->holding[i].command);
 	free(facts->budgets);
+	findings_free(&facts->findings);
 }
 
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
@@ -55,7 +60,8 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 		  ?: shaping_read(gate, &facts->shaping) ?: pressure_read(gate, &facts->pressure)
 		  ?: passing_read(gate, &facts->pressure, &facts->passing)
 		  ?: budgets_read(gate, &facts->budgets, &facts->budget_count)
-		  ?: table_fill_read(gate, &facts->pressure, &facts->fill);
+		  ?: table_fill_read(gate, &facts->pressure, &facts->fill)
+		  ?: doctor_top(gate->name, FINDINGS_SHOWN, &facts->findings);
 
 	for (unsigned int i = 0; !err && i < facts->seen.count; i++)
 		if (shapes_on(facts, &facts->seen.all[i]))
@@ -289,7 +295,10 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_budgets(facts);
 	print_sources(facts);
 	print_maps(facts);
-	print_top_findings(gate);
+	print_array("findings");
+	for (unsigned int i = 0; i < facts->findings.count; i++)
+		print_finding(&facts->findings.list[i], false, "  ");
+	print_end();
 	print_end();
 }
 

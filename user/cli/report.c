@@ -127,18 +127,3 @@ void print_finding(const struct finding *finding, bool of_several, const char *i
 	print_string("advice", "    %s\n", finding->advice);
 	print_end();
 }
-
-#define FINDINGS_SHOWN 3
-
-void print_top_findings(const struct gate *gate)
-{
-	struct findings findings;
-
-	if (doctor_top(gate->name, FINDINGS_SHOWN, &findings))
-		return;
-	print_array("findings");
-	for (unsigned int i = 0; i < findings.count; i++)
-		print_finding(&findings.list[i], false, "  ");
-	print_end();
-	findings_free(&findings);
-}

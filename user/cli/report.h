@@ -43,7 +43,4 @@ struct finding;
 /* Prints a finding in two lines. of_several: also the gate, unless it is the object. */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
-/* Prints the most important findings about a gate: "findings". */
-void print_top_findings(const struct gate *gate);
-
 #endif
