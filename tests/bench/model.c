@@ -76,7 +76,7 @@ static uint64_t state_zero(const struct account *account)
 
 	memcpy(addr, account->source.prefix.addr, sizeof(addr));
 	key = state_key_of(account->limit, addr, true);
-	return table_read(account->gate, &key, &found) ? 0 : found.entry.state.empty_at;
+	return table_read(account->gate, NULL, &key, &found) ? 0 : found.entry.state.empty_at;
 }
 
 /* Sends one CPU's share. Draws per packet; negative errno. */

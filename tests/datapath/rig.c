@@ -252,7 +252,9 @@ void rig_zero(const struct rig *rig, enum gate_map map)
 		values_zero(rig->gate.map[map], &info, rig->gate.machine.cpus);
 		return;
 	}
-	assert_int_equal(array_view_open(&rig->gate, map, info.value_size, &view), OK);
+	assert_int_equal(array_view_open(rig->gate.map[map], info.max_entries, info.value_size,
+					 false, &view),
+			 0);
 	memset(view.values, 0, (size_t)view.count * info.value_size);
 	array_view_close(&view);
 }

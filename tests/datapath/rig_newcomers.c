@@ -48,8 +48,11 @@ void rig_admit(struct rig *rig, bool admit)
 {
 	struct array_view view;
 	struct sl_set *sets;
+	uint32_t count;
 
-	assert_int_equal(array_view_open(&rig->gate, MAP_SETS, sizeof(*sets), &view), OK);
+	assert_int_equal(gate_map_size(&rig->gate, MAP_SETS, &count), 0);
+	assert_int_equal(
+		array_view_open(rig->gate.map[MAP_SETS], count, sizeof(*sets), false, &view), 0);
 	sets = view.values;
 	for (uint32_t i = 0; i < view.count; i++)
 		sets[i].displaced = (sets[i].displaced & ~1U) | !admit;
@@ -93,7 +96,7 @@ bool rig_state(const struct rig *rig, const struct sl_prefix *address, const str
 	struct state_key key = key_of(limit, address);
 	struct found_entry found;
 
-	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
+	assert_int_equal(table_read(&rig->gate, NULL, &key, &found), OK);
 	if (found.is_found)
 		memcpy(ret, &found.entry.state, sizeof(*ret));
 	return found.is_found;
@@ -110,7 +113,7 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 	uint16_t *tag;
 
 	assert_int_equal(table_open(&rig->gate, &table), OK);
-	assert_int_equal(table_read_in(&rig->gate, &table, &key, &found), OK);
+	assert_int_equal(table_read(&rig->gate, &table, &key, &found), OK);
 	assert_true(found.is_found);
 	sets = table.sets.values;
 	tag = &sets[found.index / SL_WAYS].tag[found.index % SL_WAYS];

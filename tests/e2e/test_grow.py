@@ -52,7 +52,7 @@ def drained(attached):
 
 
 def note(lab, text):
-    return f"sluice: gate '{lab.gate}' grew: {text}\n"
+    return f"sluice: gate '{lab.gate}': grew: {text}\n"
 
 
 # --- Every command that adds rules ------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_stated_by_attach(lab, tmp_path):
     before = lab.snapshot()
     assert lab.json("dump")["gate"] == {"hosts": 20, "policies": 2}
     refusal = one_line(lab.sluice("deny", "-f", path, status=1))
-    assert "is full" in refusal and "more `hosts`" in refusal and "--resize" in refusal
+    assert "room" in refusal and "more `hosts`" in refusal and "--resize" in refusal
     refusal = lines(lab.apply({"policies": policies(3)}, status=1))[-1]
     assert "has policies 2, and this change takes 3" in refusal
     assert lab.snapshot() == before and sizes(lab)["hosts"] == 20
@@ -225,7 +225,7 @@ def test_resized_again_it_does_not_grow(attached):
     attached.sluice("apply", "-", "--resize", input=json.dumps({"gate": {"policies": POLICIES + 1},
                                                               "policies": policies(POLICIES + 1)}))
     assert sizes(attached)["policies"] == POLICIES + 1
-    assert "is full" in one_line(attached.sluice("set", "default", "rate", "5/h", status=1))
+    assert "room" in one_line(attached.sluice("set", "default", "rate", "5/h", status=1))
 
 
 def test_a_trial_that_ends_leaves_the_room(lab):

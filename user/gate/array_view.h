@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: all values of an array map in memory. Mapped, so that packets go on to change what is read;
- * or a copy, for a reader that may not map it (struct gate: copied).
+ * Gate: values of an array map in memory. Mapped, so that packets go on to change what is read; or
+ * a copy. The kernel maps no fd that cannot write (bpf_map_mmap() requires VM_SHARED, which mmap(2)
+ * removes from such a file): a reader has copies.
  */
 #ifndef SLUICE_ARRAY_VIEW_H
 #define SLUICE_ARRAY_VIEW_H
 
-#include "gate/gate.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct array_view {
 	void *values;
+	int fd; /* of the map: not owned */
 	uint32_t count;
 	uint32_t value_size;
 	bool is_copied;
@@ -17,15 +20,16 @@ struct array_view {
 
 #define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
-/* Opens a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. */
-int array_view_open(const struct gate *gate, enum gate_map map, uint32_t value_size,
-		    struct array_view *ret);
-void array_view_close(struct array_view *view);
-
 /*
- * Copies one value of the map; view NULL: by a call of the kernel. Returns 0, or a negative errno.
+ * Opens the first values of a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. A
+ * copy is zero until it is refreshed. Returns 0, or a negative errno without an error.
  */
-int array_value_read(const struct gate *gate, enum gate_map map, const struct array_view *view,
-		     uint32_t index, void *ret);
+int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
+		    struct array_view *ret);
+
+/* Copies the first values again, if the view is a copy. Returns 0 or a negative errno. */
+int array_view_refresh(const struct array_view *view, uint32_t count);
+
+void array_view_close(struct array_view *view);
 
 #endif

@@ -92,21 +92,15 @@ static struct sl_counters cpus_sum(const struct gate *gate, const struct sl_coun
 	return sum;
 }
 
-int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
 	_cleanup_free_ struct sl_counters *cpus = cpus_alloc(gate, 1);
 	int err = cpus ? bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus) : -ENOMEM;
 
-	if (!err)
-		*ret = cpus_sum(gate, cpus, 0);
-	return err;
-}
-
-int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
-{
-	int err = counters_get(gate, number, ret);
-
-	return err ? gate_map_unread(gate, MAP_COUNTERS, err) : 0;
+	if (err)
+		return gate_map_unread(gate, MAP_COUNTERS, err);
+	*ret = cpus_sum(gate, cpus, 0);
+	return 0;
 }
 
 /* An array returns its entries in order: a batch begins after the entry before it. */

@@ -10,11 +10,8 @@ extern const char *const reason_names[SL_REASONS];
 
 /*
  * Reads the counters of policy `number`: packets and bytes by reason and by limit, of all policies
- * that ever had that number. 0, or a negative errno.
+ * that ever had that number.
  */
-int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret);
-
-/* counters_get() that reports errors. */
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* Reads the counters of policies 0 to count - 1 in one walk. The caller frees `ret`. */

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 
 #include "aggregate.h"
@@ -188,59 +186,6 @@ int gate_read_secret(struct gate *gate)
 
 /* --- Maps in memory ------------------------------------------------------------------------- */
 
-/* Returns the bytes of an array map that a gate has in memory. */
-static size_t memory_size(const struct gate *gate, enum gate_map map)
-{
-	switch (map) {
-	case MAP_LISTS:
-		return SL_LIST_PLACES * sizeof(*gate->lists);
-	case MAP_POLICIES:
-		return SL_POLICY_VERSION(gate->policies_max) * sizeof(*gate->policies);
-	case MAP_BUDGETS:
-		return gate->policies_max * sizeof(*gate->budgets);
-	case MAP_SUBRULES:
-		return SL_AGGREGATES * sizeof(*gate->blocks);
-	default:
-		return sizeof(*gate->state);
-	}
-}
-
-/* Maps an array, or allocates memory for a copy. Returns NULL and sets errno on failure. */
-static void *memory_open(const struct gate *gate, enum gate_map map)
-{
-	size_t size = memory_size(gate, map);
-	void *memory;
-
-	if (gate->copied)
-		return calloc(1, size);
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, gate->map[map], 0);
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
-static void memory_close(const struct gate *gate, enum gate_map map, void *memory)
-{
-	if (gate->copied)
-		free(memory);
-	else if (memory)
-		munmap(memory, memory_size(gate, map));
-}
-
-/* Copies the first entries of an array. */
-static int array_copy(int fd, void *to, size_t value_size, uint32_t count)
-{
-	uint8_t *value = to;
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < count; i++, value += value_size)
-		err = bpf_map_lookup_elem(fd, &i, value);
-	return err;
-}
-
-static int state_copy(const struct gate *gate)
-{
-	return array_copy(gate->map[MAP_GATE], gate->state, sizeof(*gate->state), 1);
-}
-
 /* The number of times that the copies are made again because a command changes the rules. */
 #define COPY_TRIES 100
 
@@ -255,13 +200,11 @@ static int rules_copy(const struct gate *gate)
 		seen = gate_policies_seen(gate);
 		if (seen < SL_POLICY_FIRST)
 			seen = SL_POLICY_FIRST;
-		err = array_copy(gate->map[MAP_LISTS], gate->lists, sizeof(*gate->lists),
-				 SL_LIST_PLACES)
-			      ?: array_copy(gate->map[MAP_POLICIES], gate->policies,
-					    sizeof(*gate->policies), SL_POLICY_VERSION(seen))
-			      ?: array_copy(gate->map[MAP_BUDGETS], gate->budgets,
-					    sizeof(*gate->budgets), seen)
-			      ?: state_copy(gate);
+		err = array_view_refresh(&gate->view[VIEW_LISTS], SL_LIST_PLACES)
+			      ?: array_view_refresh(&gate->view[VIEW_POLICIES],
+						    SL_POLICY_VERSION(seen))
+			      ?: array_view_refresh(&gate->view[VIEW_BUDGETS], seen)
+			      ?: array_view_refresh(&gate->view[VIEW_STATE], 1);
 	} while (!err && gate->state->generation != generation && tries++ < COPY_TRIES);
 	return err;
 }
@@ -271,57 +214,59 @@ void gate_copy(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
 
-	if (gate->copied && !state_copy(gate) && gate->state->generation != generation)
+	if (!array_view_refresh(&gate->view[VIEW_STATE], 1) &&
+	    gate->state->generation != generation)
 		rules_copy(gate);
 }
 
-static int memory_failed(const struct gate *gate, int err)
-{
-	return gate_error(gate, err, "rules-unread", "cannot map the rules: %s", why(err));
-}
+/* Opens an array, and stores where it is in memory. */
+#define VIEW_OPEN(gate, which, from, entries, to)                                                  \
+	({                                                                                         \
+		int err_ = array_view_open((gate)->map[from], entries, sizeof(*(to)),              \
+					   (gate)->dir.reads_only, &(gate)->view[which]);          \
+		(to) = (gate)->view[which].values;                                                 \
+		err_;                                                                              \
+	})
 
 int gate_map_state(struct gate *gate)
 {
-	gate->copied = gate->dir.reads_only;
-	gate->state = memory_open(gate, MAP_GATE);
-	if (!gate->state || (gate->copied && state_copy(gate)))
-		return memory_failed(gate, errno);
-	return 0;
+	int err = VIEW_OPEN(gate, VIEW_STATE, MAP_GATE, 1, gate->state)
+			  ?: array_view_refresh(&gate->view[VIEW_STATE], 1);
+
+	return err ? gate_map_unread(gate, MAP_GATE, err) : 0;
 }
 
 int gate_map_rules(struct gate *gate)
 {
 	int err = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
+	uint32_t policies = gate->policies_max, versions = SL_POLICY_VERSION(policies);
 
 	if (err)
 		return err;
-	gate->checked = calloc(SL_POLICY_VERSION(gate->policies_max), sizeof(*gate->checked));
-	gate->lists = memory_open(gate, MAP_LISTS);
-	gate->policies = memory_open(gate, MAP_POLICIES);
-	gate->budgets = memory_open(gate, MAP_BUDGETS);
-	if (!gate->checked || !gate->lists || !gate->policies || !gate->budgets)
-		return memory_failed(gate, errno);
-	if (!gate->copied)
-		gate->blocks = memory_open(gate, MAP_SUBRULES);
-	if (gate->copied ? rules_copy(gate) : !gate->blocks)
-		return memory_failed(gate, errno);
-	return 0;
+	gate->checked = calloc(versions, sizeof(*gate->checked));
+	err = gate->checked ? 0 : -ENOMEM;
+	err = err
+		      ?: VIEW_OPEN(gate, VIEW_LISTS, MAP_LISTS, SL_LIST_PLACES, gate->lists)
+		      ?: VIEW_OPEN(gate, VIEW_POLICIES, MAP_POLICIES, versions, gate->policies)
+		      ?: VIEW_OPEN(gate, VIEW_BUDGETS, MAP_BUDGETS, policies, gate->budgets);
+	if (!err && gate->dir.reads_only)
+		err = rules_copy(gate);
+	else if (!err)
+		err = VIEW_OPEN(gate, VIEW_SUBRULES, MAP_SUBRULES, SL_AGGREGATES, gate->subrules);
+	return err ? gate_error(gate, err, "rules-unread", "cannot map its rules: %s", why(err))
+		   : 0;
 }
 
 void gate_maps_close(struct gate *gate)
 {
-	memory_close(gate, MAP_GATE, gate->state);
-	memory_close(gate, MAP_LISTS, gate->lists);
-	memory_close(gate, MAP_POLICIES, gate->policies);
-	memory_close(gate, MAP_BUDGETS, gate->budgets);
-	memory_close(gate, MAP_SUBRULES, gate->blocks);
+	for (int view = 0; view < GATE_VIEWS; view++)
+		array_view_close(&gate->view[view]);
 	free(gate->checked);
 	gate->state = NULL;
 	gate->lists = NULL;
 	gate->policies = gate->checked = NULL;
 	gate->budgets = NULL;
-	gate->blocks = NULL;
-	gate->copied = false;
+	gate->subrules = NULL;
 	for (int map = 0; map < GATE_MAPS; map++) {
 		close_fd(&gate->map[map]);
 		gate->map[map] = -1;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "gate/array_view.h"
 #include "rules/limit.h"
 #include "sluice.h"
 
@@ -63,21 +64,31 @@ struct pins {
 /* Gives the gate larger maps of rules, or leaves it as it is and adds an error. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
+/* The arrays that a gate has in memory. */
+enum gate_view {
+	VIEW_STATE,
+	VIEW_LISTS,
+	VIEW_POLICIES,
+	VIEW_BUDGETS,
+	VIEW_SUBRULES, /* not of a reader */
+	GATE_VIEWS,
+};
+
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	struct pins dir;	    /* the gate's directory; locked for a change */
-	struct pins links;	    /* its subdirectory of attachments */
-	int map[GATE_MAPS];	    /* fds; -1: not open, or a reader's private map */
-	bool copied;		    /* memory is a copy, as a reader's maps cannot be mapped */
-	struct sl_gate *state;	    /* mapped: the entry of `gate` */
-	bool has_secret;	    /* false: a reader */
-	__u64 secret[SL_SECRETS];   /* of the hashes: include/digest.h */
-	struct sl_list_info *lists; /* mapped: the named lists */
-	struct sl_policy *policies; /* mapped: the policy versions */
-	struct sl_policy *checked;  /* the copies that policy_version_read() returns */
-	struct sl_state *budgets;   /* mapped: one for each policy */
-	uint64_t *blocks;	    /* mapped: see include/aggregate.h; else: NULL */
+	struct pins dir;	  /* the gate's directory; locked for a change */
+	struct pins links;	  /* its subdirectory of attachments */
+	int map[GATE_MAPS];	  /* fds; -1: not open, or a reader's private map */
+	bool has_secret;	  /* false: a reader */
+	__u64 secret[SL_SECRETS]; /* of the hashes: include/digest.h */
+	struct array_view view[GATE_VIEWS];
+	struct sl_gate *state;	    /* the entry of `gate` */
+	struct sl_list_info *lists; /* the named lists */
+	struct sl_policy *policies; /* the policy versions */
+	struct sl_policy *checked;  /* the copies that policy_version() returns */
+	struct sl_state *budgets;   /* one for each policy */
+	uint64_t *subrules;	    /* see include/aggregate.h */
 	unsigned int policies_max;  /* the size of the maps of policies */
 	bool made;		    /* this command made it: a failure removes it */
 	gate_grow_fn *grow;	    /* for a change of rules; NULL: the gate keeps its sizes */
@@ -107,11 +118,7 @@ void gate_close(struct gate *gate);
 /* Formats "gate 'NAME'". Lives until the next call. */
 const char *gate_object(const char *name);
 
-/*
- * Map the entry of `gate`, and the maps of rules that are arrays, into memory. The maps are open.
- * The kernel maps no fd that cannot write (bpf_map_mmap() requires VM_SHARED, which mmap(2) removes
- * from such a file): a reader has copies.
- */
+/* Open the entry of `gate`, and the maps of rules that are arrays, in memory. The maps are open. */
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
 

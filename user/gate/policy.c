@@ -511,10 +511,9 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 		.parent = parent,
 	};
 	struct candidates candidates;
-	int err = counters_get(gate, SL_POLICY(version), &policy.base);
 
-	if (err)
-		return err;
+	if (counters_read(gate, SL_POLICY(version), &policy.base))
+		return -ECANCELED;
 	candidates_make(gate, rule, parent, &candidates);
 	if (candidates.count > SL_LIMITS_MAX)
 		return refuse_fifth(gate, rule, &candidates);

@@ -66,8 +66,8 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before);
  * Compiles the limits of a rule, and those of version `parent` (0: none), into a free version for
  * the next generation. before: the version that the rule has now, or 0. A limit keeps its slot
  * while it keeps its name. It keeps its id, and so the state of each source, while it keeps its key,
- * too. A budget keeps its state. Returns 0, a negative errno without an error, or -ECANCELED with
- * an error if the policy would have more than SL_LIMITS_MAX limits.
+ * too. A budget keeps its state. Refuses a policy that would have more than SL_LIMITS_MAX limits.
+ * Returns 0, or -ECANCELED with an error.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);

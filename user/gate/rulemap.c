@@ -283,7 +283,7 @@ static bool prefix_splits(const struct sl_prefix *prefix)
  * Adds `change` to the counts of the aggregates that the prefix divides. Hosts are not counted:
  * packets look them up before `prefixes`.
  */
-static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int change)
+static void subrules_add(uint64_t *subrules, const struct sl_prefix *prefix, int change)
 {
 	bool ipv4 = prefix_is_ipv4(prefix);
 	enum sl_aggregate_kind wide = ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE;
@@ -292,10 +292,11 @@ static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int cha
 	if (prefix_is_host(prefix))
 		return;
 	if (prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_WIDE_BITS)
-		__atomic_add_fetch(&blocks[aggregate_place(head, wide)], change, __ATOMIC_RELEASE);
-	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_NARROW_BITS)
-		__atomic_add_fetch(&blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)], change,
+		__atomic_add_fetch(&subrules[aggregate_place(head, wide)], change,
 				   __ATOMIC_RELEASE);
+	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_NARROW_BITS)
+		__atomic_add_fetch(&subrules[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)],
+				   change, __ATOMIC_RELEASE);
 }
 
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
@@ -304,7 +305,7 @@ int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 	uint32_t count = 0;
 
 	if (!prefix_splits(prefix)) {
-		blocks_add(gate->blocks, prefix, change);
+		subrules_add(gate->subrules, prefix, change);
 		return 0;
 	}
 	err = bpf_map_lookup_elem(fd, prefix->addr, &count);
@@ -317,7 +318,7 @@ int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 	if (!count)
 		bpf_map_delete_elem(fd, prefix->addr);
 	__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
-	blocks_add(gate->blocks, prefix, change);
+	subrules_add(gate->subrules, prefix, change);
 	return 0;
 }
 
@@ -328,31 +329,13 @@ static int entry_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Whether one of the sorted entries divides a /64. */
-static bool net_is_split(const struct rulemap_entry *entries, unsigned int count, uint64_t net)
+static int net_compare(const void *a, const void *b)
 {
-	unsigned int low = 0, high = count;
-
-	/* binary search for the first entry of IPv6 that is not before the net's first address */
-	while (low < high) {
-		unsigned int middle = low + (high - low) / 2;
-		const struct sl_prefix *prefix = &entries[middle].prefix;
-
-		if (prefix->bits > SL_FAMILY_BITS && !prefix_is_ipv4(prefix) &&
-		    memcmp(prefix->addr, &net, sizeof(net)) >= 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	for (; low < count && !memcmp(entries[low].prefix.addr, &net, sizeof(net)); low++)
-		if (prefix_splits(&entries[low].prefix))
-			return true;
-	return false;
+	return memcmp(a, b, sizeof(uint64_t));
 }
 
-/* Removes the /64s that no entry divides. The next key is read before one is deleted. */
-static int splits_clear(const struct gate *gate, const struct rulemap_entry *entries,
-			unsigned int count)
+/* Removes the /64s that are not among the sorted ones. The next key is read before one is deleted. */
+static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {
 	int fd = gate->map[MAP_SPLITS], err = 0, end;
 	uint64_t left = steps_most(fd), net, next;
@@ -362,40 +345,46 @@ static int splits_clear(const struct gate *gate, const struct rulemap_entry *ent
 		if (!left--)
 			return -EBUSY;
 		end = bpf_map_get_next_key(fd, &net, &next);
-		if (!net_is_split(entries, count, net))
+		if (!bsearch(&net, nets, count, sizeof(net), net_compare))
 			err = bpf_map_delete_elem(fd, &net);
 		net = next;
 	}
 	return err ?: end == -ENOENT ? 0 : end;
 }
 
+/*
+ * Missing counts are written first: no bucket may ever stand for a /64 that a rule in force
+ * divides. The sorted entries of one /64 are neighbours.
+ */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {
-	_cleanup_free_ uint64_t *blocks = calloc(SL_AGGREGATES, sizeof(*blocks));
-	uint32_t rules = 0, in_net = 0;
-	uint64_t net, last = 0;
+	_cleanup_free_ uint64_t *subrules = calloc(SL_AGGREGATES, sizeof(*subrules));
+	_cleanup_free_ uint64_t *nets = calloc(count + 1, sizeof(*nets));
+	uint32_t rules = 0, split = 0, in_net = 0;
 
-	if (!blocks)
+	if (!subrules || !nets)
 		return -ENOMEM;
 	if (count)
 		qsort(entries, count, sizeof(*entries), entry_compare);
-	/* missing counts first: no bucket may ever stand for a /64 that a rule in force divides */
 	for (unsigned int i = 0; i < count; i++)
-		blocks_add(blocks, &entries[i].prefix, 1);
+		subrules_add(subrules, &entries[i].prefix, 1);
 	for (unsigned int i = 0; i < SL_AGGREGATES; i++)
-		__atomic_store_n(&gate->blocks[i], blocks[i], __ATOMIC_RELEASE);
+		__atomic_store_n(&gate->subrules[i], subrules[i], __ATOMIC_RELEASE);
 	for (unsigned int i = 0; i < count; i++) {
+		uint64_t net;
 		int err;
 
 		if (!prefix_splits(&entries[i].prefix))
 			continue;
 		memcpy(&net, entries[i].prefix.addr, sizeof(net));
-		in_net = rules++ && net == last ? in_net + 1 : 1;
-		last = net;
+		in_net = split && net == nets[split - 1] ? in_net + 1 : 1;
+		if (in_net == 1)
+			nets[split++] = net;
+		rules++;
 		err = bpf_map_update_elem(gate->map[MAP_SPLITS], &net, &in_net, BPF_ANY);
 		if (err)
 			return err;
 	}
 	__atomic_store_n(&gate->state->split_rules, rules, __ATOMIC_RELEASE);
-	return splits_clear(gate, entries, count);
+	return splits_clear(gate, nets, split);
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "gate/pins.h"
@@ -61,6 +60,8 @@ static void state_read(struct gate_snapshot *snapshot)
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
 {
 	gate_snapshot_free(snapshot);
+	snapshot->view = gate->view[VIEW_STATE];
+	gate->view[VIEW_STATE] = ARRAY_VIEW_CLOSED;
 	snapshot->state = steal_pointer(&gate->state);
 	for (int map = 0; map < GATE_MAPS; map++)
 		snapshot->map[map] = steal_fd(&gate->map[map]);
@@ -133,8 +134,7 @@ int gate_repin(const char *name, struct gate_snapshot *snapshot)
 
 void gate_snapshot_free(struct gate_snapshot *snapshot)
 {
-	if (snapshot->state)
-		munmap(snapshot->state, sizeof(*snapshot->state));
+	array_view_close(&snapshot->view);
 	for (int map = 0; map < GATE_MAPS; map++)
 		close_fd(&snapshot->map[map]);
 	*snapshot = GATE_SNAPSHOT_NONE;

@@ -21,8 +21,9 @@ struct gate_snapshot {
 	ino_t gate;	   /* the pin `gate`: another inode is another gate, or other maps */
 	uint32_t generation, trial;
 	bool on_trial;
-	struct sl_gate *state; /* mapped; NULL: never opened */
-	int map[GATE_MAPS];    /* fds; -1: not open */
+	struct array_view view; /* the state in memory */
+	struct sl_gate *state;	/* NULL: never opened */
+	int map[GATE_MAPS];	/* fds; -1: not open */
 };
 
 #define GATE_SNAPSHOT_NONE                                                                         \

@@ -3,24 +3,38 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <bpf/bpf.h>
 
-/* --- One entry ------------------------------------------------------------------------------- */
+/* --- One entry ------------------------------------------------------------------------------ */
 
-/* Looks for a key in one set, whose tag there is `tag`. 0, or a negative errno. */
+/* Copies one value of an open view, or if there is no table by a call of the kernel. */
+static int value_read(const struct gate *gate, enum gate_map map, const struct array_view *view,
+		      uint32_t index, void *ret)
+{
+	if (!view)
+		return bpf_map_lookup_elem(gate->map[map], &index, ret);
+	if (index >= view->count)
+		return -ENOENT;
+	memcpy(ret, (const char *)view->values + (size_t)index * view->value_size,
+	       view->value_size);
+	return 0;
+}
+
+/* Searches one set for a key, whose tag there is `tag`. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
 		    const struct state_key *key, struct found_entry *ret)
 {
 	struct sl_set ways;
-	int err = array_value_read(gate, MAP_SETS, table ? &table->sets : NULL, set, &ways);
+	int err = value_read(gate, MAP_SETS, table ? &table->sets : NULL, set, &ways);
 
 	for (uint32_t way = 0; !err && !ret->is_found && way < SL_WAYS; way++) {
 		if (ways.tag[way] != tag)
 			continue;
 		ret->index = set * SL_WAYS + way;
-		err = array_value_read(gate, MAP_STATES, table ? &table->states : NULL, ret->index,
-				       &ret->entry);
+		err = value_read(gate, MAP_STATES, table ? &table->states : NULL, ret->index,
+				 &ret->entry);
 		ret->is_found = !err && entry_is(&ret->entry, key);
 	}
 	return err;
@@ -89,8 +103,8 @@ static int table_search(const struct gate *gate, const struct table *table,
 	return 0;
 }
 
-int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_entry *ret)
+int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
+	       struct found_entry *ret)
 {
 	const struct sl_params params = gate->state->params;
 	struct slot_ref ref = slot_ref_of(&params, state_digest(gate->secret, key));
@@ -109,27 +123,29 @@ int table_read_in(const struct gate *gate, const struct table *table, const stru
 	return 0;
 }
 
-int table_read(const struct gate *gate, const struct state_key *key, struct found_entry *ret)
-{
-	return table_read_in(gate, NULL, key, ret);
-}
-
 /* --- All entries ---------------------------------------------------------------------------- */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
-	_cleanup_(table_close) struct table table = TABLE_CLOSED;
-	int err = array_view_open(gate, MAP_STATES, sizeof(struct sl_entry), &table.states);
+	_cleanup_(table_close) struct table table = {.id = gate_map_id(gate->map[MAP_STATES])};
+	bool copy = !gate->has_secret;
+	uint32_t sets;
+	int err = gate_map_size(gate, MAP_STATES, &table.count)
+			  ?: gate_map_size(gate, MAP_SETS, &sets);
 
-	if (!err && gate->has_secret)
-		err = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
 	if (err)
 		return err;
+	err = array_view_open(gate->map[MAP_STATES], table.count, sizeof(struct sl_entry), copy,
+			      &table.states)
+		      ?: array_view_refresh(&table.states, table.count);
 	table.entries = table.states.values;
-	table.count = table.states.count;
-	table.id = gate_map_id(gate->map[MAP_STATES]);
-	if (!gate->has_secret && index_make(&table))
-		return gate_map_unread(gate, MAP_STATES, ENOMEM);
+	if (!err && copy)
+		err = index_make(&table);
+	else if (!err)
+		err = array_view_open(gate->map[MAP_SETS], sets, sizeof(struct sl_set), false,
+				      &table.sets);
+	if (err)
+		return gate_map_unread(gate, MAP_STATES, err);
 	*ret = table;
 	table = TABLE_CLOSED;
 	return 0;

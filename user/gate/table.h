@@ -36,14 +36,11 @@ int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the entry of a key with a few system calls. A reader, which lacks the hash secret, searches
- * a copy of the table.
+ * Reads the entry of a key in an open table; table NULL: with a few system calls. A reader, which
+ * lacks the hash secret, searches a copy of the table.
  */
-int table_read(const struct gate *gate, const struct state_key *key, struct found_entry *ret);
-
-/* The same in an open table. table NULL: table_read(). */
-int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_entry *ret);
+int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
+	       struct found_entry *ret);
 
 /*
  * Changes of the words of a state that packets charge at the same time, as they make them:

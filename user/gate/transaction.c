@@ -93,9 +93,15 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 
 /* --- Recovery ------------------------------------------------------------------------------- */
 
+/* Whether a content has no policy, and no entry or list that lasts. */
+static bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
+{
+	return !content->version && !content_access(content) && !content_lists(gate, content);
+}
+
 /*
- * Replaces a prepared content by the content that packets see, and removes ended lists and lists on which
- * the entry has ended. Returns whether the rule has changed.
+ * Replaces a prepared content by the content that packets see, and removes ended lists and lists on
+ * which the entry has ended. Returns whether the rule has changed.
  */
 static bool rule_recover(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
 			 uint64_t ended)
@@ -126,7 +132,7 @@ static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
 /*
  * Recovers all rules, and orders them in three groups: `*ret_changed` to write back, then those
  * that stay, and behind the returned number those to remove: rules that the transaction made, or
- * deleted and did not remove yet.
+ * deleted and did not remove yet, and rules that have ended.
  */
 static unsigned int entries_recover(const struct gate *gate, struct rulemap_entry *entries,
 				    unsigned int count, uint64_t ended, unsigned int *ret_changed)
@@ -137,7 +143,7 @@ static unsigned int entries_recover(const struct gate *gate, struct rulemap_entr
 	while (at < count) {
 		bool is_changed = rule_recover(gate, &entries[at].rule, generation, ended);
 
-		if (content_is_empty(&entries[at].rule.cur)) {
+		if (content_has_ended(gate, &entries[at].rule.cur)) {
 			entry_swap(&entries[at], &entries[--count]);
 			continue;
 		}
@@ -179,12 +185,8 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 			policy_free(gate, version);
 }
 
-static void transaction_end(struct gate *gate)
-{
-	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
-}
-
-int rules_recover(struct gate *gate)
+/* Recovers the rules, and counts those that had ended. */
+static int recover(struct gate *gate, unsigned int *ret_ended)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	uint64_t ended = ~lists_lasting(gate, ~0ULL);
@@ -194,6 +196,9 @@ int rules_recover(struct gate *gate)
 	synchronize_programs();
 	err = rulemap_read(gate, &entries, &count);
 	if (!err) {
+		*ret_ended = 0;
+		for (unsigned int i = 0; i < count; i++)
+			*ret_ended += content_has_ended(gate, &entries[i].rule.cur);
 		kept = entries_recover(gate, entries, count, ended, &changed);
 		err = rulemap_write(gate, entries, changed)
 			      ?: rulemap_remove(gate, entries + kept, count - kept);
@@ -209,8 +214,15 @@ int rules_recover(struct gate *gate)
 	synchronize_programs();
 	versions_free(gate, entries, kept);
 	lists_recover(gate, ended);
-	transaction_end(gate);
+	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
+}
+
+int rules_recover(struct gate *gate)
+{
+	unsigned int ended;
+
+	return recover(gate, &ended);
 }
 
 /* Begins a transaction. First recovers from one that was interrupted. */
@@ -225,26 +237,12 @@ static int transaction_begin(struct gate *gate)
 
 /* --- Expiry --------------------------------------------------------------------------------- */
 
-/* Whether a content has no policy, and no entry or list that lasts. */
-static bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
-{
-	return !content->version && !content_access(content) && !content_lists(gate, content);
-}
-
+/* A rule that has ended has no effect: removing it needs no new generation. */
 unsigned int rules_expire(struct gate *gate)
 {
-	_cleanup_free_ struct rulemap_entry *entries = NULL;
-	unsigned int count, gone = 0;
+	unsigned int ended;
 
-	if (rulemap_read(gate, &entries, &count))
-		return 0;
-	for (unsigned int i = 0; i < count; i++)
-		if (content_has_ended(gate, &entries[i].rule.cur))
-			entries[gone++] = entries[i];
-	/* such a rule has no effect: removing it needs no new generation */
-	if (transaction_begin(gate) || rulemap_remove(gate, entries, gone) || rules_recover(gate))
-		return 0;
-	return gone;
+	return transaction_begin(gate) || recover(gate, &ended) ? 0 : ended;
 }
 
 /* The least number of rules that each change looks at. */
@@ -575,7 +573,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 		shadowed_find(gate, t.entries, t.count, ret);
 	if (transaction_finish(gate, wanted, &t))
 		return rules_recover(gate) ? -ECANCELED : 0; /* after the switch it completes */
-	transaction_end(gate);
+	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
 }
 

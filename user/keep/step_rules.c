@@ -136,7 +136,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 	}
 	if (!err && renew == RENEW_ALL && !config->places.said)
 		unattached_note(keep, &gate);
-	if (gate.state && !gate.copied)
+	if (gate.state)
 		gate_snapshot_take(&gate, &keep->snapshot);
 	if (err)
 		return err;

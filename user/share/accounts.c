@@ -100,7 +100,7 @@ static void accounts_place(struct accounts *accounts)
 			account_lose_entry(account);
 		}
 		if (account->entry != NO_ENTRY ||
-		    table_read_in(accounts->gate, table, &account->key, &found) || !found.is_found)
+		    table_read(accounts->gate, table, &account->key, &found) || !found.is_found)
 			continue;
 		/* a key that returned within a scan may have got a second account */
 		if (entry_sample(accounts, found.index, &account->key)->account)

@@ -2,6 +2,7 @@
 #include "state/states.h"
 
 #include <errno.h>
+#include <bpf/bpf.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@ int state_read(const struct gate *gate, const struct table *table, const struct 
 	struct state_key key = key_of(limit, address);
 	struct found_entry found;
 	struct sl_entry *entry = &found.entry;
-	int err = table_read_in(gate, table, &key, &found);
+	int err = table_read(gate, table, &key, &found);
 
 	if (err)
 		return err;
@@ -46,14 +47,16 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 		     int64_t *least)
 {
 	struct sl_set ways;
-	int err = array_value_read(gate, MAP_SETS, NULL, set, &ways);
+	int err = bpf_map_lookup_elem(gate->map[MAP_SETS], &set, &ways);
 
 	for (uint32_t way = 0; !err && way < SL_WAYS; way++) {
 		struct sl_entry entry;
 		int64_t cost = -1; /* a free way */
 
 		if (ways.tag[way]) {
-			err = array_value_read(gate, MAP_STATES, NULL, set * SL_WAYS + way, &entry);
+			uint32_t index = set * SL_WAYS + way;
+
+			err = bpf_map_lookup_elem(gate->map[MAP_STATES], &index, &entry);
 			if (err)
 				return err;
 			cost = entry_evict_cost(&entry, entry_state(&entry), now, flood);
@@ -79,10 +82,10 @@ static int newcomer_look(const struct gate *gate, const struct state_key *key, u
 	/* the hits on the CPU that saw most; the coin decides only about other keys */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		struct sl_sketch sketch;
-		uint32_t hits;
+		uint32_t hits, line;
 
-		err = array_value_read(gate, MAP_NEWCOMERS, NULL, sketch_line(&params, digest, cpu),
-				       &sketch);
+		line = sketch_line(&params, digest, cpu);
+		err = bpf_map_lookup_elem(gate->map[MAP_NEWCOMERS], &line, &sketch);
 		hits = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
 		if (hits > ret->shown)
 			ret->shown = hits;
@@ -192,7 +195,7 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	struct state_key key = key_of(limit, address);
 	struct table table = TABLE_CLOSED;
 	struct found_entry found;
-	int err = table_read(gate, &key, &found);
+	int err = table_read(gate, NULL, &key, &found);
 	bool is_full = false;
 
 	if (err || !found.is_found)

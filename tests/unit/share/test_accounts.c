@@ -39,7 +39,7 @@ void table_close(struct table *table)
 	(void)table;
 }
 
-int table_read_in(const struct gate *gate, const struct table *table, const struct state_key *key,
+int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 		  struct found_entry *ret)
 {
 	(void)gate;
