@@ -94,8 +94,9 @@ struct keep {
 	bool worked;	 /* the step changed something, so its event was useful */
 	bool is_unsaved; /* the state file could not be written */
 	char boot[BOOT_TEXT];
-	struct state_file runtime; /* the entries of commands, as they were last saved */
-	struct state_file saved;   /* the entries and lists of the file, as a start finds them */
+	char lists_path[PATH_MAX + 8]; /* FILE.lists of the state file */
+	struct state_file runtime;     /* the entries of commands, as they were last saved */
+	struct state_file saved; /* the entries and lists of the file, as a start finds them */
 	bool state_is_read;
 
 	struct programs programs;
@@ -131,9 +132,6 @@ uint64_t keep_trial_left_ms(const struct keep *keep);
 /* Applies the file. If the first run fails, the process ends. */
 int reload_run(struct keep *keep);
 
-/* Returns FILE.lists of the state file. The caller frees it; NULL: out of memory. */
-char *keep_lists_path(const struct keep_args *args);
-
 /* Reads the lists again if a file changed. Reports a rules file that changed. */
 int lists_run(struct keep *keep);
 
@@ -147,9 +145,6 @@ int attach_run(struct keep *keep);
 int check_run(struct keep *keep);
 int load_run(struct keep *keep);
 int renew_run(struct keep *keep);
-
-/* Closes programs of other maps than the gate has, as after a resize. */
-void programs_match(struct keep *keep, const struct gate *gate);
 
 /* Makes attach due after another process changed the attachments. */
 void attach_again(struct keep *keep);

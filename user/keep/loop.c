@@ -193,13 +193,15 @@ static int pass(struct keep *keep)
 
 void on_events(struct keep *keep, unsigned int events)
 {
-	if (events & EVENT_FILES)
+	if (events & EVENT(WATCH_FILES))
 		step_soon(keep, STEP_LISTS, FILE_WAIT_MS);
-	if (events & EVENT_GATE)
+	if (events & EVENT(WATCH_GATE))
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
-	if (events & (EVENT_LINKS | EVENT_FILTERS))
+	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & (EVENT_DEVICES | EVENT_NETNS))
+	if (events & EVENT(WATCH_NETNS)) /* the first namespace makes the directory of names */
+		watch_netns(&keep->watch, &keep->config.places);
+	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
 }
 
@@ -266,7 +268,7 @@ static int events_wait(struct keep *keep, int timeout)
 {
 	unsigned int sockets = keep->watch.sockets_count, events, count = 0;
 	uint64_t now = now_ms(), rest_ms = keep->heard_ms + EVENTS_EVERY_MS;
-	struct pollfd polled[2 + WATCH_KINDS + sockets];
+	struct pollfd polled[2 + WATCH_INOTIFY + sockets];
 	bool rests = now < rest_ms;
 	int ready;
 
@@ -274,7 +276,7 @@ static int events_wait(struct keep *keep, int timeout)
 		timeout = rest_ms - now;
 	polled[count++].fd = keep->signals;
 	polled[count++].fd = keep->clock;
-	for (int kind = 0; kind < WATCH_KINDS; kind++)
+	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
 		polled[count++].fd = keep->watch.inotify[kind];
 	for (unsigned int i = 0; i < sockets; i++)
 		polled[count++].fd = keep->watch.sockets[i].fd;
@@ -282,7 +284,7 @@ static int events_wait(struct keep *keep, int timeout)
 		polled[i].events = POLLIN;
 	ready = poll(polled, rests ? 1 : count, timeout);
 	if (ready < 0 && errno != EINTR)
-		return error_add(errno, "poll", NULL, "cannot wait for events: %s",
+		return error_add(errno, "events", NULL, "cannot wait for events: %s",
 				 strerror(errno));
 	on_signals(keep);
 	if (rests || ready <= 0)
@@ -300,8 +302,9 @@ static int events_wait(struct keep *keep, int timeout)
 /* --- The process ---------------------------------------------------------------------------- */
 
 /* Blocks the signals that are read, so a signal during the start is read later. */
-static int signals_open(struct keep *keep)
+static int fds_open(struct keep *keep)
 {
+	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
 	sigset_t signals;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -309,25 +312,14 @@ static int signals_open(struct keep *keep)
 	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
-		keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return keep->signals < 0 ? error_add(errno, "signals", NULL, "cannot read signals: %s",
-					     strerror(errno))
-				 : 0;
-}
-
-/* Opens a timer that never expires: the kernel cancels it when the wall clock is set. */
-static int clock_open(struct keep *keep)
-{
-	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
-
+	keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	keep->clock = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	return keep->clock < 0 || timerfd_settime(keep->clock,
-						  TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET,
-						  &never, NULL)
-		       ? error_add(errno, "clock", NULL, "cannot watch the wall clock: %s",
-				   strerror(errno))
-		       : 0;
+	/* the kernel cancels this timer when the wall clock is set */
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) || keep->signals < 0 || keep->clock < 0 ||
+	    timerfd_settime(keep->clock, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL))
+		return error_add(errno, "events", NULL, "cannot wait for events: %s",
+				 strerror(errno));
+	return 0;
 }
 
 static void keep_free(struct keep *keep)
@@ -357,18 +349,17 @@ int keep_run(const struct keep_args *args)
 						 .signals = -1,
 						 .clock = -1};
 	struct stamp file = stamp_of(args->file);
-	int err = signals_open(&keep) ?: gate_check_name(args->gate);
+	int err = fds_open(&keep) ?: gate_check_name(args->gate);
 
 	if (!err && args->state)
 		err = state_file_check_apart(args->state, args->file, &file)
 			      ?: state_file_check(args->state);
 	if (!err)
 		err = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
-	if (!err)
-		err = clock_open(&keep);
 	if (err)
 		return err;
 	snprintf(keep.object, sizeof(keep.object), "gate '%s'", args->gate);
+	snprintf(keep.lists_path, sizeof(keep.lists_path), "%s.lists", args->state ?: "");
 	boot_read(keep.boot);
 	keep.suspended_ms = suspended_ms();
 	if (sd_watchdog_enabled(0, &keep.watchdog_us) <= 0)

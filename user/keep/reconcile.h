@@ -27,29 +27,37 @@ enum renew {
 #define UNDONE_NAMES 3
 #define UNDONE_TEXT  512
 
-/*
- * What commands changed and a reload undoes: limits, budgets, entries and lists that the file
- * contradicts, and entries and lists of the file that commands had removed.
- */
+/* Prefixes and lists that a command changed and that a reload changes again. */
 struct undone {
 	unsigned int count;
-	char names[UNDONE_TEXT]; /* the first prefixes or lists */
+	char names[UNDONE_TEXT]; /* the first of them */
 };
 
 /*
  * Computes the rules that should be in force. file: the rules of the file now. was: the rules of the
- * file when it was last applied; other rules in force were made by commands. policies_known: `was`
- * has limits, too. Otherwise all limits in force that differ from the file count as undone.
+ * file when it was last applied, perhaps without limits; other rules in force were made by commands.
  */
 int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
-	      bool policies_known, enum renew renew, struct ruleset *ret,
-	      struct undone *ret_undone);
+	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
 
-/* Adds runtime entries and lists to rules, except entries by hand of prefixes that have one. */
-int rules_restore(struct ruleset *rules, const struct ruleset *runtime);
+/*
+ * Finds the entries and lists that commands made: those in force that `was` does not have, and that
+ * `file` does not contradict.
+ */
+int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
+		  const struct ruleset *file, struct ruleset *ret);
 
-/* Finds the entries and lists in force that commands made and that a reload would leave. */
-int rules_runtime(const struct ruleset *in_force, const struct ruleset *file, struct ruleset *ret);
+/*
+ * Adds to a set the lists of another one that it has not, and what the rules of the other one have
+ * and its own lack: an entry by hand, entries on these lists, or a policy.
+ */
+int rules_join(struct ruleset *set, const struct ruleset *other);
+
+/*
+ * Copies the lists of these bits, and the rules of a set without the other lists. bare: without
+ * policies and entries by hand, too.
+ */
+int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct ruleset *ret);
 
 /*
  * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists that
@@ -57,12 +65,5 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *file, st
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known);
-
-/*
- * Copies the lists of a set without their ends, and its entries: those by hand, and those on the lists of these bits.
- * Policies and rules without such an entry are left out.
- */
-int rules_copy_entries(const struct ruleset *rules, bool by_hand, uint64_t lists,
-		       struct ruleset *ret);
 
 #endif

@@ -26,89 +26,64 @@ static uint64_t now_wall_ms(void)
 
 /* --- Parsing -------------------------------------------------------------------------------- */
 
-struct parser {
-	struct ruleset *set;
-	uint64_t passed_ms; /* since the file was saved */
-};
-
-static int refuse(const char *text)
+/* Stores the end of an entry in the unit of struct rule; 0: it has none. left_ms: when saved. */
+static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {
-	return error_misuse("state-damaged", NULL, "%s", text);
+	*ret_ended = left_ms && (uint64_t)left_ms <= passed_ms;
+	*ret = left_ms && !*ret_ended ? until_after((left_ms - passed_ms) * NS_PER_MS) : 0;
+	return left_ms >= 0 && left_ms <= LEFT_MAX_MS;
 }
 
-/* Stores the end of an entry, in the unit of struct rule. left_ms: when saved; 0: without an end. */
-static int end_parse(const struct parser *parser, json_int_t left_ms, uint32_t *ret,
-		     bool *ret_ended)
-{
-	if (left_ms < 0 || left_ms > LEFT_MAX_MS)
-		return refuse("not a time in ms of at most 2 years");
-	*ret_ended = left_ms && (uint64_t)left_ms <= parser->passed_ms;
-	if (left_ms && !*ret_ended)
-		*ret = until_after((left_ms - parser->passed_ms) * NS_PER_MS);
-	return 0;
-}
-
-static int access_parse(const char *word, enum sl_access *ret)
+static bool access_parse(const char *word, enum sl_access *ret)
 {
 	int at = word_find(access_words + SL_ACCESS_ALLOW, 2, word);
 
 	*ret = SL_ACCESS_ALLOW + at;
-	return at < 0 ? refuse("'access' is neither allow nor deny") : 0;
+	return at >= 0;
 }
 
 /* Parses {"place", "name", "access", "replaced", "left_ms"}. */
-static int list_parse(struct parser *parser, json_t *item)
+static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
-	struct sl_list_info list = {0};
 	json_int_t place, replaced, left_ms = 0;
-	enum sl_access access = SL_ACCESS_NONE;
-	const char *name, *word;
-	json_error_t error;
+	struct sl_list_info list = {0};
+	const char *name, *access;
+	enum sl_access word;
 	bool ended;
-	int err;
 
-	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:I, s:s, s:s, s:I, s?I}", "place", &place,
-			   "name", &name, "access", &word, "replaced", &replaced, "left_ms",
-			   &left_ms))
-		return refuse(error.text);
-	err = list_name_check(name) ?: access_parse(word, &access)
-				    ?: end_parse(parser, left_ms, &list.until, &ended);
-	if (err || ended)
-		return err;
-	if (place < 0 || place >= SL_LIST_PLACES || *parser->set->lists[place].name ||
-	    lists_find(parser->set->lists, name) >= 0)
-		return refuse("two lists of one place or name, or no such place");
-	list.access = access;
+	if (json_unpack_ex(item, NULL, JSON_STRICT, "{s:I, s:s, s:s, s:I, s?I}", "place", &place,
+			   "name", &name, "access", &access, "replaced", &replaced, "left_ms",
+			   &left_ms) ||
+	    list_name_check(name) || !access_parse(access, &word) ||
+	    !end_parse(left_ms, passed_ms, &list.until, &ended) || place < 0 ||
+	    place >= SL_LIST_PLACES || *set->lists[place].name || lists_find(set->lists, name) >= 0)
+		return false;
+	list.access = word;
 	list.replaced = replaced;
 	snprintf(list.name, sizeof(list.name), "%s", name);
-	return lists_put(parser->set->lists, &list, place);
+	return ended || !lists_put(set->lists, &list, place);
 }
 
 /* Parses {"prefix", "access", "left_ms", "lists", "timed", "list_left_ms"}. */
-static int rule_parse(struct parser *parser, json_t *item)
+static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
 	json_int_t left_ms = 0, list_left_ms = 0, timed = -1;
 	const char *prefix, *access = NULL;
 	json_t *lists = NULL, *list;
 	bool ended, list_ended;
 	struct rule rule = {0};
-	uint32_t until = 0;
 	enum sl_access word;
-	json_error_t error;
+	uint32_t until;
 	size_t i;
-	int err;
 
-	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s?s, s?I, s?o, s?I, s?I}", "prefix",
+	if (json_unpack_ex(item, NULL, JSON_STRICT, "{s:s, s?s, s?I, s?o, s?I, s?I}", "prefix",
 			   &prefix, "access", &access, "left_ms", &left_ms, "lists", &lists,
-			   "timed", &timed, "list_left_ms", &list_left_ms))
-		return refuse(error.text);
-	err = prefix_parse(prefix, &rule.prefix)
-		      ?: end_parse(parser, left_ms, &rule.until, &ended)
-		      ?: end_parse(parser, list_left_ms, &until, &list_ended);
-	if (!err && access)
-		err = access_parse(access, &word);
-	if (err)
-		return err;
+			   "timed", &timed, "list_left_ms", &list_left_ms) ||
+	    prefix_parse(prefix, &rule.prefix) ||
+	    !end_parse(left_ms, passed_ms, &rule.until, &ended) ||
+	    !end_parse(list_left_ms, passed_ms, &until, &list_ended) ||
+	    (access && !access_parse(access, &word)))
+		return false;
 	if (access && !ended)
 		rule.access = word;
 	json_array_foreach(lists, i, list)
@@ -116,81 +91,52 @@ static int rule_parse(struct parser *parser, json_t *item)
 		json_int_t place = json_is_integer(list) ? json_integer_value(list) : -1;
 
 		if (place < 0 || place >= SL_LIST_PLACES)
-			return refuse("'lists' is not an array of places");
+			return false;
 		/* a list that has ended is left out, and so are its entries */
-		if (*parser->set->lists[place].name && !(place == timed && list_ended))
+		if (*set->lists[place].name && !(place == timed && list_ended))
 			rule_add_list(&rule, place, place == timed ? until : 0);
 	}
-	return rule_is_empty(&rule) ? 0 : ruleset_add(parser->set, &rule);
+	return rule_is_empty(&rule) || !ruleset_add(set, &rule);
 }
 
-/* Calls `parse` for each element of an array, and puts "KEY[INDEX]" before its error. */
-static int items_parse(struct parser *parser, const char *key, json_t *items,
-		       int (*parse)(struct parser *parser, json_t *item))
+static bool root_parse(json_t *root, struct state_file *state)
 {
-	unsigned int mark = error_count();
-	char place[64];
-	json_t *item;
-	size_t i;
-	int err;
-
-	if (!json_is_array(items))
-		return error_misuse("state-damaged", key, "not an array");
-	json_array_foreach(items, i, item)
-	{
-		err = parse(parser, item);
-		if (!err)
-			continue;
-		snprintf(place, sizeof(place), "%s[%zu]", key, i);
-		error_place(mark, place);
-		return err;
-	}
-	return 0;
-}
-
-static int root_parse(json_t *root, struct state_file *state)
-{
-	struct parser parser = {.set = &state->entries};
 	json_int_t saved_ms, bpffs, now_ms = now_wall_ms();
-	json_t *lists, *rules;
-	json_error_t error;
+	json_t *lists, *rules, *item;
+	uint64_t passed_ms;
 	const char *boot;
-	int version, err;
+	int version;
+	size_t i;
 
-	if (json_unpack_ex(root, &error, JSON_STRICT, "{s:i, s:s, s:I, s:I, s:o, s:o}", "version",
+	if (json_unpack_ex(root, NULL, JSON_STRICT, "{s:i, s:s, s:I, s:I, s:o, s:o}", "version",
 			   &version, "boot", &boot, "saved_ms", &saved_ms, "bpffs", &bpffs, "lists",
-			   &lists, "rules", &rules))
-		return refuse(error.text);
-	if (version != VERSION)
-		return refuse("another version of sluice wrote it");
+			   &lists, "rules", &rules) ||
+	    version != VERSION || !json_is_array(lists) || !json_is_array(rules) ||
+	    ruleset_make_lists(&state->entries))
+		return false;
 	snprintf(state->boot, sizeof(state->boot), "%s", boot);
 	state->bpffs = bpffs;
-	if (now_ms > saved_ms)
-		parser.passed_ms = now_ms - saved_ms;
-	err = ruleset_make_lists(&state->entries)
-		      ?: items_parse(&parser, "lists", lists, list_parse)
-		      ?: items_parse(&parser, "rules", rules, rule_parse);
+	passed_ms = now_ms > saved_ms ? now_ms - saved_ms : 0;
+	json_array_foreach(lists, i,
+			   item) if (!list_parse(item, passed_ms, &state->entries)) return false;
+	json_array_foreach(rules, i,
+			   item) if (!rule_parse(item, passed_ms, &state->entries)) return false;
 	ruleset_unique(&state->entries);
-	return err;
+	return true;
 }
 
 int state_file_parse(const char *name, const char *text, size_t size, struct state_file *ret)
 {
 	_cleanup_(state_file_free) struct state_file state = {0};
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
 	unsigned int mark = error_count();
-	json_error_t error;
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-	int err;
+	bool parsed = root && root_parse(root, &state);
 
-	if (root)
-		err = root_parse(root, &state);
-	else
-		err = error_misuse("state-damaged", NULL, "%d:%d: %s", error.line, error.column,
-				   error.text);
 	json_decref(root);
-	error_place(mark, name);
-	if (err)
-		return err;
+	if (!parsed) {
+		error_drop(mark);
+		return error_misuse("state-damaged", name, "the file is damaged");
+	}
 	*ret = state;
 	state = (struct state_file){0};
 	return 0;

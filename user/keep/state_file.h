@@ -25,7 +25,7 @@ struct state_file {
 
 /*
  * Parses the text of a state file, and leaves out entries that have ended. If anything is damaged,
- * it adds one error, "NAME: PLACE: ...", and `ret` stays as it was.
+ * it fails and `ret` stays as it was.
  */
 int state_file_parse(const char *name, const char *text, size_t size, struct state_file *ret);
 

@@ -40,7 +40,8 @@ void attach_again(struct keep *keep)
 	step_soon(keep, STEP_ATTACH, GATE_WAIT_MS << (recent ? keep->undone : 0));
 }
 
-void programs_match(struct keep *keep, const struct gate *gate)
+/* Closes programs of other maps than the gate has, as after a resize. */
+static void programs_match(struct keep *keep, const struct gate *gate)
 {
 	uint32_t id = gate_map_id(gate->map[MAP_GATE]);
 
@@ -163,7 +164,7 @@ int attach_run(struct keep *keep)
 	if (keep->worked)
 		attachments_publish(&gate);
 	/* pins that changed under the lock were changed by this process */
-	events |= watch_read(&keep->watch) & ~EVENT_LINKS;
+	events |= watch_read(&keep->watch) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
 	dispute_count(keep);
@@ -173,20 +174,6 @@ int attach_run(struct keep *keep)
 }
 
 /* --- Other steps ---------------------------------------------------------------------------- */
-
-/* Watches again what inotify had no watch for, and makes the steps due that follow changes. */
-static void watch_again(struct keep *keep)
-{
-	watch_files(&keep->watch, keep->args->file, &keep->config.files);
-	watch_gate(&keep->watch, keep->args->gate);
-	watch_netns(&keep->watch, &keep->config.places);
-	step_soon(keep, STEP_LISTS, 0);
-	step_soon(keep, STEP_ATTACH, 0);
-	if (keep->watch.lacking)
-		error_warn("no-watches", keep->object,
-			   "the kernel has no inotify watch left, see sysctl "
-			   "fs.inotify.max_user_watches: changes are looked for every 3 seconds");
-}
 
 int check_run(struct keep *keep)
 {
@@ -199,8 +186,17 @@ int check_run(struct keep *keep)
 	if (!keep->has_config)
 		return 0;
 	step_soon(keep, STEP_LOOK, 0);
+	if (keep->watch.lacking) {
+		watch_files(&keep->watch, keep->args->file, &keep->config.files);
+		watch_gate(&keep->watch, keep->args->gate);
+		watch_netns(&keep->watch, &keep->config.places);
+		step_soon(keep, STEP_LISTS, 0);
+		step_soon(keep, STEP_ATTACH, 0);
+	}
 	if (keep->watch.lacking)
-		watch_again(keep);
+		error_warn("no-watches", keep->object,
+			   "the kernel has no inotify watch left, see sysctl "
+			   "fs.inotify.max_user_watches: changes are looked for every 3 seconds");
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(&keep->watch, &keep->config.places);

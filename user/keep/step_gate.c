@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What commands do to the gate, and the state file. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -34,7 +33,6 @@ static int gate_adopt(struct keep *keep, bool *ret_same)
 
 	if (!err) {
 		*ret_same = gate_snapshot_is_of(&keep->snapshot, &gate);
-		programs_match(keep, &gate);
 		gate_snapshot_take(&gate, &keep->snapshot);
 	}
 	watch_gate(&keep->watch, keep->args->gate);
@@ -131,7 +129,8 @@ static int runtime_update(struct keep *keep)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL)
 			  ?: rules_read(&gate, &in_force)
-			  ?: rules_runtime(&in_force, &keep->config.rules, &runtime.entries);
+			  ?: rules_runtime(&in_force, &keep->config.rules, &keep->config.rules,
+					   &runtime.entries);
 
 	if (err)
 		return err;
@@ -146,14 +145,15 @@ static int runtime_update(struct keep *keep)
 static int lists_write(const struct keep *keep)
 {
 	_cleanup_(state_file_free) struct state_file saved = {.bpffs = keep->snapshot.bpffs};
-	_cleanup_free_ char *path = keep_lists_path(keep->args);
-	int err = path ? rules_copy_entries(&keep->config.rules, true, UINT64_MAX, &saved.entries)
-		       : -ENOMEM;
+	const struct ruleset none = {0};
+	int err = rules_runtime(&keep->config.rules, &none, &none, &saved.entries);
 
 	if (err)
 		return err;
 	memcpy(saved.boot, keep->boot, sizeof(saved.boot));
-	return state_file_write(path, &saved);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		saved.entries.lists[place].until = 0;
+	return state_file_write(keep->lists_path, &saved);
 }
 
 /* Writes the state file, unless rules are on trial, which may be undone. */

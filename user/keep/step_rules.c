@@ -20,26 +20,6 @@
 
 /* --- Applying ------------------------------------------------------------------------------- */
 
-static int apply_rules(struct keep *keep, struct gate *gate, const struct gate_sizes *sizes,
-		       struct ruleset *wanted)
-{
-	const struct apply_may may = {.resize = keep->args->resize, .lack_fq = true};
-	struct config config = {.sizes = *sizes, .rules = *wanted};
-	_cleanup_(apply_free) struct apply apply = {0};
-	int err = apply_prepare(gate, &config, &may, &apply);
-
-	*wanted = config.rules; /* lists may have moved */
-	if (!err)
-		err = apply_make(gate, &apply);
-	keep->rules_changed = !err && (apply_has_rules(&apply) || apply.resized);
-	if (keep->rules_changed)
-		error_inform("rules-changed", keep->object, "generation %u: %u %s changed%s",
-			     gate->state->generation, apply.wanted.count,
-			     plural(apply.wanted.count, "rule", "rules"),
-			     apply.resized ? ", and resized" : "");
-	return err;
-}
-
 /*
  * Adds the lists whose files are bad to the config: as they are in force, or else as they were
  * saved. Warns of each list.
@@ -77,20 +57,29 @@ static int lists_complete(const struct keep *keep, const struct ruleset *in_forc
  */
 static int rules_make(struct keep *keep, struct gate *gate, struct config *config, enum renew renew)
 {
-	_cleanup_(ruleset_free) struct ruleset in_force = {0}, wanted = {0};
+	const struct apply_may may = {.resize = keep->args->resize, .lack_fq = true};
 	const struct ruleset *saved = keep->has_config ? &keep->config.rules : &keep->saved.entries;
 	bool saved_now = keep->has_config || !strcmp(keep->boot, keep->saved.boot);
 	const struct ruleset none = {0}, *was = saved_now && !gate->made ? saved : &none;
+	_cleanup_(ruleset_free) struct ruleset in_force = {0};
+	_cleanup_(config_free) struct config wanted = {.sizes = config->sizes};
+	_cleanup_(apply_free) struct apply apply = {0};
 	struct undone undone;
 	int err = rules_read(gate, &in_force) ?: lists_complete(keep, &in_force, saved, config);
 
 	if (!err && (gate->made || strcmp(keep->boot, keep->runtime.boot)))
-		err = rules_restore(&in_force, &keep->runtime.entries);
+		err = rules_join(&in_force, &keep->runtime.entries);
 	if (!err)
-		err = reconcile(&in_force, &config->rules, was, !gate->made && keep->has_config,
-				gate->made ? RENEW_ALL : renew, &wanted, &undone);
-	if (!err)
-		err = apply_rules(keep, gate, &config->sizes, &wanted);
+		err = reconcile(&in_force, &config->rules, was, gate->made ? RENEW_ALL : renew,
+				&wanted.rules, &undone)
+			      ?: apply_prepare(gate, &wanted, &may, &apply)
+			      ?: apply_make(gate, &apply);
+	keep->rules_changed = !err && (apply_has_rules(&apply) || apply.resized);
+	if (keep->rules_changed)
+		error_inform("rules-changed", keep->object, "generation %u: %u %s changed%s",
+			     gate->state->generation, apply.wanted.count,
+			     plural(apply.wanted.count, "rule", "rules"),
+			     apply.resized ? ", and resized" : "");
 	if (!err && !gate->made && undone.count)
 		error_notice("undone", keep->object,
 			     "the file undoes what commands had changed: %u, %s", undone.count,
@@ -195,17 +184,9 @@ static void config_take(struct keep *keep, struct config *config)
 	step_soon(keep, STEP_LISTS, keep->lists_are_bad ? RETRY_MIN_MS : FILE_WAIT_MS);
 }
 
-char *keep_lists_path(const struct keep_args *args)
-{
-	char *path;
-
-	return asprintf(&path, "%s.lists", args->state) < 0 ? NULL : path;
-}
-
 /* Reads the rules file, its lists, and once the state files, if they are none of these files. */
 static int files_read(struct keep *keep, struct file *text, struct config *config)
 {
-	_cleanup_free_ char *lists_path = NULL;
 	const char *state = keep->args->state;
 	int err = file_read(keep->args->file, text)
 			  ?: config_parse_most(keep->args->file, text->text, text->size, config);
@@ -216,11 +197,10 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 	if (err || !state || keep->state_is_read)
 		return err;
 	err = state_file_check(state);
-	lists_path = keep_lists_path(keep->args);
-	if (err || !lists_path)
-		return err ?: -ENOMEM;
+	if (err)
+		return err;
 	state_file_read(state, &keep->runtime);
-	state_file_read(lists_path, &keep->saved);
+	state_file_read(keep->lists_path, &keep->saved);
 	keep->state_is_read = true;
 	return 0;
 }

@@ -35,7 +35,7 @@
 
 void watch_close(struct watch *watch)
 {
-	for (int kind = 0; kind < WATCH_KINDS; kind++)
+	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
 		close_fd(&watch->inotify[kind]);
 	for (unsigned int i = 0; i < watch->sockets_count; i++)
 		close(watch->sockets[i].fd);
@@ -50,9 +50,9 @@ static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
 	watch->inotify[kind] = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	watch->lacking &= ~(1U << kind);
+	watch->lacking &= ~EVENT(kind);
 	if (watch->inotify[kind] < 0)
-		watch->lacking |= 1U << kind;
+		watch->lacking |= EVENT(kind);
 }
 
 /* Returns false if the directory cannot be watched. */
@@ -61,7 +61,7 @@ static bool watch_add(struct watch *watch, enum watch_kind kind, const char *pat
 	if (inotify_add_watch(watch->inotify[kind], path, mask | IN_MASK_ADD) >= 0)
 		return true;
 	if (errno == ENOSPC || errno == ENOMEM)
-		watch->lacking |= 1U << kind;
+		watch->lacking |= EVENT(kind);
 	return false;
 }
 
@@ -75,13 +75,13 @@ static void path_add(struct watch *watch, const char *path)
 	char *slash = copy ? strrchr(copy, '/') : NULL;
 
 	if (!copy) {
-		watch->lacking |= EVENT_FILES;
+		watch->lacking |= EVENT(WATCH_FILES);
 		return;
 	}
 	if (slash)
 		slash[1] = '\0';
 	if (!watch_add(watch, WATCH_FILES, slash ? copy : ".", FILE_MASK | IN_ONLYDIR) &&
-	    !(watch->lacking & EVENT_FILES))
+	    !(watch->lacking & EVENT(WATCH_FILES)))
 		error_warn("not-watched", path,
 			   "cannot be watched: its changes are read at the next reload");
 	for (; slash && slash > copy; slash = strrchr(copy, '/')) {
@@ -129,10 +129,10 @@ unsigned int watch_read(struct watch *watch)
 	unsigned int events = 0;
 	char buffer[65536];
 
-	for (int kind = 0; kind < WATCH_KINDS; kind++)
+	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
 		if (watch->inotify[kind] >= 0 &&
 		    read(watch->inotify[kind], buffer, sizeof(buffer)) > 0)
-			events |= 1U << kind;
+			events |= EVENT(kind);
 	return events;
 }
 
@@ -250,12 +250,12 @@ static int on_message(const struct nlmsghdr *message, void *data)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		if (link_matches(filter, message))
-			filter->events |= EVENT_DEVICES;
+			filter->events |= EVENT(WATCH_DEVICES);
 		break;
 	case RTM_DELQDISC:
 	case RTM_DELTFILTER:
 		if (is_attached(filter, tc->tcm_ifindex))
-			filter->events |= EVENT_FILTERS;
+			filter->events |= EVENT(WATCH_FILTERS);
 		break;
 	}
 	return MNL_CB_OK;
@@ -275,7 +275,7 @@ unsigned int watch_read_socket(const struct watch_socket *socket, const struct p
 		else if (got == 0 || errno != ENOBUFS)
 			break;
 		else
-			filter.events |= EVENT_DEVICES; /* the kernel dropped messages */
+			filter.events |= EVENT(WATCH_DEVICES); /* the kernel dropped messages */
 	}
 	return filter.events;
 }

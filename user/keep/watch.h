@@ -14,23 +14,18 @@
 #include "rules/devices.h"
 #include "rules/list_file.h"
 
+/* Kinds of events. */
 enum watch_kind {
-	WATCH_FILES, /* a file in the directory of the rules file or of a list file */
-	WATCH_GATE,  /* a command closed the gate's directory, or the gate is gone */
-	WATCH_LINKS, /* a pin of an attachment was made or removed */
-	WATCH_NETNS, /* a name of a network namespace was made or removed */
-	WATCH_KINDS,
+	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
+	WATCH_GATE,    /* a command closed the gate's directory, or the gate is gone */
+	WATCH_LINKS,   /* a pin of an attachment was made or removed */
+	WATCH_NETNS,   /* a name of a network namespace was made or removed */
+	WATCH_INOTIFY, /* the number of kinds that inotify reports */
+	WATCH_DEVICES = WATCH_INOTIFY, /* a device that the file names, or an attached one */
+	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
 
-/* Events, as bits. */
-enum watch_event {
-	EVENT_FILES = 1 << WATCH_FILES,
-	EVENT_GATE = 1 << WATCH_GATE,
-	EVENT_LINKS = 1 << WATCH_LINKS,
-	EVENT_NETNS = 1 << WATCH_NETNS,
-	EVENT_DEVICES = 1 << 8, /* a device that the file names, or an attached one */
-	EVENT_FILTERS = 1 << 9, /* a qdisc or a filter of an attached device was removed */
-};
+#define EVENT(kind) (1U << (kind))
 
 struct watch_socket {
 	int fd;
@@ -38,8 +33,8 @@ struct watch_socket {
 };
 
 struct watch {
-	int inotify[WATCH_KINDS]; /* fds; -1: not watched */
-	unsigned int lacking;	  /* events that are not all reported: no watch or fd is left */
+	int inotify[WATCH_INOTIFY]; /* fds; -1: not watched */
+	unsigned int lacking;	    /* events that are not all reported: no watch or fd is left */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 };
@@ -47,7 +42,7 @@ struct watch {
 #define WATCH_NONE                                                                                 \
 	(struct watch)                                                                             \
 	{                                                                                          \
-		.inotify = { [0 ... WATCH_KINDS - 1] = -1 }                                        \
+		.inotify = { [0 ... WATCH_INOTIFY - 1] = -1 }                                      \
 	}
 
 void watch_close(struct watch *watch);
