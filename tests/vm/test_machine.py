@@ -185,7 +185,7 @@ def test_a_driver_that_loses_its_program_in_a_suspension_gets_it_from_keep(nics,
         assert [a["mode"] for a in nics.attachments()] == ["native"]
         received = nics.datagrams()
         suspend(20)
-        wait_until(lambda: "put anew" in keep.said(), "programs put anew", LOAD_SECONDS)
+        wait_until(lambda: "replaced" in keep.said(), "programs replaced", LOAD_SECONDS)
         nics.send(DENIED, 20)
         nics.expect(passed=0, dropped=20)
         assert received.read()[DENIED] == 0

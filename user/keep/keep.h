@@ -71,7 +71,7 @@ struct keep {
 	struct step steps[STEPS];
 	struct watch watch;
 	int signals, clock; /* fds; `clock` is readable after the wall clock was set */
-	uint64_t heard_ms;  /* when events were last read */
+	uint64_t events_ms; /* when events were last read */
 	uint64_t suspended_ms;
 	uint64_t watchdog_us, fed_ms;
 	bool ends;

@@ -148,12 +148,12 @@ void status_update(struct keep *keep)
 		bool is_so;
 		const char *text;
 	} more[] = {
-		{keep->snapshot.on_trial, "; on trial, whose end is waited for"},
+		{keep->snapshot.on_trial, "; on trial: waits for its end"},
 		{keep->is_hidden, "; hidden by another mount, see the log"},
 		{keep->file_is_bad, "; the file is not applied, see the log"},
 		{keep->lists_are_bad, "; a list is not as its file, see the log"},
 		{keep->is_unsaved, "; the state is not saved, see the log"},
-		{keep->watch.lacking, "; not all changes are heard of, see the log"},
+		{keep->watch.lacking, "; not all changes are reported, see the log"},
 		{keep->failed, "; not all can be attached, see the log"},
 		{true, keep->waiting},
 	};
@@ -182,6 +182,8 @@ static int pass(struct keep *keep)
 			err = step_run(keep, i);
 	if (keep->ends)
 		return err;
+	if (keep->args->interval_ms && !keep->steps[STEP_LISTS].due_ms)
+		step_at(keep, STEP_LISTS, now_ms() + keep->args->interval_ms);
 	status_update(keep);
 	if (keep->is_reloading)
 		sd_notifyf(0, "READY=1\nSTATUS=%s", keep->status);
@@ -267,7 +269,7 @@ static int timeout_ms(struct keep *keep)
 static int events_wait(struct keep *keep, int timeout)
 {
 	unsigned int sockets = keep->watch.sockets_count, events, count = 0;
-	uint64_t now = now_ms(), rest_ms = keep->heard_ms + EVENTS_EVERY_MS;
+	uint64_t now = now_ms(), rest_ms = keep->events_ms + EVENTS_EVERY_MS;
 	struct pollfd polled[2 + WATCH_INOTIFY + sockets];
 	bool rests = now < rest_ms;
 	int ready;
@@ -289,7 +291,7 @@ static int events_wait(struct keep *keep, int timeout)
 	on_signals(keep);
 	if (rests || ready <= 0)
 		return 0;
-	keep->heard_ms = now_ms();
+	keep->events_ms = now_ms();
 	on_clock(keep);
 	events = watch_read(&keep->watch);
 	for (unsigned int i = 0; i < sockets; i++)

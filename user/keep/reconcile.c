@@ -69,18 +69,33 @@ static void rule_join_lists(const struct rule *from, const int *places, struct r
 	}
 }
 
+/* Adds to a rule what it lacks and another rule of its prefix has. */
+static int rule_join(const struct rule *from, const int *places, struct rule *rule)
+{
+	struct rule copy;
+	int err = rule->limits ? 0 : rule_copy(from, &copy);
+
+	if (err)
+		return err;
+	if (!rule->limits)
+		rule_take_policy(rule, &copy);
+	rule_join_lists(from, places, rule);
+	if (!rule->access) {
+		rule->access = from->access;
+		rule->until = from->until;
+	}
+	return 0;
+}
+
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
 	_cleanup_(ruleset_free) struct ruleset all = {0};
 	struct rule_pairs pairs = {.from = set, .to = other};
 	const struct rule *has, *adds;
 	int places[SL_LIST_PLACES];
-	int err = ruleset_make_lists(&all);
+	int err = rules_copy(&(struct ruleset){.lists = set->lists}, UINT64_MAX, true, &all);
 
-	if (err)
-		return err;
-	memcpy(all.lists, lists_of(set), sizeof(no_lists));
-	for (int at = 0; at < SL_LIST_PLACES; at++) {
+	for (int at = 0; !err && at < SL_LIST_PLACES; at++) {
 		struct sl_list_info list = lists_of(other)[at];
 		int place = lists_find(all.lists, "");
 
@@ -92,25 +107,13 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 			places[at] = place;
 	}
 	while (!err && rule_pairs_next(&pairs, &has, &adds)) {
-		const struct rule none = {.prefix = (has ?: adds)->prefix};
-		struct rule rule, policy = none;
+		struct rule rule = {.prefix = (has ?: adds)->prefix};
 
-		err = rule_copy(has ?: &none, &rule);
-		if (!err && adds && !rule.limits)
-			err = rule_copy(adds, &policy);
-		if (err)
-			return err;
-		if (adds)
-			rule_join_lists(adds, places, &rule);
-		if (adds && !rule.access) {
-			rule.access = adds->access;
-			rule.until = adds->until;
-		}
-		if (policy.limits)
-			rule_take_policy(&rule, &policy);
-		else
-			rule_free(&policy);
-		err = rule_add(&all, &rule);
+		if (has)
+			err = rule_copy(has, &rule);
+		if (!err && adds)
+			err = rule_join(adds, places, &rule);
+		err = err ?: rule_add(&all, &rule);
 	}
 	if (err)
 		return err;

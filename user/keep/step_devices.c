@@ -140,7 +140,7 @@ static void dispute_count(struct keep *keep)
 	if (keep->undone == DISPUTE_REPORTED)
 		error_warn("dispute", keep->object,
 			   "another process changes again and again what this one attaches: is the "
-			   "gate kept twice, with another /run/sluice? It is made again, ever "
+			   "gate kept twice, with another /run/sluice? It is made again, each time "
 			   "later");
 	if (keep->undone > DISPUTE_DOUBLINGS)
 		keep->undone = DISPUTE_DOUBLINGS;
@@ -250,7 +250,7 @@ int renew_run(struct keep *keep)
 	if (!err)
 		attachments_publish(&gate);
 	if (!err && replacements.count)
-		error_inform("renewed", keep->object, "%u %s put anew", replacements.count,
+		error_inform("renewed", keep->object, "%u %s replaced", replacements.count,
 			     plural(replacements.count, "program", "programs"));
 	replacements_close(&replacements);
 	return err;

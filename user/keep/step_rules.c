@@ -118,7 +118,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 	err = gate_open(&gate, keep->args->gate, GATE_MAKE, &config->sizes);
 	if (!err) {
 		if (gate.made)
-			error_inform("gate-made", keep->object, "made, as there was none");
+			error_inform("gate-made", keep->object, "made, because there was none");
 		err = rules_make(keep, &gate, config, renew);
 		if (err)
 			gate_undo(&gate);
@@ -173,6 +173,7 @@ static void bad_lists_publish(const struct keep *keep)
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;
+	state_file_free(&keep->saved);
 	config_free(&keep->config);
 	keep->config = *config;
 	*config = (struct config){0};
@@ -214,6 +215,7 @@ int reload_run(struct keep *keep)
 	_cleanup_(config_free) struct config config = {0};
 	_cleanup_(file_free) struct file text = {0};
 	const char *file = keep->args->file;
+	const struct sl_error *error;
 	bool is_bad;
 	int err;
 
@@ -230,7 +232,9 @@ int reload_run(struct keep *keep)
 		return err;
 	}
 	keep->file_is_bad = err;
+	error = error_last(0);
 	if (err) {
+		is_bad |= error && error->is_misuse;
 		error_warn("not-applied", keep->object, "%s is not applied: %s", file,
 			   keep_trial_left_ms(keep) ? "it waits for the end of the trial"
 						    : "all stays as it was");
@@ -243,7 +247,7 @@ int reload_run(struct keep *keep)
 	if (!err && keep->is_ready && !keep->rules_changed)
 		error_inform("reloaded", keep->object, "%s is reloaded: no rule to change", file);
 	keep->is_ready = keep->is_reloading = true;
-	return is_bad || err == -EINVAL ? 0 : err;
+	return is_bad ? 0 : err;
 }
 
 /* Reads the lists of the file that is in force, and not those of the file on disk. */
@@ -255,8 +259,6 @@ int lists_run(struct keep *keep)
 	bool changed = keep->lists_are_bad;
 	int err;
 
-	if (keep->args->interval_ms)
-		step_at(keep, STEP_LISTS, now_ms() + keep->args->interval_ms);
 	if (!stamp_equal(&stamp, &keep->stamp)) {
 		keep->stamp = stamp;
 		error_notice("file-changed", keep->args->file,
