@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "attach/attach.h"
@@ -36,9 +35,7 @@ struct attaching {
 static int name_check(const char *name, bool is_first)
 {
 	const char *nearly = keyword_nearly(&command_attach, name);
-	char keywords[WORDS_TEXT] = "";
 	struct device device;
-	size_t length = 0;
 
 	if (is_first || if_nametoindex(name))
 		return device_find(name, &device);
@@ -47,14 +44,10 @@ static int name_check(const char *name, bool is_first)
 				    "there is no device '%s' in this network namespace; did you "
 				    "mean '%s'? See 'sluice help attach'",
 				    name, nearly);
-	for (unsigned int i = 0; i < command_attach.word_count; i++)
-		if (command_attach.words[i].kind == KEYWORD && command_attach.words[i].type)
-			length += snprintf(keywords + length, sizeof(keywords) - length, "%s%s",
-					   length ? ", " : "", command_attach.words[i].name);
 	return error_add(ENODEV, "no-device", NULL,
-			 "there is no device '%s' in this network namespace, and no option '%s'; "
-			 "options are %s",
-			 name, name, keywords);
+			 "there is no device '%s' in this network namespace, and no such word; "
+			 "see 'ip link' and 'sluice help attach'",
+			 name);
 }
 
 /* A gate that exists keeps its sizes: only apply --resize changes those that are stated. */

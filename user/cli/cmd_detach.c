@@ -44,48 +44,42 @@ static bool name_is_current(const struct attachment *a, const char *name)
 }
 
 /*
- * Returns whether it had this name when it was attached. A device that is gone matches from any
- * namespace.
+ * Marks the attachments of a name; NULL: all. is_old: the name is that at the time of the
+ * attachment, and a device that is gone matches from any namespace. Returns whether there is one.
  */
-static bool name_is_old(const struct attachment *a, const char *name)
-{
-	return !strcmp(a->pinned.device, name) &&
-	       (!a->program_id || a->pinned.netns == netns_current());
-}
-
-/* Marks the attachments of a name. Returns whether there is one. */
 static bool mark_name(struct detaching *detaching, const struct detach_args *args, const char *name,
-		      bool (*is)(const struct attachment *a, const char *name))
+		      bool is_old)
 {
 	bool is_found = false;
 
 	for (unsigned int i = 0; i < detaching->count; i++) {
 		const struct attachment *a = &detaching->all[i];
+		bool is_named = !name || (!is_old && name_is_current(a, name)) ||
+				(is_old && !strcmp(a->pinned.device, name) &&
+				 (!a->program_id || a->pinned.netns == netns_current()));
 
-		if (!hook_is_meant(args, a) || (is && !is(a, name)))
-			continue;
-		detaching->is_marked[i] = true;
-		is_found = true;
+		detaching->is_marked[i] |= is_named && hook_is_meant(args, a);
+		is_found |= is_named && hook_is_meant(args, a);
 	}
 	return is_found;
 }
 
 static int refuse_elsewhere(const struct gate *gate, const struct attachment *a, const char *hook)
 {
-	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
 	char netns[NETNS_NAME], option[NETNS_OPTION];
-	const char *name = netns_name(a->netns, netns) ? netns : "(unnamed)";
+	bool is_named = netns_name(a->netns, netns);
 
 	netns_option(a->netns, netns_home(), option);
-	if (*option || a->netns == netns_home())
+	if (!*option && a->netns != netns_home())
 		return error_add(ENODEV, "other-netns", a->device,
-				 "it is attached in network namespace '%s'; write 'sluice "
-				 "%s%sdetach %s%s%s'",
-				 name, option, of, operand_typed(a->device), on, hook ?: "");
+				 "it is attached in a network namespace that -n cannot name; "
+				 "'sluice %sdetach all' detaches all devices of the gate",
+				 gate_option(gate->name));
 	return error_add(ENODEV, "other-netns", a->device,
-			 "it is attached in network namespace '%s', which -n cannot name; 'sluice "
-			 "%sdetach all%s%s' detaches it, and all others of the gate",
-			 name, of, on, hook ?: "");
+			 "it is attached in network namespace '%s'; write 'sluice %s%sdetach "
+			 "%s%s%s'",
+			 is_named ? netns : "(unnamed)", option, gate_option(gate->name),
+			 operand_typed(a->device), hook ? " hook " : "", hook ?: "");
 }
 
 /*
@@ -129,13 +123,13 @@ static int mark(const struct gate *gate, const struct detach_args *args, bool is
 		struct detaching *detaching)
 {
 	if (is_all)
-		mark_name(detaching, args, NULL, NULL);
+		mark_name(detaching, args, NULL, false);
 	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
 		const char *name = args->devices.words[i];
 
 		/* a device's old name counts only if no device has that name now */
-		if (!mark_name(detaching, args, name, name_is_current) &&
-		    !mark_name(detaching, args, name, name_is_old))
+		if (!mark_name(detaching, args, name, false) &&
+		    !mark_name(detaching, args, name, true))
 			return refuse_unattached(gate, args, detaching, name);
 	}
 	return 0;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
-
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
+#include "program/writer.h"
 #include "sharing/command_share.h"
 
 static const struct command *const commands[] = {
@@ -23,10 +22,11 @@ static void trial_finish(const struct context *context, int err)
 
 	if (err)
 		trial_abort();
-	else if (context->trial_ns && !context->json)
-		printf("gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
-		       context->gate, time_format(context->trial_ns, time),
-		       gate_option(context->gate));
+	else if (context->trial_ns)
+		print_text(
+			"gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
+			context->gate, time_format(context->trial_ns, time),
+			gate_option(context->gate));
 }
 
 int main(int argc, char **argv)
