@@ -135,11 +135,12 @@ static __always_inline bool count_is_drawn(__u32 count)
 }
 
 /*
- * Returns what a source without a bucket gets for this packet. is_charged: every limit passed the
+ * Returns what a source without a bucket gets for this packet. passes: every limit passed the
  * packet. Sources that are not hot get at most one bucket of each ration per jiffy: an abuser is
  * listed soon, and a flood costs a CPU at most 2 HZ insertions a second.
  */
-static __always_inline enum bucket_claim bucket_claim(const struct packet *packet, bool is_charged,
+static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
+						      const struct verdict *verdict, bool passes,
 						      enum sl_ration ration)
 {
 	struct sl_admission *here = admission_get();
@@ -150,13 +151,12 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 		return BUCKET_NONE;
 	if (used->first < BUCKETS_FIRST)
 		return BUCKET_INSERT;
-	if (!packet->asked && is_charged)
+	if (!verdict->is_charged && passes)
 		return BUCKET_NONE;
 	here->sampled++;
-	if (packet->asked && !(here->sampled % HOT_SAMPLE))
-		return packet->hot ? BUCKET_INSERT : BUCKET_RESTORE;
-	if (is_charged || here->inserted_at[ration] == packet->jiffy ||
-	    !count_is_drawn(here->sampled))
+	if (verdict->is_charged && !(here->sampled % HOT_SAMPLE))
+		return verdict->is_hot ? BUCKET_INSERT : BUCKET_RESTORE;
+	if (passes || here->inserted_at[ration] == packet->jiffy || !count_is_drawn(here->sampled))
 		return BUCKET_NONE;
 	here->inserted_at[ration] = packet->jiffy;
 	return BUCKET_INSERT;
@@ -260,7 +260,8 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
  * stays until it is evicted. Called if a shared state was charged for the packet. bucket: NULL if
  * this CPU uses none.
  */
-static __always_inline void bucket_review(const struct packet *packet, struct sl_bucket *bucket)
+static __always_inline void bucket_review(const struct packet *packet,
+					  const struct verdict *verdict, struct sl_bucket *bucket)
 {
 	__u32 served;
 	bool is_worth;
@@ -273,7 +274,7 @@ static __always_inline void bucket_review(const struct packet *packet, struct sl
 	served = bucket->passed.packets + bucket->dropped.packets;
 	is_worth = served - bucket->served >= WORTH_SERVED;
 	bucket->served = served;
-	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet) &&
+	if (!is_worth && !verdict->is_hot && !bucket_is_kept(bucket, packet) &&
 	    slices_are_empty(bucket))
 		bucket_unmark(packet, false);
 }

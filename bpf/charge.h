@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges a packet to the limits of its source's policy. A limit is decided by the slice that this
- * CPU holds if the slice suffices, otherwise by the shared state. If the limits pass a packet of a
- * new source, it is charged to the newcomers' budget as well. If the budget passes it, too, keys
- * without a state get one.
+ * Charges a packet to the limits of its source's policy, and then, if the source is new, to the
+ * policy's budget for new sources. Five functions deep:
+ *
+ *   policy_charge()        every limit that matches, the budget, and refunds if a limit refuses
+ *   limit_charge()         the slice that this CPU holds, if it suffices
+ *   limit_charge_state()   otherwise the entry of the key in the table of states
+ *   state_charge_KIND()    one state, by compare-and-swap (state.h)
+ *   kind_charge()          the arithmetic of the kind (include/kinds.h)
+ *
+ * A budget is a token bucket whose state is never evicted. Keys that wait for a state use the
+ * budget only while more than an eighth of it is left. So a flood of sources that send one packet
+ * each leaves its rate to new sources that come back, whose keys have a state or were seen often
+ * enough to get one.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
 
-#include "budget.h"
-
-struct verdict {
-	enum sl_reason reason;
-	__u32 version; /* the policy version that decides about the source */
-	__u32 refused; /* marks of the limits without credit, including those that observe */
-};
-
-/* Results of limit_ask() beside the reasons. The key has no state: */
-#define STATE_NONE   0x100
-#define STATE_ENTERS 0x101 /* and gets one if the packet passes */
+#include "state.h"
 
 /*
- * Bits by slot: the limits that a packet was charged to, the limits that drop and have no state for
- * its key (_NEWCOMER), and the limits under which its key gets a state (_ENTERS). The verifier must
- * not know the value, otherwise it would walk the rest of the program for each value.
+ * Bits by slot: the limits that passed a packet, the limits that drop and have no state for its
+ * key, and the limits under which its key gets a state if the packet passes. The verifier must not
+ * know the value, otherwise it would walk the rest of the program for each value.
  */
-#define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
-#define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
-#define CHARGE_ENTERS(limit)   (CHARGE(limit) << 2 * SL_LIMITS_MAX)
-#define CHARGE_ASKED	       (1U << 3 * SL_LIMITS_MAX) /* a limit matched */
-#define CHARGES		       ((1U << SL_LIMITS_MAX) - 1)
-#define CHARGES_NEWCOMER       (CHARGES << SL_LIMITS_MAX)
-#define CHARGES_ENTERS	       (CHARGES << 2 * SL_LIMITS_MAX)
+#define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
+#define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)
+#define LIMIT_ADMITTED(limit) (LIMIT_PASSED(limit) << 2 * SL_LIMITS_MAX)
+#define LIMITS_PASSED	      ((1U << SL_LIMITS_MAX) - 1)
+#define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
+#define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
+#define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* a limit matched */
 /* the limits that drop, and under which the key gets no state yet */
-#define CHARGES_WAITING(charged) ((charged)&CHARGES_NEWCOMER & ~((charged) >> SL_LIMITS_MAX))
+#define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
-/* Returns the bit of a limit in packet->is_new: 0 if no budget pays for its new keys. */
-static __always_inline __u32 charge_if_new(const struct sl_limit *limit)
+/* Returns the bit of a limit in verdict->is_new: 0 if no budget pays for its new keys. */
+static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 {
-	return (limit->budgeted && !limit->observe) * CHARGE(limit);
+	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
 }
 
+/* --- Slices ---------------------------------------------------------------------------------- */
+
 /*
- * A slice that remembers a refusal decides alone, except in one of this many jiffies. Then the
- * state is charged, so that the entry of a long-refused source stores that its key came back. More
- * often for a shared limit, because nodes exchange refusals every 100 ms.
+ * A slice that stores a refusal decides alone, except in one of this many jiffies. Then the state
+ * is charged, so that the entry of a long-refused source stores that its key came back. More often
+ * for a shared limit, because nodes exchange refusals every 100 ms.
  */
-#define ASK_JIFFIES  64
-#define TELL_JIFFIES 4
+#define REFUSED_ALONE_JIFFIES	     64
+#define REFUSED_ALONE_JIFFIES_SHARED 4
 
 /* Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have own states. */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
@@ -61,19 +62,35 @@ static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit
 }
 
 /* Returns the credit in a slice; 0 for a refusal. */
-static __always_inline __s64 slice_holds(const struct sl_slice *slice)
+static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 {
 	return slice ? credit_max(slice->credit, 0) : 0;
 }
 
-/* Returns whether the refusal in a slice still holds for a packet of this cost. */
-static __always_inline bool slice_must_wait(struct packet *packet, const struct sl_limit *limit,
-					    const struct sl_slice *slice, __u64 cost)
+/*
+ * Returns whether the refusal that a slice stores still holds, by the clock, so that the state need
+ * not be charged. Stores it for the rest of the jiffy then.
+ */
+static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
+					  struct sl_slice *slice, __u64 cost)
 {
-	__u64 now = packet_now(packet);
+	__u32 unasked,
+		jiffies = limit->shared ? REFUSED_ALONE_JIFFIES_SHARED : REFUSED_ALONE_JIFFIES;
+	__u64 now;
 
-	return credit_must_wait(slice, cost_times(cost, limit_times(limit, now)), now);
+	if (!slice || !(packet->jiffy % jiffies))
+		return false;
+	now = packet_now(packet);
+	if (!credit_must_wait(slice, cost_times(cost, limit_times(limit, now)), now))
+		return false;
+	unasked = credit_unasked(slice);
+	credit_refuse_jiffy(limit, slice, packet->jiffy);
+	if (limit->shared)
+		credit_count_unasked(slice, unasked + packet->packets);
+	return true;
 }
+
+/* --- One limit ------------------------------------------------------------------------------- */
 
 /*
  * Stores the index of a limit's state in a bucket, for readers that know only the address. If a
@@ -95,112 +112,134 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/*
- * Updates the marks of an entry whose key is not established. Sets packet->is_new if the key is
- * still not established and a budget pays for the packet.
- */
-static __always_inline void entry_return(struct packet *packet, const struct sl_limit *limit,
-					 struct sl_entry *entry)
+/* Returns the entry of a key, or NULL. Fetches it while it reads the clock, unless in a flood. */
+static __always_inline struct sl_entry *entry_find(struct packet *packet,
+						   const struct sl_limit *limit,
+						   const struct sl_gate *gate, struct digest digest,
+						   const struct state_key *key)
 {
-	__u64 now = packet_now(packet);
-	__u16 made = read_once(entry->made);
+	struct sl_entry *entry = NULL;
 
+	if (!flood_is_for(packet, limit))
+		entry = entry_first(&gate->params, digest);
+	if (entry) {
+		entry_fetch(gate, entry);
+		packet_now(packet);
+	}
+	return entry && entry_is(entry, key) ? entry : table_find(&gate->params, digest, key);
+}
+
+/*
+ * Updates what an entry stores of its key before a charge: how long it takes to refill, and whether
+ * the key is established. Sets verdict->is_new if it is not and a budget pays for the packet.
+ */
+static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
+					 struct sl_entry *entry, struct verdict *verdict)
+{
+	__u16 made = read_once(entry->made);
+	__u64 now;
+
+	if (entry->span != limit->span) /* the limit has changed */
+		write_once(entry->span, limit->span);
+	if (made & ENTRY_ESTABLISHED)
+		return;
+	now = packet_now(packet);
 	if (entry_age(entry, now) >= ENTRY_BACK_AGE)
 		made |= ENTRY_CAME_BACK;
 	if (entry_is_due(entry, now))
 		made |= ENTRY_ESTABLISHED;
 	else
-		packet->is_new |= charge_if_new(limit);
+		verdict->is_new |= limit_if_new(limit);
 	if (made != entry->made)
 		write_once(entry->made, made);
 }
 
 /*
  * Charges the shared state, if there is no slice or the slice cannot decide. bucket: as in
- * policy_charge(). Returns an enum sl_reason, STATE_NONE or STATE_ENTERS.
+ * policy_charge().
  */
-BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
-			 struct sl_bucket *bucket)
+BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
+						 const struct sl_limit *limit,
+						 struct sl_bucket *bucket, struct verdict *verdict)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_slice *slice;
+	struct sl_entry *entry;
 	struct state_key key;
 	struct digest digest;
-	struct sl_entry *entry;
 	__u32 unasked;
 	__s64 held;
 	__u64 cost;
 
-	if (!packet || !limit || !gate)
-		return SL_DROP_OVER_LIMIT;
+	if (!packet || !limit || !verdict || !gate)
+		return CHARGE_LOST;
 	slice = limit_slice(limit, bucket);
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	unasked = slice ? credit_unasked(slice) : 0;
-	if (slice && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
-	    slice_must_wait(packet, limit, slice, cost)) {
-		credit_refuse_jiffy(limit, slice, packet->jiffy);
-		if (limit->shared)
-			credit_count_unasked(slice, unasked + packet->packets);
-		return kind_refusal(limit, cost);
-	}
+	if (slice_refuses(packet, limit, slice, cost))
+		return charge_refuse(verdict, kind_refusal(limit, cost));
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
-	entry = flood_is_for(packet, limit) ? NULL : entry_first(&gate->params, digest);
-	if (entry) {
-		entry_fetch(gate, entry);
-		packet_now(packet);
-	}
-	if (!entry || !entry_is(entry, &key))
-		entry = table_find(&gate->params, digest, &key);
+	entry = entry_find(packet, limit, gate, digest, &key);
 	if (!entry) /* a budget does not pay for a limit that observes */
-		return STATE_NONE + sketch_admits(packet, limit->budgeted && !limit->observe,
-						  &gate->params, digest);
-	packet->asked = true;
+		return sketch_admits(packet, limit->budgeted && !limit->observe, &gate->params,
+				     digest, verdict)
+			       ? CHARGE_ADMITTED
+			       : CHARGE_NO_STATE;
+	verdict->is_charged = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
-	if (entry->span != limit->span) /* the limit has changed, and so has the time to refill */
-		write_once(entry->span, limit->span);
-	if (!(read_once(entry->made) & ENTRY_ESTABLISHED))
-		entry_return(packet, limit, entry);
-	held = slice_holds(slice);
+	entry_update(packet, limit, entry, verdict);
+	held = slice_credit(slice);
 	for (int i = 0; i < STATE_TRIES; i++) {
-		int reason = state_charge(packet, limit, slice, entry_state(entry));
+		struct sl_state *state = entry_state(entry);
+		enum charge_result result;
 
-		if (reason == STATE_LOST && !entry_is(entry, &key))
-			return STATE_NONE; /* the entry was evicted just now */
-		if (reason == STATE_LOST)
+		if (limit->kind == SL_SHAPE)
+			result = state_charge_shape(packet, limit, slice, state, verdict);
+		else if (limit->kind == SL_TOKEN_BUCKET)
+			result = state_charge_bucket(packet, limit, slice, state, verdict);
+		else
+			result = state_charge_window(packet, limit, slice, state, verdict);
+		if (result == CHARGE_LOST && !entry_is(entry, &key))
+			return CHARGE_NO_STATE; /* the entry was evicted just now */
+		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
-			window_tell(packet, limit, entry);
+			verdict->is_hot |= entry_count_window(limit, entry, packet->now);
 		if (limit->shared) {
-			bool passes = reason < SL_FIRST_DROP;
+			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
 			if (unasked) /* a division costs more than the rest */
 				refused += credit_multiply(cost / packet->packets, unasked);
-			entry_tell(limit, entry, packet->now,
-				   slice_holds(slice) - held + (passes ? cost : 0), refused);
+			entry_count_shared(limit, entry, packet->now,
+					   slice_credit(slice) - held + (passes ? cost : 0),
+					   refused);
 		}
-		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
+		if (result == CHARGE_REFUSED && verdict->refusal != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
 			entry_block(packet, limit, slice, entry);
-		return reason;
+		return result;
 	}
-	return SL_DROP_CONTENDED;
+	return charge_refuse(verdict, SL_DROP_CONTENDED);
 }
 
-/* Makes the state of a new key and charges it. Returns a result of limit_ask(). */
-static __always_inline int newcomer_begin(struct packet *packet, const struct sl_limit *limit,
-					  struct sl_bucket *bucket)
+/* Makes the state of a new key and charges it. */
+static __always_inline enum charge_result limit_charge_new(struct packet *packet,
+							   const struct sl_limit *limit,
+							   struct sl_bucket *bucket,
+							   struct verdict *verdict)
 {
-	int inserted = newcomer_insert(packet, limit), reason = STATE_NONE;
+	enum insertion insertion = new_entry_insert(packet, limit);
+	enum charge_result result = CHARGE_NO_STATE;
 
-	if (inserted < 0) /* its state would be empty */
-		return kind_refusal(limit, 0);
-	if (inserted)
-		reason = limit_ask(packet, limit, bucket);
-	packet->hot = false; /* a new state does not show that the source is hot */
-	return reason;
+	if (insertion == INSERT_EMPTY) /* its state would be empty */
+		return charge_refuse(verdict, kind_refusal(limit, 0));
+	if (insertion == INSERT_DONE)
+		result = limit_charge_state(packet, limit, bucket, verdict);
+	verdict->is_hot = false; /* a new state does not show that the source is hot */
+	return result;
 }
 
 /*
@@ -208,29 +247,107 @@ static __always_inline int newcomer_begin(struct packet *packet, const struct sl
  * to one CPU and is updated without atomics. On PREEMPT_RT other packets may interrupt this one,
  * and spend the same credit: each interruption spends at most the credit of a slice twice.
  */
-static __always_inline int limit_charge(struct packet *packet, const struct sl_limit *limit,
-					struct sl_bucket *bucket)
+static __always_inline enum charge_result limit_charge(struct packet *packet,
+						       const struct sl_limit *limit,
+						       struct sl_bucket *bucket,
+						       struct verdict *verdict)
 {
 	struct sl_slice *slice = limit_slice(limit, bucket);
-	int reason;
+	enum charge_result result;
 
 	if (slice) {
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 		enum credit_answer answer = credit_spend(slice, cost, packet->jiffy);
 
 		if (answer == CREDIT_PASS)
-			return SL_PASS_WITHIN;
+			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
 			if (limit->shared) /* read again, to save stack */
 				credit_count_unasked(slice, read_once(packet->packets));
-			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
+			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
+								   : kind_refusal(limit, 0));
 		}
 	}
-	reason = limit_ask(packet, limit, bucket);
-	if (reason == STATE_ENTERS && !limit->budgeted)
-		reason = newcomer_begin(packet, limit, bucket);
-	return reason;
+	result = limit_charge_state(packet, limit, bucket, verdict);
+	if (result == CHARGE_ADMITTED && !limit->budgeted)
+		result = limit_charge_new(packet, limit, bucket, verdict);
+	return result;
 }
+
+/* --- The budget ------------------------------------------------------------------------------ */
+
+/* Refuses a packet, which begins a flood. */
+static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
+{
+	struct sl_admission *here = admission_get();
+	const struct sl_gate *gate = gate_get();
+
+	if (here && gate)
+		flood_begin(here, true, &gate->params, packet->jiffy);
+	return SL_DROP_OVER_BUDGET;
+}
+
+/* Charges the state of a budget, if the slice cannot decide. */
+BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struct sl_limit *budget,
+					      struct sl_budget_slice *own, __u32 number,
+					      struct verdict *verdict)
+{
+	struct sl_state *state = bpf_map_lookup_elem(&budgets, &number);
+	struct sl_state seen;
+	__u64 cost;
+
+	if (!packet || !budget || !own || !state || !verdict)
+		return SL_DROP_OVER_BUDGET;
+	seen = state_read(state);
+	if (verdict->is_waiting && credit_is_low(budget, &seen, packet_now(packet))) {
+		if (budget->refuse_by_jiffy)
+			own->low_at = packet->jiffy;
+		return budget_refuse(packet);
+	}
+	cost = credit_cost(budget, packet->packets, packet->bytes);
+	if (credit_must_wait(&own->slice, cost, packet_now(packet))) {
+		credit_refuse_jiffy(budget, &own->slice, packet->jiffy);
+		return budget_refuse(packet);
+	}
+	for (int i = 0; i < STATE_TRIES; i++) {
+		enum charge_result result =
+			state_charge_bucket(packet, budget, &own->slice, state, verdict);
+
+		if (result == CHARGE_PASSED)
+			return SL_PASS_NEWCOMER;
+		if (result != CHARGE_LOST)
+			return budget_refuse(packet);
+	}
+	return SL_DROP_CONTENDED;
+}
+
+/* Charges a packet of a source that is not established to the budget of the policy. */
+static __always_inline enum sl_reason
+budget_charge(struct packet *packet, const struct sl_policy *policy, struct verdict *verdict)
+{
+	const struct sl_limit *budget = &policy->newcomers;
+	__u32 number = policy->newcomers_origin ?: SL_POLICY(verdict->version);
+	struct sl_budget_slice *slice = bpf_map_lookup_elem(&budget_slices, &number);
+	enum credit_answer answer;
+	__u64 cost;
+
+	if (!slice)
+		return SL_DROP_OVER_BUDGET;
+	/* credit that was borrowed under another budget is void */
+	if (slice->since != policy->newcomers_since)
+		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
+	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)
+		return SL_DROP_OVER_BUDGET;
+	cost = credit_cost(budget, packet->packets, packet->bytes);
+	answer = credit_spend(&slice->slice, cost, packet->jiffy);
+	if (answer == CREDIT_PASS)
+		return SL_PASS_NEWCOMER;
+	if (answer == CREDIT_REFUSE)
+		return SL_DROP_OVER_BUDGET;
+	return budget_charge_state(packet, budget, slice, number, verdict);
+}
+
+/* --- A policy -------------------------------------------------------------------------------- */
 
 /* Returns whether a limit of the policy matches the packet, which is inspected. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
@@ -244,7 +361,7 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 
 /* Takes back the charges of a packet that a later limit refused: a dropped packet costs nothing. */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
-			     struct sl_bucket *bucket, __u32 charged)
+			     struct sl_bucket *bucket, __u32 limits, __u32 is_new)
 {
 	enum sl_family family;
 
@@ -257,51 +374,18 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 		__u32 times;
 
-		if (!(charged & CHARGE(limit)))
+		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
 		 * A slice was charged when it was borrowed. A refund to a new source goes to the
 		 * state, because a slice does not charge the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at : packet->now);
-		if (!slice || packet->is_new & CHARGE(limit) || limit->kind != SL_TOKEN_BUCKET ||
+		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
 		    times > 1 || !credit_give_back(limit, slice, cost))
-			state_refund(packet, limit, cost, times);
+			entry_refund(packet, limit, cost, times);
 	}
 	return 0;
-}
-
-/*
- * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
- * the reason if a limit refuses. Returns `charged`, updated.
- */
-static __always_inline __u32 newcomer_enter(struct packet *packet, const struct sl_policy *policy,
-					    struct sl_bucket *bucket, struct verdict *verdict,
-					    __u32 charged)
-{
-	enum sl_family family = packet_family(packet);
-
-	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
-		const struct sl_limit *limit = &policy->limit[family][i];
-		int reason;
-
-		if (!(charged & CHARGE_ENTERS(limit)))
-			continue;
-		reason = newcomer_begin(packet, limit, bucket);
-		if (reason >= STATE_NONE && !limit->start_empty)
-			continue;
-		charged &= ~CHARGE_NEWCOMER(limit);
-		if (reason < SL_FIRST_DROP) {
-			charged |= CHARGE(limit);
-			continue;
-		}
-		verdict->refused |= limit->mark;
-		if (limit->observe)
-			continue;
-		verdict->reason = reason < STATE_NONE ? reason : SL_DROP_OVER_LIMIT;
-		break;
-	}
-	return charged;
 }
 
 /*
@@ -309,8 +393,8 @@ static __always_inline __u32 newcomer_enter(struct packet *packet, const struct 
  * with the source as its key, whose entry is old enough for all of them. `made` wraps, so in the
  * first minute of each 4.9 hours an old entry may look too young.
  */
-BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_policy *policy,
-				     __u32 charged)
+BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_policy *policy,
+				      __u32 limits, __u32 is_new)
 {
 	const struct sl_gate *gate = gate_get();
 	__u32 age = 0, due = 0;
@@ -324,9 +408,9 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 		const struct sl_entry *entry;
 		struct state_key key;
 
-		if (packet->is_new & CHARGE(limit) && due < span_due(limit->span))
+		if (is_new & LIMIT_PASSED(limit) && due < span_due(limit->span))
 			due = span_due(limit->span);
-		if (!(charged & policy->by_source[family] & ~packet->is_new & CHARGE(limit)))
+		if (!(limits & policy->by_source[family] & ~is_new & LIMIT_PASSED(limit)))
 			continue;
 		key = packet_key(packet, limit);
 		entry = table_find(&gate->params, state_digest(hash_secret, &key), &key);
@@ -337,50 +421,80 @@ BPF_GLOBAL int source_is_established(struct packet *packet, const struct sl_poli
 }
 
 /*
- * Returns whether the budget pays for the packet: a limit that drops has no established state for
- * it, and no other limit establishes the source.
+ * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
+ * the reason if a limit refuses. Returns `limits`, updated.
  */
-static __always_inline bool newcomer_pays(struct packet *packet, const struct sl_policy *policy,
-					  __u32 charged)
+static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
+					  struct sl_bucket *bucket, struct verdict *verdict,
+					  __u32 limits)
 {
-	return packet->is_new &&
-	       (!(charged & policy->by_source[packet_family(packet)] & ~packet->is_new) ||
-		!source_is_established(packet, policy, charged));
+	enum sl_family family = packet_family(packet);
+
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		enum charge_result result;
+
+		if (!(limits & LIMIT_ADMITTED(limit)))
+			continue;
+		result = limit_charge_new(packet, limit, bucket, verdict);
+		if (result != CHARGE_PASSED && result != CHARGE_REFUSED) {
+			if (!limit->start_empty)
+				continue;
+			verdict->refusal = SL_DROP_OVER_LIMIT;
+		}
+		limits &= ~LIMIT_NO_STATE(limit);
+		if (result == CHARGE_PASSED) {
+			limits |= LIMIT_PASSED(limit);
+			continue;
+		}
+		verdict->refused |= limit->mark;
+		if (limit->observe)
+			continue;
+		verdict->reason = verdict->refusal;
+		break;
+	}
+	return limits;
 }
 
 /*
- * Charges a packet of a new source to the budget, if its policy has one. If the packet passes,
- * makes the states of the source. Returns `charged`, updated.
+ * Charges a packet of a new source to the budget, if its policy has one: a limit that drops has no
+ * established state for it, and no other limit establishes the source. If the packet passes, makes
+ * the states of the source. Returns `limits`, updated.
  */
-static __always_inline __u32 newcomer_charge(struct packet *packet, const struct sl_policy *policy,
-					     struct sl_bucket *bucket, struct verdict *verdict,
-					     __u32 charged)
+static __always_inline __u32 policy_charge_new(struct packet *packet,
+					       const struct sl_policy *policy,
+					       struct sl_bucket *bucket, struct verdict *verdict,
+					       __u32 limits)
 {
-	bool pays = policy->newcomers.burst && newcomer_pays(packet, policy, charged);
+	__u32 is_new = verdict->is_new;
+	bool pays = policy->newcomers.burst && is_new &&
+		    (!(limits & policy->by_source[packet_family(packet)] & ~is_new) ||
+		     !source_is_established(packet, policy, limits, is_new));
 
 	if (pays) {
-		enum sl_reason reason = budget_charge(packet, policy, SL_POLICY(verdict->version),
-						      CHARGES_WAITING(charged));
+		enum sl_reason reason;
 
+		verdict->is_waiting = LIMITS_WAITING(limits) != 0;
+		reason = budget_charge(packet, policy, verdict);
 		if (reason >= SL_FIRST_DROP) {
 			verdict->reason = reason;
 			/* limits that observe do not count what the budget drops */
 			verdict->refused = 0;
-			return charged;
+			return limits;
 		}
 	}
-	if (charged & CHARGES_ENTERS)
-		charged = newcomer_enter(packet, policy, bucket, verdict, charged);
-	if ((pays || charged & CHARGES_NEWCOMER) && verdict->reason < SL_FIRST_DROP)
+	if (limits & LIMITS_ADMITTED)
+		limits = policy_admit(packet, policy, bucket, verdict, limits);
+	if ((pays || limits & LIMITS_NO_STATE) && verdict->reason < SL_FIRST_DROP)
 		verdict->reason = SL_PASS_NEWCOMER;
-	return charged;
+	return limits;
 }
 
 /*
  * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
  * last, and see only what the other limits pass. If a limit has no established state for the
- * packet, the newcomers' budget is charged as well, after all limits. bucket: NULL if it has no
- * slices of this policy.
+ * packet, the budget is charged as well, after all limits. bucket: NULL if it has no slices of this
+ * policy.
  */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
@@ -388,45 +502,46 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
 	/* A 0 that the verifier cannot know, otherwise it walks the loop for each set of limits. */
-	__u32 charged = gate ? gate->opaque_zero : 0;
+	__u32 limits = gate ? gate->opaque_zero : 0;
 
 	verdict->reason = SL_PASS_WITHIN;
-	verdict->refused = charged;
+	verdict->refused = limits;
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
-		int reason;
+		enum charge_result result;
 
 		if (policy->deep ? !limit_is_for(policy, limit, packet)
 				 : !packet->egress && match_is_egress(limit))
 			continue;
-		charged |= CHARGE_ASKED;
-		reason = limit_charge(packet, limit, bucket);
-		if (reason >= STATE_NONE && limit->start_empty &&
-		    !(limit->budgeted && reason == STATE_ENTERS))
-			reason = SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
-		if (reason >= STATE_NONE) {
-			packet->is_new |= charge_if_new(limit);
-			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
-			charged |= reason == STATE_ENTERS ? CHARGE_ENTERS(limit) : 0;
+		limits |= LIMITS_MATCHED;
+		result = limit_charge(packet, limit, bucket, verdict);
+		if (result == CHARGE_PASSED) {
+			limits |= LIMIT_PASSED(limit);
 			continue;
 		}
-		if (reason < SL_FIRST_DROP) {
-			charged |= CHARGE(limit);
-			continue;
+		if (result != CHARGE_REFUSED) {
+			if (!limit->start_empty || (limit->budgeted && result == CHARGE_ADMITTED)) {
+				verdict->is_new |= limit_if_new(limit);
+				limits |= limit->observe ? 0 : LIMIT_NO_STATE(limit);
+				limits |= result == CHARGE_ADMITTED ? LIMIT_ADMITTED(limit) : 0;
+				continue;
+			}
+			verdict->refusal =
+				SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
 		}
 		verdict->refused |= limit->mark;
 		if (limit->observe)
 			continue;
-		verdict->reason = reason;
+		verdict->reason = verdict->refusal;
 		break;
 	}
-	if (!charged)
+	if (!limits)
 		verdict->reason = SL_PASS_NO_LIMIT;
-	if ((packet->is_new || charged & (CHARGES_NEWCOMER | CHARGES_ENTERS)) &&
+	if ((verdict->is_new || limits & (LIMITS_NO_STATE | LIMITS_ADMITTED)) &&
 	    verdict->reason < SL_FIRST_DROP)
-		charged = newcomer_charge(packet, policy, bucket, verdict, charged);
-	if (charged & CHARGES && verdict->reason >= SL_FIRST_DROP)
-		policy_refund(packet, policy, bucket, charged);
+		limits = policy_charge_new(packet, policy, bucket, verdict, limits);
+	if (limits & LIMITS_PASSED && verdict->reason >= SL_FIRST_DROP)
+		policy_refund(packet, policy, bucket, limits, verdict->is_new);
 }
 
 #endif

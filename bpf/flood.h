@@ -46,14 +46,14 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 }
 
 /* Begins an interval on this CPU, and counts the new keys of the last interval. */
-BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 window)
+BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
 	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
 
 	if (!here)
 		return 0;
 	flood_count_interval(here);
-	here->interval = window;
+	here->interval = interval;
 	flood_turn(here, second);
 	return 0;
 }
@@ -66,16 +66,17 @@ static __always_inline void flood_begin(struct sl_admission *here, bool budgeted
 }
 
 /* Counts a packet of a new key, once for all limits. budgeted: its policy has a budget. */
-static __always_inline void flood_count_new(struct packet *packet, struct sl_admission *here,
-					    bool budgeted, const struct sl_params *params)
+static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
+					    bool budgeted, const struct sl_params *params,
+					    struct verdict *verdict)
 {
-	__u64 window = flood_interval(params, packet->jiffy);
+	__u64 interval = flood_interval(params, packet->jiffy);
 
-	if (here->interval != window)
-		flood_begin_interval(here, window);
-	if (packet->counted)
+	if (here->interval != interval)
+		flood_begin_interval(here, interval);
+	if (verdict->is_counted)
 		return;
-	packet->counted = true;
+	verdict->is_counted = true;
 	if (++here->new_keys[budgeted] > params->flood_threshold && !budgeted)
 		flood_begin(here, false, params, packet->jiffy);
 }
@@ -110,18 +111,19 @@ static __always_inline struct sl_sketch *sketch_here(const struct sl_params *par
  * Counts a packet of a key without a state. Returns whether the key was seen often enough for an
  * entry.
  */
-static __always_inline bool sketch_admits(struct packet *packet, bool budgeted,
-					  const struct sl_params *params, struct digest digest)
+static __always_inline bool sketch_admits(const struct packet *packet, bool budgeted,
+					  const struct sl_params *params, struct digest digest,
+					  struct verdict *verdict)
 {
 	struct sl_admission *here = admission_get();
 	struct sl_sketch *sketch = sketch_here(params, digest);
-	__u32 seen;
+	__u32 hits;
 
 	if (!here || !sketch)
 		return false;
-	flood_count_new(packet, here, budgeted, params);
-	seen = sketch_hit(&sketch->slot[sketch_slot(digest)], digest, here->new_keys[budgeted]);
-	return !flood_is_on(here, budgeted, packet->jiffy) || seen > FLOOD_MIN_HITS;
+	flood_count_new(packet, here, budgeted, params, verdict);
+	hits = sketch_hit(&sketch->slot[sketch_slot(digest)], digest, here->new_keys[budgeted]);
+	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
 /* Returns how often this CPU's sketch has seen a key, at least once. */
@@ -184,11 +186,14 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	return 0;
 }
 
-/*
- * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if every entry in both
- * sets lacks more than half of its burst, otherwise 0.
- */
-BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit)
+enum insertion {
+	INSERT_NONE,  /* the key has no entry */
+	INSERT_DONE,  /* the key has an entry */
+	INSERT_EMPTY, /* no entry: every entry in both sets lacks more than half of its burst */
+};
+
+/* Inserts an entry for a new key. */
+BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
@@ -196,7 +201,7 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	int err;
 
 	if (!packet || !limit || !here || !gate)
-		return 0;
+		return INSERT_NONE;
 	packet_now(packet);
 	new_entry_fill(packet, limit, &new_entry);
 	new_entry.span = limit->span;
@@ -210,8 +215,8 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	if (!err)
 		sketch_clear_here(&gate->params, new_entry.digest);
 	if (err == -ENOSPC && evict_is_deep(new_entry.evict_cost))
-		return -1;
-	return !err || err == -EEXIST;
+		return INSERT_EMPTY;
+	return !err || err == -EEXIST ? INSERT_DONE : INSERT_NONE;
 }
 
 #endif

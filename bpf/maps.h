@@ -117,7 +117,7 @@ struct {
 } in_use SEC(".maps");
 
 /*
- * --- Newcomers: bpf/flood.h, bpf/rule_cache.h, bpf/budget.h --------------------------------
+ * --- New sources: bpf/flood.h, bpf/rules.h, bpf/charge.h -------------------------------------
  *
  * `newcomers` and `rule_cache` are arrays with a part for each CPU, because an entry of a per-CPU
  * array costs a pointer and one more cache miss.

@@ -173,7 +173,6 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 struct packet {
 	__u64 jiffy;		 /* jiffies64 at its arrival */
 	__u64 now;		 /* ticks: the first read of the clock; 0: not yet */
-	__u64 departure;	 /* ticks: earliest departure from the device; 0: at once */
 	__u32 packets;		 /* on the wire: above 1 if the kernel merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: finds the longest prefix in the trie */
@@ -184,11 +183,6 @@ struct packet {
 	__u8 egress;	 /* the device sends it */
 	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
-	__u8 counted;	 /* counted as a newcomer */
-	__u8 hot;	 /* a state of its key was charged within HOT_TICKS */
-	__u8 is_new;	 /* by slot: limits with a budget, and no established state */
-	__u8 asked : 1;	 /* a shared state was charged, not only slices */
-	__u8 shaped : 1; /* a shape has set `departure`, not only the sender */
 	union {
 		__u64 bucket_key[2];  /* of an IPv6 source, during the lookup of its bucket */
 		__u8 destination[16]; /* when the packet is inspected */
@@ -196,7 +190,22 @@ struct packet {
 };
 
 /* It is on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
-_Static_assert(sizeof(struct packet) == 96, "room on the stack");
+_Static_assert(sizeof(struct packet) == 88, "room on the stack");
+
+/* What rules, limits and budget decide about a packet. Begins zeroed, like the packet context. */
+struct verdict {
+	__u64 departure; /* ticks: earliest departure from the device; 0: at once */
+	__u32 version;	 /* the policy version that decides about the source */
+	__u8 reason;	 /* enum sl_reason */
+	__u8 refusal;	 /* enum sl_reason: why the last limit with CHARGE_REFUSED refused */
+	__u8 refused;	 /* marks of the limits without credit, including those that observe */
+	__u8 is_new;	 /* by slot: limits with a budget, and no established state */
+	__u8 is_counted; /* as a packet of a new key */
+	__u8 is_charged; /* to a shared state, not only to slices */
+	__u8 is_hot;	 /* a state of its key was charged within HOT_TICKS */
+	__u8 is_waiting; /* a limit that drops gives its key no state with this packet */
+	__u8 is_shaped;	 /* a shape has set `departure`, not only the sender */
+};
 
 /*
  * Result of packet_parse() for a frame with a source. Other results are the reason for a frame

@@ -3,8 +3,8 @@
  * The packet path, in the order of the packet:
  *
  *    1. parse    frame -> source address                 xdp.h or skb.h, packet.h
- *    2. look up  source -> its bucket, policy version    bucket.h or rule_cache.h, both by lookup.h
- *    3. charge   policy version -> limits -> a reason    charge.h, state.h, newcomer.h, budget.h
+ *    2. look up  source -> its bucket, policy version    bucket.h, or the caches of rules.h
+ *    3. charge   policy version -> limits -> a reason    charge.h, state.h, table.h, flood.h
  *    4. count    by policy and by source                 count.h
  *    5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
  *
@@ -15,7 +15,6 @@
 #include "xdp.h"
 #include "skb.h"
 #include "bucket.h"
-#include "rule_cache.h"
 #include "charge.h"
 #include "count.h"
 
@@ -68,19 +67,22 @@ static __always_inline enum bucket_claim verdict_claim(const struct packet *pack
 	enum sl_reason reason = verdict->reason;
 	bool is_limited = verdict->refused || (reason >= SL_FIRST_DROP && reason != SL_DROP_DENIED);
 
-	if ((reason == SL_PASS_NEWCOMER && !packet->asked) || reason == SL_DROP_OVER_BUDGET)
+	if ((reason == SL_PASS_NEWCOMER && !verdict->is_charged) || reason == SL_DROP_OVER_BUDGET)
 		return BUCKET_NONE;
-	return bucket_claim(packet,
+	return bucket_claim(packet, verdict,
 			    (reason == SL_PASS_WITHIN || reason == SL_PASS_NEWCOMER) &&
 				    !verdict->refused,
 			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 
-/* Returns whether the packet passes. parsed: PARSED, or the reason for a frame without a source. */
+/*
+ * Returns whether the packet passes. verdict->reason: PARSED, or the reason for a frame without a
+ * source.
+ */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
-				   enum sl_reason parsed)
+				   struct verdict *verdict)
 {
-	struct verdict verdict = {.reason = parsed};
+	enum sl_reason parsed = verdict->reason;
 	const struct sl_gate *gate = gate_get();
 
 	if (parsed == PARSED && gate) {
@@ -89,43 +91,43 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 
 		packet_begin(packet, gate);
 		bucket = bucket_find(packet);
-		verdict.version = bucket ? bucket_recall(packet, bucket, gate)
-					 : rule_cache_lookup(packet, gate);
-		judge(ctx, is_xdp, packet, bucket, &verdict);
-		if (packet->asked)
-			bucket_review(packet, bucket);
-		claim = bucket ? BUCKET_NONE : verdict_claim(packet, &verdict);
+		verdict->version = bucket ? bucket_recall(packet, bucket, gate)
+					  : rule_cache_lookup(packet, gate);
+		judge(ctx, is_xdp, packet, bucket, verdict);
+		if (verdict->is_charged)
+			bucket_review(packet, verdict, bucket);
+		claim = bucket ? BUCKET_NONE : verdict_claim(packet, verdict);
 		if (bucket)
-			count_source(packet, bucket, verdict.reason, verdict.refused);
+			count_source(packet, bucket, verdict->reason, verdict->refused);
 		else if (claim)
-			count_first(packet, claim, verdict.reason, verdict.refused);
+			count_first(packet, claim, verdict->reason, verdict->refused);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
-		verdict.reason = SL_PASS_NO_RULE;
+		verdict->reason = SL_PASS_NO_RULE;
 	}
-	count_policy(packet, &verdict);
-	return verdict.reason < SL_FIRST_DROP;
+	count_policy(packet, verdict);
+	return verdict->reason < SL_FIRST_DROP;
 }
 
 SEC("xdp.frags")
 int sluice_xdp(struct xdp_md *ctx)
 {
 	struct packet packet = {0};
-	enum sl_reason parsed = xdp_parse(ctx, &packet);
+	struct verdict verdict = {.reason = xdp_parse(ctx, &packet)};
 
-	return filter(ctx, true, &packet, parsed) ? XDP_PASS : XDP_DROP;
+	return filter(ctx, true, &packet, &verdict) ? XDP_PASS : XDP_DROP;
 }
 
 static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 {
 	struct packet packet = {.egress = egress};
-	enum sl_reason parsed = skb_parse(skb, &packet);
+	struct verdict verdict = {.reason = skb_parse(skb, &packet)};
 
 	if (egress)
-		packet.departure = skb_earliest(skb);
-	if (!filter(skb, false, &packet, parsed))
+		verdict.departure = skb_earliest(skb);
+	if (!filter(skb, false, &packet, &verdict))
 		return TC_ACT_SHOT;
-	if (egress && packet.departure != skb_earliest(skb))
-		skb_depart(skb, packet.departure);
+	if (egress && verdict.departure != skb_earliest(skb))
+		skb_depart(skb, verdict.departure);
 	/* not TC_ACT_OK, which would skip the programs and filters after this one on the hook */
 	return TC_ACT_UNSPEC;
 }

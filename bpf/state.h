@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Charges the shared states: of a limit for a key, and of budgets. */
+/*
+ * Charges one shared state: of a limit for a key, or of a budget. A charge is computed on copies by
+ * include/kinds.h and published by a compare-and-swap.
+ */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
 
-#include "clocks.h"
-#include "kinds.h"
 #include "flood.h"
+#include "kinds.h"
+
+/* The result of charging a packet to one limit. */
+enum charge_result {
+	CHARGE_PASSED,
+	CHARGE_REFUSED,	 /* verdict->refusal is the reason */
+	CHARGE_NO_STATE, /* the key has no state */
+	CHARGE_ADMITTED, /* the key has no state, and gets one if the packet passes */
+	CHARGE_LOST,	 /* another CPU changed the state: try again */
+};
+
+static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
+							enum sl_reason reason)
+{
+	verdict->refusal = reason;
+	return CHARGE_REFUSED;
+}
 
 /*
  * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
@@ -13,6 +31,13 @@
  */
 #define STATE_TRIES 16
 
+/*
+ * A source is hot if its state was charged within the last 250 us: then a bucket saves more than
+ * its cache lines cost.
+ */
+#define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
+
+/* Returns how often a packet is charged to a limit at a time: credit_times(). */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -25,25 +50,6 @@ static __always_inline __u64 cost_times(__u64 cost, __u32 times)
 	return times > 1 ? credit_multiply(cost, times) : cost;
 }
 
-/* times: how often the packet's cost is charged */
-static __always_inline struct kind_charge packet_charge(struct packet *packet,
-							const struct sl_limit *limit, __u32 times)
-{
-	return (struct kind_charge){
-		.cost = cost_times(credit_cost(limit, packet->packets, packet->bytes), times),
-		.now = packet_now(packet),
-		.earliest = packet->departure,
-		.jiffy = packet->jiffy,
-	};
-}
-
-/* Moves a time in the state forward, never back. */
-static __always_inline void moment_advance(__u64 *moment, __u64 to)
-{
-	if (credit_span(read_once(*moment), to) > 0)
-		write_once(*moment, to);
-}
-
 static __always_inline struct sl_state state_read(const struct sl_state *state)
 {
 	return (struct sl_state){
@@ -54,112 +60,32 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 	};
 }
 
+/* Moves a time in the state forward, never back. */
+static __always_inline void state_advance(__u64 *time, __u64 to)
+{
+	if (credit_span(read_once(*time), to) > 0)
+		write_once(*time, to);
+}
+
 /*
  * Publishes a charge. seen: the state before it; next: after it. Returns false if the state has
  * changed since it was read.
  *
- * Races and their cost: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
- * the new `empty_at` sees them as well. A late store, after a charge by another CPU, can raise the
- * level above `refill` by at most the time between both clock readings. The entry may be given to
- * another key before the swap: see entry_write() in table.h.
+ * Races and their cost: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a
+ * CPU that sees the new `empty_at` sees them as well. A late store, after a charge by another CPU,
+ * can raise the level above `refill` by at most the time between both clock readings. The entry may
+ * be given to another key before the swap: see entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
 {
 	if (kind == SL_TOKEN_BUCKET)
-		moment_advance(&state->full_at, next->full_at);
+		state_advance(&state->full_at, next->full_at);
 	if (kind != SL_WINDOW) /* state_turn() moves it in a window */
-		moment_advance(&state->charged_at, next->charged_at);
+		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
 		       seen->empty_at;
-}
-
-/*
- * Results beside the reasons. LOST: the state changed, try again. OVER: the sub-window is over, try
- * again after state_turn().
- */
-#define STATE_LOST SL_REASONS
-#define STATE_OVER (SL_REASONS + 1)
-
-/*
- * A source is hot if its state was charged within the last 250 us: then a bucket saves more than
- * its cache lines cost.
- */
-#define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
-
-/*
- * Tries once to charge a packet to a state: charges copies, then publishes them. `slice`, or NULL,
- * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
- * departure of the packet. Returns an enum sl_reason, STATE_LOST or STATE_OVER.
- */
-static __always_inline int state_try(enum sl_kind kind, struct packet *packet,
-				     const struct sl_limit *limit, struct sl_slice *slice,
-				     struct sl_state *state)
-{
-	struct sl_slice copy = {0};
-	struct sl_state seen, next;
-	struct kind_charge charge;
-	__u32 times;
-	bool passes;
-
-	if (!packet || !limit || !state)
-		return STATE_LOST;
-	times = kind == SL_TOKEN_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
-	charge = packet_charge(packet, limit, times);
-	if (slice)
-		copy = *slice;
-	seen = state_read(state);
-	/* during a block a turn would move `charged_at`, which stores when the block began */
-	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
-	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now)))
-		return STATE_OVER;
-	if (kind != SL_WINDOW) /* in a window `charged_at` is the sub-window: window_tell() */
-		packet->hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
-	/*
-	 * Only a hot source borrows: other sources may soon lose their bucket with its credit. A
-	 * new source does not borrow, because a slice does not charge the budget. A slice is
-	 * charged once, so a packet that is charged several times cannot use it.
-	 */
-	if (slice && packet->hot && !(packet->is_new && limit->budgeted) && times == 1)
-		charge.borrow = limit->slice;
-	next = seen;
-	passes = kind_charge(kind, limit, &next, &copy, &charge);
-	if (!state_publish(kind, state, &seen, &next))
-		return STATE_LOST;
-	if (slice)
-		*slice = copy;
-	if (passes && kind == SL_SHAPE) {
-		packet->departure = copy.at;
-		packet->shaped = true;
-	}
-	if (passes)
-		return SL_PASS_WITHIN;
-	return block_holds(limit, &seen, charge.now) ? SL_DROP_BLOCKED
-						     : kind_refusal(limit, charge.cost);
-}
-
-/* One function for each kind: the verifier walks each once, and none needs the stack of all. */
-BPF_GLOBAL int state_charge_bucket(struct packet *packet, const struct sl_limit *limit,
-				   struct sl_slice *slice, struct sl_state *state)
-{
-	return state_try(SL_TOKEN_BUCKET, packet, limit, slice, state);
-}
-
-BPF_GLOBAL int state_charge_window(struct packet *packet, const struct sl_limit *limit,
-				   struct sl_slice *slice, struct sl_state *state)
-{
-	return state_try(SL_WINDOW, packet, limit, slice, state);
-}
-
-BPF_GLOBAL int state_charge_shape(struct packet *packet, const struct sl_limit *limit,
-				  struct sl_slice *slice, struct sl_state *state)
-{
-	if (!packet || !limit)
-		return SL_DROP_OVER_HORIZON;
-	if (!packet->shaped && shape_is_too_late(limit, packet->departure, packet_now(packet)))
-		return SL_DROP_OVER_HORIZON;
-	return state_try(SL_SHAPE, packet, limit, slice, state);
 }
 
 /*
@@ -188,24 +114,94 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 	return 0;
 }
 
-/* Calls state_try() for the limit's kind, at packet->now. */
-static __always_inline int state_charge(struct packet *packet, const struct sl_limit *limit,
-					struct sl_slice *slice, struct sl_state *state)
+/*
+ * Tries once to charge a packet to a state: charges copies, then publishes them. `slice`, or NULL,
+ * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
+ * departure of a packet that is shaped. kind: constant, so each caller compiles one kind.
+ */
+static __always_inline enum charge_result state_try(enum sl_kind kind, struct packet *packet,
+						    const struct sl_limit *limit,
+						    struct sl_slice *slice, struct sl_state *state,
+						    struct verdict *verdict)
 {
-	int reason;
+	struct kind_charge charge = {0};
+	struct sl_slice copy = {0};
+	struct sl_state seen, next;
+	__u32 times;
+	bool passes;
 
-	if (limit->kind == SL_SHAPE)
-		return state_charge_shape(packet, limit, slice, state);
-	if (limit->kind == SL_TOKEN_BUCKET)
-		return state_charge_bucket(packet, limit, slice, state);
-	reason = state_charge_window(packet, limit, slice, state);
-	if (reason != STATE_OVER)
-		return reason;
-	state_turn(limit, state, packet->now);
-	return STATE_LOST;
+	if (!packet || !limit || !state || !verdict)
+		return CHARGE_LOST;
+	charge.now = packet_now(packet);
+	times = kind == SL_TOKEN_BUCKET ? limit_times(limit, charge.now) : 1;
+	charge.cost = cost_times(credit_cost(limit, packet->packets, packet->bytes), times);
+	charge.jiffy = packet->jiffy;
+	charge.earliest = verdict->departure;
+	if (slice)
+		copy = *slice;
+	seen = state_read(state);
+	/* during a block a turn would move `charged_at`, which stores when the block began */
+	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
+	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
+		state_turn(limit, state, charge.now);
+		return CHARGE_LOST;
+	}
+	if (kind != SL_WINDOW) /* a window's `charged_at` is its sub-window: entry_count_window() */
+		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
+	/*
+	 * Only a hot source borrows: other sources may soon lose their bucket with its credit. A
+	 * new source does not borrow, because a slice does not charge the budget. A slice is
+	 * charged once, so a packet that is charged several times cannot use it.
+	 */
+	if (slice && verdict->is_hot && !(verdict->is_new && limit->budgeted) && times == 1)
+		charge.borrow = limit->slice;
+	next = seen;
+	passes = kind_charge(kind, limit, &next, &copy, &charge);
+	if (!state_publish(kind, state, &seen, &next))
+		return CHARGE_LOST;
+	if (slice)
+		*slice = copy;
+	if (!passes)
+		return charge_refuse(verdict, block_holds(limit, &seen, charge.now)
+						      ? SL_DROP_BLOCKED
+						      : kind_refusal(limit, charge.cost));
+	if (kind == SL_SHAPE) {
+		verdict->departure = copy.at;
+		verdict->is_shaped = true;
+	}
+	return CHARGE_PASSED;
 }
 
-/* --- States in the table ---------------------------------------------------------------------- */
+/* One function for each kind: the verifier walks each once, and none needs the stack of all. */
+BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
+						  const struct sl_limit *limit,
+						  struct sl_slice *slice, struct sl_state *state,
+						  struct verdict *verdict)
+{
+	return state_try(SL_TOKEN_BUCKET, packet, limit, slice, state, verdict);
+}
+
+BPF_GLOBAL enum charge_result state_charge_window(struct packet *packet,
+						  const struct sl_limit *limit,
+						  struct sl_slice *slice, struct sl_state *state,
+						  struct verdict *verdict)
+{
+	return state_try(SL_WINDOW, packet, limit, slice, state, verdict);
+}
+
+BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
+						 const struct sl_limit *limit,
+						 struct sl_slice *slice, struct sl_state *state,
+						 struct verdict *verdict)
+{
+	if (!packet || !limit || !verdict)
+		return CHARGE_LOST;
+	if (!verdict->is_shaped && shape_is_too_late(limit, verdict->departure, packet_now(packet)))
+		return charge_refuse(verdict, SL_DROP_OVER_HORIZON);
+	return state_try(SL_SHAPE, packet, limit, slice, state, verdict);
+}
+
+/* --- Entries of the table ---------------------------------------------------------------------- */
 
 /*
  * Counts what was taken from a shared limit's state, and what was refused, for the other nodes. A
@@ -217,8 +213,8 @@ static __always_inline int state_charge(struct packet *packet, const struct sl_l
  * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
  * to 0. `taken` and `refused` are one word; a reader subtracts the carry of `taken`.
  */
-static __always_inline void entry_tell(const struct sl_limit *limit, struct sl_entry *entry,
-				       __u64 now, __s64 taken, __u64 refused)
+static __always_inline void entry_count_shared(const struct sl_limit *limit, struct sl_entry *entry,
+					       __u64 now, __s64 taken, __u64 refused)
 {
 	__u32 shift = limit->unit_shift % 64;
 	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
@@ -228,20 +224,21 @@ static __always_inline void entry_tell(const struct sl_limit *limit, struct sl_e
 }
 
 /*
- * Stores in a window's entry the time of its packet and whether at most N/2 packets count; and in
- * the packet whether its source is hot. If the entry was just given to a key of a shared limit, the
- * counts of that key are wrong once.
+ * Stores in a window's entry the time of its packet and whether at most N/2 packets count. Returns
+ * whether its source is hot. If the entry was just given to a key of a shared limit, the counts of
+ * that key are wrong once.
  */
-static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
-					struct sl_entry *entry)
+static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
+					       __u64 now)
 {
-	__u32 half = entry_window_half(limit, entry), seen = entry_seen(packet->now);
+	__u32 half = entry_window_half(limit, entry), seen = entry_seen(now);
+	bool is_hot = entry_idle(entry, entry_state(entry), now) < HOT_TICKS;
 
-	packet->hot |= entry_idle(entry, entry_state(entry), packet->now) < HOT_TICKS;
 	if (read_once(entry->taken) != half)
 		write_once(entry->taken, half);
 	if (read_once(entry->refused) != seen)
 		write_once(entry->refused, seen);
+	return is_hot;
 }
 
 /*
@@ -284,13 +281,13 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
  * entry was evicted, if the sub-window is over, or if other CPUs win every try. times: how often it
  * was charged.
  */
-BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
+BPF_GLOBAL int entry_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			    __u32 times)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_state *state, copy = {0};
-	struct state_key key;
 	struct sl_entry *entry;
+	struct state_key key;
 	__u64 seen;
 
 	if (!packet || !limit || !gate)
@@ -308,7 +305,7 @@ BPF_GLOBAL int state_refund(const struct packet *packet, const struct sl_limit *
 		if (__sync_val_compare_and_swap(&state->empty_at, seen, copy.empty_at) != seen)
 			continue;
 		if (limit->shared)
-			entry_tell(limit, entry, packet->now, -(__s64)cost, 0);
+			entry_count_shared(limit, entry, packet->now, -(__s64)cost, 0);
 		return 0;
 	}
 	return 0;

@@ -2,7 +2,7 @@
 /*
  * Aggregates: aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
  * aggregate, all of its addresses have one result there, which the packet path caches
- * (bpf/rule_cache.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates serve
+ * (bpf/rules.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates serve
  * floods from everywhere; narrow ones serve floods from one network whose wide aggregate has rules.
  * Pure functions.
  */

@@ -34,7 +34,7 @@ struct sl_params {
 	__u32 sketch_mask; /* lines of each CPU's sketch - 1 */
 };
 
-/* Map `rule_cache`: per CPU, what `prefixes` returns for a whole aggregate: bpf/rule_cache.h. */
+/* Map `rule_cache`: per CPU, what `prefixes` returns for a whole aggregate: bpf/rules.h. */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
 #define SL_RULE_CACHE_SPLIT 0xffffffffU /* as a record: rules split the aggregate */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the packet path remembers of aggregates is always what the rules say: bpf/rule_cache.h. */
+/* What the packet path remembers of aggregates is always what the rules say: bpf/rules.h. */
 #include "rig.h"
 
 #include <arpa/inet.h>

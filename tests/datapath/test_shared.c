@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the entry of a shared limit counts (entry_tell() in bpf/state.h), which `sluice share` tells
+ * What the entry of a shared limit counts (entry_count_shared() in bpf/state.h), which `sluice share` tells
  * other machines: `taken` and `refused`, in units of 2^unit_shift ticks. What was asked is the sum.
  *
  * The bounds. A part of a unit is rounded by chance: within 2 % here. `taken` is at most what was

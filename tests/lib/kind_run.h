@@ -350,20 +350,19 @@ static inline true_time run_moment(true_time at)
 }
 
 static inline void run_log(true_time at, true_time arrival, uint64_t cost,
-			   const struct packet *packet)
+			   const struct packet *packet, uint64_t departure)
 {
 	if (run.limit.kind == SL_WINDOW)
 		window_log_add(&run.window_log, run_moment(at), cost);
 	else if (run.limit.kind == SL_TOKEN_BUCKET)
 		reference_charge(&run.reference, (__int128)cost << 16, run.now);
 	else
-		shape_log_add(
-			&run.shape_log,
-			&(struct shape_entry){
-				.arrival = arrival,
-				.departure = arrival + credit_span(packet->now, packet->departure),
-				.cost = cost,
-			});
+		shape_log_add(&run.shape_log,
+			      &(struct shape_entry){
+				      .arrival = arrival,
+				      .departure = arrival + credit_span(packet->now, departure),
+				      .cost = cost,
+			      });
 }
 
 /* Whether a window is turned at a moment into a sub-window at which its index comes round. */
@@ -380,7 +379,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
  */
 static inline void run_refund(const struct packet *packet, struct sl_bucket *bucket)
 {
-	policy_refund(packet, &run.policy, bucket, CHARGE(&run.limit));
+	policy_refund(packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
 	run.shape_log.given_back += host_cost(&run.limit, packet);
 }
 
@@ -430,6 +429,7 @@ static inline void run_packet(int cpu)
 	true_time at = run.now, arrival = run_long_clock(cpu);
 	bool refund = run.refunds && run_one_in(8);
 	struct host_notes notes = host_notes;
+	struct verdict verdict = {0};
 	enum sl_reason reason;
 
 	/* what counted then counts once more */
@@ -439,10 +439,10 @@ static inline void run_packet(int cpu)
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;
 	packet.jiffy = run_jiffies();
-	packet.hot = run.buckets && run_one_in(2);
+	verdict.is_hot = run.buckets && run_one_in(2);
 	if (bucket && run_one_in(64))
 		*bucket = (struct sl_bucket){0};
-	reason = host_ask(&run.limit, &packet, bucket);
+	reason = host_ask(&run.limit, &packet, bucket, &verdict);
 	if (run.now < blocked_until &&
 	    (reason == SL_PASS_WITHIN || run.now + run_block_left() != blocked_until))
 		run_fail("a block did not hold, or was prolonged");
@@ -453,7 +453,7 @@ static inline void run_packet(int cpu)
 	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
 		run_fail("the state and the slices hold more than one burst");
 	if (run.sequential && !run.buckets)
-		run_compare(cpu, cost, reason == SL_PASS_WITHIN, packet.departure);
+		run_compare(cpu, cost, reason == SL_PASS_WITHIN, verdict.departure);
 	if (reason == SL_DROP_CONTENDED)
 		run.contended++;
 	if (reason != SL_PASS_WITHIN) {
@@ -462,7 +462,7 @@ static inline void run_packet(int cpu)
 		run_refund(&packet, bucket);
 	} else {
 		run.passed++;
-		run_log(at, arrival, cost, &packet);
+		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
 	host_notes = notes; /* where the packets of CPUs are nested */

@@ -105,20 +105,22 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its slice in `bucket`, or to the state. bucket: NULL: each packet asks the
- * state. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
- * packets of other CPUs in between restore the clock.
+ * Charges a packet to its slice in `bucket`, or to the state if that is NULL. Returns
+ * SL_PASS_WITHIN, or the reason of the refusal. A packet of time 0 reads the clock; packets of
+ * other CPUs in between restore the clock.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
-				      struct sl_bucket *bucket)
+				      struct sl_bucket *bucket, struct verdict *verdict)
 {
 	__u64 before = test_clock_ticks;
-	enum sl_reason reason;
+	enum charge_result result;
 
 	test_clock_ticks = packet->now;
-	reason = limit_charge(packet, limit, bucket);
+	result = limit_charge(packet, limit, bucket, verdict);
 	test_clock_ticks = before;
-	return reason;
+	if (result == CHARGE_REFUSED)
+		return verdict->refusal;
+	return result == CHARGE_PASSED ? SL_PASS_WITHIN : SL_REASONS;
 }
 
 #endif

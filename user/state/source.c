@@ -123,7 +123,7 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 	return slice;
 }
 
-/* Returns whether the packet would pass with that slice, as limit_ask() in bpf/charge.h decides. */
+/* Returns whether the packet would pass with that slice, as limit_charge_state() in bpf/charge.h decides. */
 static bool slice_passes(const struct trial *q, unsigned int index)
 {
 	struct sl_slice slice = slice_of(q, index);
@@ -247,7 +247,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		return error_add(err, "map-read", NULL,
 				 "cannot read the newcomers' budget of gate '%s': %s", gate->name,
 				 why(err));
-	/* a slice borrowed under another record is void, as in budget_charge() of bpf/budget.h */
+	/* a slice borrowed under another record is void, as in budget_charge() of bpf/charge.h */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;

@@ -83,7 +83,7 @@ static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 }
 
 /*
- * Whether the packet gets no state under a limit, as newcomer_show() and newcomer_insert() decide:
+ * Whether the packet gets no state under a limit, as newcomer_show() and new_entry_insert() decide:
  * on a CPU with a crowd if it has not shown itself, on any where none may be forgotten for it.
  */
 static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)

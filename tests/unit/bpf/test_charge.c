@@ -16,7 +16,6 @@ static void swap_comes(const void *word);
 
 #include "bucket_host.h"
 #include "charge.h"
-#include "rule_cache.h"
 #include "table_host.h"
 
 #define RATE	  1000 /* packets per second */
@@ -328,8 +327,8 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 			for (__u64 now = 0; now < 8 * SL_TICKS_PER_SEC; now += 12345678901) {
 				struct sl_entry entry = {.taken = 7, .refused = 7};
 
-				entry_tell(&limit, &entry, now, costs[i], 0);
-				entry_tell(&limit, &entry, now, -costs[i], 0);
+				entry_count_shared(&limit, &entry, now, costs[i], 0);
+				entry_count_shared(&limit, &entry, now, -costs[i], 0);
 				assert_int_equal(entry.taken, 7);
 				assert_int_equal(entry.refused, 7);
 			}
@@ -352,7 +351,7 @@ static void test_a_source_that_is_refused_for_long_comes_back(void **state)
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 		clock_advance(1ULL << ENTRY_MOMENT_SHIFT);
-		for (int i = 0; i < ASK_JIFFIES; i++) {
+		for (int i = 0; i < REFUSED_ALONE_JIFFIES; i++) {
 			clock_advance(JIFFY);
 			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 		}
@@ -429,6 +428,7 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
+		const struct verdict cold = {.is_charged = true};
 		struct sl_bucket *bucket;
 		struct packet packet;
 
@@ -439,10 +439,10 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet);
 		bucket->slice[2].credit = 1;
-		bucket_review(&packet, bucket);
+		bucket_review(&packet, &cold, bucket);
 		assert_ptr_equal(bucket_find(&packet), bucket);
 		bucket->slice[2].credit = -1;
-		bucket_review(&packet, bucket);
+		bucket_review(&packet, &cold, bucket);
 		assert_null(bucket_find(&packet));
 	}
 }
@@ -466,10 +466,10 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 
 				policy_charge(&packet, &world.policy, bucket, &verdict);
 				assert_int_equal(verdict.reason, SL_PASS_WITHIN);
-				if (!bucket && packet.hot)
+				if (!bucket && verdict.is_hot)
 					bucket_start(&packet, BUCKET_INSERT);
-				else if (bucket && packet.asked)
-					bucket_review(&packet, bucket);
+				else if (bucket && verdict.is_charged)
+					bucket_review(&packet, &verdict, bucket);
 			}
 			clock_advance(volley * COST * 5 / 4);
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The newcomers' budget: sources that are not established pass together at most the burst and the
- * rate of the budget, on 1, 2 and 128 CPUs. bpf/charge.h and bpf/budget.h, compiled for the host.
+ * rate of the budget, on 1, 2 and 128 CPUs. bpf/charge.h, compiled for the host.
  */
 #include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
 #include "test.h"
@@ -116,7 +116,7 @@ static enum sl_reason packet_send(uint32_t source)
 	memcpy(packet.source.addr, &source, sizeof(source));
 	/* with a bucket, although a new source has none: it must not borrow a slice even then */
 	policy_charge(&packet, &world.policy, &world.known, &verdict);
-	if (packet.is_new & 1)
+	if (verdict.is_new & 1)
 		assert_true(world.known.slice[0].credit <= 0);
 	memset(world.known.slice, 0, sizeof(world.known.slice));
 	return verdict.reason;

@@ -152,15 +152,16 @@ static enum sl_reason packet_send(uint32_t source)
 	if (bucket)
 		bucket_recall(&packet, bucket, &host_table.gate);
 	policy_charge(&packet, &world.policy, bucket, &verdict);
-	if (packet.asked)
-		bucket_review(&packet, bucket);
+	if (verdict.is_charged)
+		bucket_review(&packet, &verdict, bucket);
 	if (bucket) {
 		count_source(&packet, bucket, verdict.reason, verdict.refused);
-	} else if ((verdict.reason != SL_PASS_NEWCOMER || packet.asked) &&
+	} else if ((verdict.reason != SL_PASS_NEWCOMER || verdict.is_charged) &&
 		   verdict.reason != SL_DROP_OVER_BUDGET) {
 		bool is_limited = verdict.refused || verdict.reason >= SL_FIRST_DROP;
-		enum bucket_claim claim = bucket_claim(
-			&packet, !is_limited, is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
+		enum bucket_claim claim =
+			bucket_claim(&packet, &verdict, !is_limited,
+				     is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 
 		if (claim)
 			count_first(&packet, claim, verdict.reason, verdict.refused);
@@ -269,11 +270,11 @@ static void test_a_state_that_is_there_meanwhile_is_no_failure(void **state)
 
 			world_begin(family, MANY_CPUS);
 			packet = packet_from(1);
-			assert_true(newcomer_insert(&packet, limit));
+			assert_true(new_entry_insert(&packet, limit));
 			entry = *entry_of(1);
 			clock_advance(JIFFY);
 			packet = packet_from(1);
-			assert_true(newcomer_insert(&packet, limit));
+			assert_true(new_entry_insert(&packet, limit));
 			assert_memory_equal(entry_of(1), &entry, sizeof(entry));
 			for (int event = 0; event < SL_EVENTS; event++)
 				assert_int_equal(world.admission.event[event].total,

@@ -35,7 +35,7 @@ static void test_a_refund_is_repeated_until_it_counts(void **state)
 		host_begin(&limit, (struct sl_state){.empty_at = NOW - 70000, .charged_at = NOW});
 		pauses = at;
 		host_between = other_charge;
-		state_refund(&packet, &limit, 1000, 1);
+		entry_refund(&packet, &limit, 1000, 1);
 		host_between = NULL;
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
@@ -66,7 +66,8 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 	for (int second = 0; second < 100; second += 3) {
 		struct packet packet = host_packet(&limit, 1, NOW + second * SL_TICKS_PER_SEC);
 
-		assert_int_equal(host_ask(&limit, &packet, NULL), SL_DROP_BLOCKED);
+		assert_int_equal(host_ask(&limit, &packet, NULL, &(struct verdict){0}),
+				 SL_DROP_BLOCKED);
 		assert_memory_equal(host_state, &before, sizeof(before));
 	}
 }
@@ -85,7 +86,8 @@ static void test_a_charge_of_a_shape_stores_its_time(void **state)
 	for (int i = 1; i < 5; i++) {
 		struct packet packet = host_packet(&limit, 1, NOW + i);
 
-		assert_int_equal(host_ask(&limit, &packet, NULL), SL_PASS_WITHIN);
+		assert_int_equal(host_ask(&limit, &packet, NULL, &(struct verdict){0}),
+				 SL_PASS_WITHIN);
 		assert_int_equal(host_state->charged_at, NOW + i);
 	}
 }

@@ -793,16 +793,6 @@ static struct {
 	struct ask asks[THREADS][ASKS];
 } crowd;
 
-static enum sl_reason crowd_ask(struct packet *packet)
-{
-	enum sl_reason reason;
-
-	do
-		reason = limit_ask(packet, &crowd.limit, NULL);
-	while (reason == SL_DROP_CONTENDED);
-	return reason;
-}
-
 static void *crowd_run(void *data)
 {
 	struct ask *asks = data;
@@ -810,10 +800,16 @@ static void *crowd_run(void *data)
 	for (int i = 0; i < ASKS; i++) {
 		uint64_t now = __atomic_add_fetch(&crowd.clock, crowd.step, __ATOMIC_SEQ_CST);
 		struct packet packet = host_packet(&crowd.limit, 1, now);
+		enum charge_result result;
+		struct verdict verdict;
 
 		asks[i].begin = now;
-		asks[i].passed = crowd_ask(&packet) == SL_PASS_WITHIN;
-		asks[i].departure = packet.departure;
+		do {
+			verdict = (struct verdict){0};
+			result = limit_charge_state(&packet, &crowd.limit, NULL, &verdict);
+		} while (result == CHARGE_REFUSED && verdict.refusal == SL_DROP_CONTENDED);
+		asks[i].passed = result == CHARGE_PASSED;
+		asks[i].departure = verdict.departure;
 		asks[i].end = __atomic_load_n(&crowd.clock, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
@@ -935,7 +931,7 @@ static void stall_send(uint64_t amount)
 	struct host_notes notes = host_notes;
 	true_time at = stall.now;
 
-	if (host_ask(&stall.source->limit, &packet, NULL) == SL_PASS_WITHIN) {
+	if (host_ask(&stall.source->limit, &packet, NULL, &(struct verdict){0}) == SL_PASS_WITHIN) {
 		int64_t ahead = credit_span(packet.now, host_notes.charged);
 
 		window_log_add(stall.log, ahead > 0 ? at + ahead : at, amount);

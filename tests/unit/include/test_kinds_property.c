@@ -90,14 +90,14 @@ static void share_check(uint64_t seed)
 		.empty_at = run_clock(0), .full_at = run_clock(0), .charged_at = run_clock(0)};
 	for (int i = 0; i < SHARE_STEPS; i++) {
 		struct packet packet = host_packet(limit, 1, run_clock(cpu));
+		struct verdict verdict = {.is_hot = true};
 		uint64_t cost;
 
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
-		packet.hot = true;
 		cost = host_cost(limit, &packet);
 		run.now += run_choose(cost + 1); /* half its cost on average */
-		if (host_ask(limit, &packet, &run.bucket[cpu]) == SL_PASS_WITHIN)
+		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
 			cpu = run_choose(run.cpus);

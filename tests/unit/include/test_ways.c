@@ -138,10 +138,11 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 
 		for (int which = 0; which < 2; which++) {
 			struct packet copy = packet;
+			struct verdict verdict = {0};
 
 			host_begin(&run.limit, which ? other : one);
-			reasons[which] = host_ask(&run.limit, &copy, NULL);
-			departures[which] = copy.departure;
+			reasons[which] = host_ask(&run.limit, &copy, NULL, &verdict);
+			departures[which] = verdict.departure;
 			blocked[which] = block_holds(&run.limit, host_state, now)
 						 ? host_state->blocked_until
 						 : 0;
