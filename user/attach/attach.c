@@ -13,6 +13,8 @@
 #include "attach/filter.h"
 #include "attach/netdevs.h"
 #include "attach/xdp_owner.h"
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/pins.h"
@@ -32,94 +34,94 @@ static const char *xdp_other_hook(const struct gate *gate, const struct device *
 
 /*
  * Fails if a device above or below this device has an XDP program, because the kernel does not
- * allow XDP programs on both. Returns OK if there is no such device.
+ * allow XDP programs on both. Returns 0 if there is no such device.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct device *device)
 {
+	_cleanup_netdevs_ struct netdevs devices = {0};
 	char other[OTHER_HOOK], holder[XDP_OWNER_TEXT];
-	const struct netdev *link;
-	struct netdevs links;
-	int status = netdevs_read(&links);
+	const struct netdev *relative;
+	struct xdp_owner owner;
+	int err = netdevs_read(&devices);
+	bool is_ours;
 
-	if (status)
-		return status;
-	link = netdevs_find_xdp(&links, device->ifindex);
-	if (link) {
-		struct xdp_owner owner = xdp_owner_find(link->ifindex);
-		bool above = netdevs_are_stacked(&links, link->ifindex, device->ifindex);
-		/* hook ingress of this device would charge packets of its own gate twice */
-		bool is_ours = !strcmp(owner.gate, gate->name);
-
-		status = failure(
-			"%s: the kernel allows no XDP program here because %s, %s it, has one: "
-			"%s; detach that first%s%s%s",
-			device->name, link->name, above ? "above" : "below",
-			xdp_owner_format(&owner, holder), is_ours ? "" : ", or filter beside it: '",
-			is_ours ? "" : xdp_other_hook(gate, device, other), is_ours ? "" : "'");
-	}
-	netdevs_free(&links);
-	return status;
+	if (err)
+		return err;
+	relative = netdevs_find_xdp(&devices, device->ifindex);
+	if (!relative)
+		return 0;
+	owner = xdp_owner_find(relative->ifindex);
+	/* hook ingress of this device would charge packets of its own gate twice */
+	is_ours = !strcmp(owner.gate, gate->name);
+	return error_add(
+		EBUSY, "hook-taken", device->name,
+		"the kernel allows no XDP program here because %s, %s it, has one: %s; detach that "
+		"first%s%s%s",
+		relative->name,
+		netdevs_are_stacked(&devices, relative->ifindex, device->ifindex) ? "above"
+										  : "below",
+		xdp_owner_format(&owner, holder), is_ours ? "" : ", or filter beside it: '",
+		is_ours ? "" : xdp_other_hook(gate, device, other), is_ours ? "" : "'");
 }
 
-/* Fails with a message that names the owner of the XDP program, and both ways out. */
+/* Fails with the owner of the XDP program, and both ways out. */
 static int xdp_owner_refuse(const struct gate *gate, const struct device *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
 	char other[OTHER_HOOK];
-	int status = owner.program_id ? OK : xdp_relative_refuse(gate, device);
+	int err = owner.program_id ? 0 : xdp_relative_refuse(gate, device);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	xdp_other_hook(gate, device, other);
 	if (*owner.gate)
-		return failure(
+		return error_add(
+			EBUSY, "hook-taken", NULL,
 			"%s is attached to gate '%s' on hook xdp already, and has room for one "
-			"XDP program: 'sluice %s-g %s detach %s hook xdp' first, or filter "
-			"beside it: '%s'",
+			"XDP program: 'sluice %s-g %s detach %s hook xdp' first, or filter beside "
+			"it: '%s'",
 			device->name, owner.gate, netns_typed(), owner.gate,
 			operand_typed(device->name), other);
 	if (xdp_owner_is_libxdp(&owner))
-		return failure(
+		return error_add(
+			EBUSY, "hook-taken", NULL,
 			"%s has an XDP program already: '%s', id %u, the dispatcher of libxdp; "
 			"detach that first ('xdp-loader status' lists what it calls), or filter "
 			"behind it: '%s'",
 			device->name, owner.name, owner.program_id, other);
-	return failure(
-		"%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
-		"lists it), or filter behind it: '%s'",
-		device->name, owner.name, owner.program_id, other);
+	return error_add(EBUSY, "hook-taken", NULL,
+			 "%s has an XDP program already: '%s', id %u; detach that first ('bpftool "
+			 "net' lists it), or filter behind it: '%s'",
+			 device->name, owner.name, owner.program_id, other);
 }
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-int attach_choose_hook(const struct netdevs *links, const struct device *device, enum mode mode,
+int attach_choose_hook(const struct netdevs *devices, const struct device *device, enum mode mode,
 		       bool reports, enum hook *hook)
 {
-	const struct netdev *link = netdevs_find(links, device->ifindex);
+	const struct netdev *found = netdevs_find(devices, device->ifindex);
 
-	if (*hook == HOOK_EGRESS || !link || strcmp(link->kind, "ifb"))
-		return OK;
+	if (*hook == HOOK_EGRESS || !found || strcmp(found->kind, "ifb"))
+		return 0;
 	if (*hook != HOOK_XDP || mode != MODE_AUTO)
-		return failure("%s: an ifb sees redirected packets only on hook egress; use 'hook "
-			       "egress'",
-			       device->name);
+		return error_add(EOPNOTSUPP, "ifb-hook", device->name,
+				 "an ifb sees redirected packets only on hook egress; use 'hook "
+				 "egress'");
 	*hook = HOOK_EGRESS;
 	if (reports)
-		note("%s: an ifb sees redirected packets only on hook egress, so this hook is used",
-		     device->name);
-	return OK;
+		error_notice("ifb-hook", device->name,
+			     "an ifb sees redirected packets only on hook egress, so this hook is "
+			     "used");
+	return 0;
 }
 
 int attach_find_hook(const struct device *device, enum mode mode, bool reports, enum hook *hook)
 {
-	struct netdevs links;
-	int status = netdevs_read(&links);
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	int err = netdevs_read(&devices);
 
-	if (status)
-		return status;
-	status = attach_choose_hook(&links, device, mode, reports, hook);
-	netdevs_free(&links);
-	return status;
+	return err ?: attach_choose_hook(&devices, device, mode, reports, hook);
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
@@ -132,21 +134,19 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = TCX_FIRST);
-	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, fd, err;
+	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, err;
 	char name[PIN_NAME], program[PIN_NAME];
+	_cleanup_close_ int fd = -1;
 
 	if (a->hook == HOOK_XDP) {
 		type = BPF_XDP;
 		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	}
-	err = pin_replace(&gate->links, attachment_program_pin(a, program),
-			    programs->fd[a->hook]);
+	err = pin_replace(&gate->links, attachment_program_pin(a, program), programs->fd[a->hook]);
 	if (err)
 		return err;
 	fd = bpf_link_create(programs->fd[a->hook], a->ifindex, type, &opts);
 	err = fd < 0 ? fd : pin_make(&gate->links, attachment_pin(a, name), fd);
-	if (fd >= 0)
-		close(fd);
 	if (err)
 		pin_remove(&gate->links, program);
 	return err;
@@ -185,9 +185,8 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 static int attach_in_mode(const struct gate *gate, const struct programs *programs,
 			  const struct attachment *a)
 {
-	if (a->mode == MODE_CLSACT)
-		return attach_filter(gate, programs, a);
-	return attach_link(gate, programs, a);
+	return a->mode == MODE_CLSACT ? attach_filter(gate, programs, a)
+				      : attach_link(gate, programs, a);
 }
 
 /* Attaches in that mode, or for MODE_AUTO in the best mode of the hook that works. */
@@ -207,47 +206,43 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 	return attach_in_mode(gate, programs, a);
 }
 
-/* Whether it is of this device, or of one that is gone and had its name and its namespace. */
-static bool attachment_is_of(const struct attachment *a, const struct device *device)
-{
-	if (a->netns != netns_current())
-		return false;
-	return a->ifindex == device->ifindex ||
-	       (a->device_gone && !strcmp(a->device, device->name));
-}
-
 int attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 		enum mode mode, struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, gone = 0;
-	int status = attachments_read(gate, all, &count);
+	int err = attachments_read(gate, all, &count);
 
 	*ret_found = false;
-	for (unsigned int i = 0; !status && i < count; i++) {
+	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		if (a->hook != hook || !attachment_is_of(a, device))
+		/* of this device, or of a device that is gone and had its name and namespace */
+		if (a->hook != hook || a->netns != netns_current() ||
+		    (a->ifindex != device->ifindex &&
+		     !(a->device_gone && !strcmp(a->device, device->name))))
 			continue;
 		if (!a->program_id) {
-			status = detach(gate, a);
+			err = detach(gate, a);
 			gone++;
 			continue;
 		}
 		*ret = *a;
 		*ret_found = true;
 	}
-	if (status)
-		return status;
+	if (err)
+		return err;
 	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
-		return failure(
-			"%s is attached already, in mode %s: detach it first; with the gate's "
-			"last device its rules go, so 'sluice %sdump' them before",
+		return error_add(
+			EEXIST, "other-mode", NULL,
+			"%s is attached already, in mode %s: detach it first; with the gate's last "
+			"device its rules go, so 'sluice %sdump' them before",
 			device->name, mode_names[ret->mode], gate_option(gate->name));
 	if (!*ret_found && count - gone >= ATTACHMENTS_MAX)
-		return failure("gate '%s' has %d attachments, the most that it can hold",
-			       gate->name, ATTACHMENTS_MAX);
-	return OK;
+		return error_add(ENOSPC, "too-many-attachments", NULL,
+				 "gate '%s' has %d attachments, the most that it can hold",
+				 gate->name, ATTACHMENTS_MAX);
+	return 0;
 }
 
 /* Whether the error is that of a veth whose peer has more queues than native XDP can take. */
@@ -256,116 +251,103 @@ static bool peer_is_wider(const struct device *device, const struct attachment *
 	return err == -ENOSPC && device->is_veth && a->hook == HOOK_XDP && a->mode == MODE_NATIVE;
 }
 
-/* The kernel's error is ENOSPC, whose text, "No space left on device", names no queue. */
-static int peer_refuse(const struct device *device)
-{
-	char exec[NETNS_EXEC];
-
-	return failure("cannot attach to %s in mode native: its peer sends with more queues than "
-		       "%s receives with: '%sethtool -L %s rx N' gives it as many, N being the TX "
-		       "that 'ethtool -l' shows of the peer; or try mode auto",
-		       device->name, device->name, netns_exec(netns_typed(), exec),
-		       word_typed(device->name));
-}
-
 static int attach_failed(const struct gate *gate, const struct device *device,
 			 const struct attachment *a, int err)
 {
+	bool is_unsupported = err == -EOPNOTSUPP || err == -EINVAL;
+	char exec[NETNS_EXEC];
+
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
+	/* the kernel's text, "No space left on device", names no queue */
 	if (peer_is_wider(device, a, err))
-		return peer_refuse(device);
+		return error_add(
+			err, "peer-wider", NULL,
+			"cannot attach to %s in mode native: its peer sends with more queues than "
+			"%s receives with: '%sethtool -L %s rx N' gives it as many, N being the TX "
+			"that 'ethtool -l' shows of the peer; or try mode auto",
+			device->name, device->name, netns_exec(netns_typed(), exec),
+			word_typed(device->name));
 	/* the port of a bond, or a bond one of whose ports has a program */
-	if ((err == -EOPNOTSUPP || err == -EINVAL) && a->hook == HOOK_XDP &&
-	    xdp_relative_refuse(gate, device))
-		return FAILED;
-	if (err == -EOPNOTSUPP || err == -EINVAL)
-		return failure("%s does not support %s in mode %s (%s): try mode auto", a->device,
-			       hook_names[a->hook], mode_names[a->mode], strerror(-err));
+	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
+		return err;
+	if (is_unsupported)
+		return error_add(err, "mode-unsupported", NULL,
+				 "%s does not support %s in mode %s (%s): try mode auto", a->device,
+				 hook_names[a->hook], mode_names[a->mode], strerror(-err));
 	if (err == -ENOENT && a->mode == MODE_CLSACT)
-		return failure(
-			"cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
-			"bpf filters (module cls_bpf)%s",
+		return error_add(
+			err, "no-clsact", NULL,
+			"cannot attach to %s: this kernel lacks clsact (module sch_ingress) or bpf "
+			"filters (module cls_bpf)%s",
 			a->device,
 			a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
 						: "");
-	return failure("cannot attach to %s: %s", a->device, why(err));
+	return error_add(err, "attach", NULL, "cannot attach to %s: %s", a->device, why(err));
 }
 
-/* Looks at what was just attached; what cannot be looked at is detached again. */
+/* Reads what was just attached; what cannot be read is detached again. */
 static int attached_look(const struct gate *gate, struct attachment *a)
 {
-	if (!attachment_look(gate, a))
-		return OK;
-	detach(gate, a);
-	return FAILED;
+	int err = attachment_look(gate, a);
+
+	if (err)
+		detach(gate, a);
+	return err;
 }
 
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct device *device, enum hook hook, enum mode mode,
 		       struct attachment *ret)
 {
-	struct attachment a = attachment_of(device, hook);
-	int status = programs_load(gate, HOOK_BIT(hook), programs);
-	int err;
+	int err = programs_load(gate, HOOK_BIT(hook), programs);
 
-	if (status)
-		return status;
-	err = attach_to_hook(gate, programs, mode, &a);
+	*ret = attachment_of(device, hook);
 	if (err)
-		return attach_failed(gate, device, &a, err);
-	status = attached_look(gate, &a);
-	*ret = a;
-	return status;
+		return err;
+	err = attach_to_hook(gate, programs, mode, ret);
+	return err ? attach_failed(gate, device, ret, err) : attached_look(gate, ret);
 }
 
 /*
- * Attaches to hook ingress instead of XDP. A device without native XDP may pass on packets that the
- * kernel or the sender has merged: XDP would count 45 segments as one packet, while hook ingress
- * has their number. cause: why XDP is not used.
+ * Attaches to hook xdp in mode auto: native XDP, or else hook ingress. A device without native XDP
+ * may pass on packets that the kernel or the sender has merged: XDP would count 45 segments as one
+ * packet, while hook ingress has their number.
  */
-static int attach_ingress(const struct gate *gate, struct programs *programs,
-			  const struct device *device, const char *cause, struct attachment *ret,
-			  bool *ret_was_there)
-{
-	int status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
-
-	if (status || *ret_was_there)
-		return status;
-	status = attach_here(gate, programs, device, HOOK_INGRESS, MODE_AUTO, ret);
-	if (!status)
-		note("%s: %s: attached on hook ingress, where a dropped packet costs several times "
-		     "as much, and each packet counts that was merged into a larger one",
-		     device->name, cause);
-	return status;
-}
-
-/* Attaches to hook xdp in mode auto. */
 static int attach_best(const struct gate *gate, struct programs *programs,
 		       const struct device *device, struct attachment *ret, bool *ret_was_there)
 {
-	struct attachment a = attachment_of(device, HOOK_XDP);
 	char cause[128] = "a tap, which hands over merged packets";
 	int err;
 
 	*ret_was_there = false;
+	*ret = attachment_of(device, HOOK_XDP);
 	if (!device->is_tap) {
-		if (programs_load(gate, HOOK_BIT(HOOK_XDP), programs))
-			return FAILED;
-		err = attach_to_hook(gate, programs, MODE_NATIVE, &a);
+		err = programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
+		if (err)
+			return err;
+		err = attach_to_hook(gate, programs, MODE_NATIVE, ret);
 		if (err == -EBUSY || err == -EEXIST)
-			return attach_failed(gate, device, &a, err);
-		if (!err) {
-			*ret = a;
+			return attach_failed(gate, device, ret, err);
+		if (!err)
 			return attached_look(gate, ret);
-		}
 		snprintf(cause, sizeof(cause), "no native XDP (%s)",
-			 peer_is_wider(device, &a, err)
+			 peer_is_wider(device, ret, err)
 				 ? "its peer sends with more queues than it receives with: see "
 				   "'sluice doctor'"
 				 : strerror(-err));
 	}
-	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
+	err = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
+	if (err || *ret_was_there)
+		return err;
+	err = attach_here(gate, programs, device, HOOK_INGRESS, MODE_AUTO, ret);
+	if (!err)
+		error_notice(
+			"not-native", device->name,
+			"%s: attached on hook ingress, where a dropped packet costs several "
+			"times as much, and each packet counts that was merged into a larger one",
+			cause);
+	return err;
 }
 
 int attach_device(const struct gate *gate, struct programs *programs, const struct device *device,
@@ -379,181 +361,153 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/* The programs that the filter of a clsact attachment may run. */
-enum filter_pin {
-	PIN_FILTER, /* attachment_pin() */
-	PIN_NEXT,   /* attachment_next_pin() */
-	FILTER_PINS,
-};
-
-/* The argument of the calls that remove a filter and put it back. */
-struct filter_call {
-	const struct attachment *attachment;
-	int program_fd[FILTER_PINS]; /* -ENOENT: no such pin */
-	bool qdisc_is_ours;	     /* it is removed with its last filter */
+/* A filter of clsact that is removed, and what it takes to put it back. */
+struct filter_removal {
+	const struct attachment *a;
+	int program_fd[2];  /* of attachment_pin() and attachment_next_pin(); -ENOENT: no pin */
+	bool qdisc_is_ours; /* it is removed with its last filter */
 	bool qdisc_is_gone;
-	bool qdisc_is_new; /* it was made again */
-	int had_fd;	   /* the program that the filter ran; -1: there was no filter */
-	uint32_t had_id;
-	int err;
+	int had_fd; /* the program that the filter ran; -1: there was no filter */
 };
 
-/* Finds which program the filter runs. */
-static void filter_find_program(struct filter_call *call)
+/* Removes the filter and the qdisc, in the namespace of the device. Returns 0 or an errno. */
+static int filter_remove_here(struct filter_removal *removal)
 {
-	const struct attachment *a = call->attachment;
-	bool found = false;
-
-	for (int i = 0; i < FILTER_PINS && !found && !call->err; i++) {
-		if (call->program_fd[i] == -ENOENT)
-			continue;
-		call->had_id = program_id_of(call->program_fd[i]);
-		call->err = call->had_id ? filter_find(a->pinned.ifindex, a->hook == HOOK_INGRESS,
-						       call->had_id, &found)
-					 : -errno;
-		if (found)
-			call->had_fd = call->program_fd[i];
-	}
-}
-
-static void call_filter_remove(void *data)
-{
-	struct filter_call *call = data;
-	const struct attachment *a = call->attachment;
+	const struct attachment *a = removal->a;
+	bool ingress = a->hook == HOOK_INGRESS, found = false;
 	char device[IF_NAMESIZE];
-	bool found;
+	uint32_t id = 0;
+	int err = 0;
 
-	filter_find_program(call);
-	if (call->had_fd >= 0)
-		call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS, call->had_id,
-					  &found);
-	if (call->err)
-		return;
-	/*
-	 * without our filter only the name shows whether it is the same device: numbers are reused
-	 */
-	if (call->had_fd < 0 &&
+	for (size_t i = 0; i < ARRAY_SIZE(removal->program_fd) && !found; i++) {
+		if (removal->program_fd[i] == -ENOENT)
+			continue;
+		id = program_id_of(removal->program_fd[i]);
+		err = id ? filter_find(a->pinned.ifindex, ingress, id, &found) : -errno;
+		if (err)
+			return err;
+		if (found)
+			removal->had_fd = removal->program_fd[i];
+	}
+	if (found)
+		err = filter_remove(a->pinned.ifindex, ingress, id);
+	if (err)
+		return err;
+	/* without our filter only the name shows whether it is the same device */
+	if (!found &&
 	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
-		call->qdisc_is_gone = true; /* with the device */
-	else if (call->qdisc_is_ours)
-		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_is_gone);
+		removal->qdisc_is_gone = true; /* with the device */
+	else if (removal->qdisc_is_ours)
+		return qdisc_remove_if_empty(a->pinned.ifindex, &removal->qdisc_is_gone);
+	return 0;
 }
 
-/* Adds the filter again unless it still exists: the reply to its removal may have been lost. */
-static void call_filter_restore(void *data)
+/*
+ * Puts the filter back after a step that failed, unless it still exists: the reply to its removal
+ * may have been lost.
+ */
+static void filter_restore(const struct gate *gate, const struct filter_removal *removal)
 {
-	struct filter_call *call = data;
-	const struct attachment *a = call->attachment;
-	bool ingress = a->hook == HOOK_INGRESS, there;
-
-	call->err = filter_find(a->pinned.ifindex, ingress, call->had_id, &there);
-	if (call->err || there)
-		return;
-	call->err = qdisc_make(a->pinned.ifindex, &call->qdisc_is_new);
-	if (!call->err)
-		call->err = filter_add(a->pinned.ifindex, ingress, call->had_fd);
-}
-
-/* Puts the filter back after a step that failed, which was reported. */
-static int filter_restore(const struct gate *gate, struct filter_call *call)
-{
-	const struct attachment *a = call->attachment;
+	const struct attachment *a = removal->a;
+	bool ingress = a->hook == HOOK_INGRESS, exists = false, is_new = false;
+	_cleanup_netns_ int back = -1;
 	char qdisc[PIN_NAME];
+	int err;
 
-	if (call->had_fd < 0)
-		return FAILED;
-	if (!netns_run_in(a->pinned.netns, call_filter_restore, call))
-		call->err = -errno;
-	if (call->qdisc_is_new)
-		pin_make(&gate->links, attachment_qdisc_pin(a, qdisc), call->had_fd);
-	if (call->err && call->err != -ENODEV)
-		note("%s: cannot put its filter back on hook %s: %s", a->device,
-		     hook_names[a->hook], why(call->err));
-	return FAILED;
+	if (removal->had_fd < 0)
+		return;
+	err = netns_visit(a->pinned.netns, &back);
+	if (!err)
+		err = filter_find(a->pinned.ifindex, ingress, program_id_of(removal->had_fd),
+				  &exists);
+	if (!err && !exists)
+		err = qdisc_make(a->pinned.ifindex, &is_new);
+	if (!err && !exists)
+		err = filter_add(a->pinned.ifindex, ingress, removal->had_fd);
+	if (is_new)
+		pin_make(&gate->links, attachment_qdisc_pin(a, qdisc), removal->had_fd);
+	if (err && err != -ENODEV)
+		error_notice("filter-lost", a->device, "cannot put its filter back on hook %s: %s",
+			     hook_names[a->hook], why(err));
 }
 
 /* Removes the filter, the qdisc if it is ours, and then the pin by which the filter is found. */
-static int detach_filter(const struct gate *gate, struct filter_call *call)
+static int detach_clsact(const struct gate *gate, const struct attachment *a, int fd)
 {
-	const struct attachment *a = call->attachment;
-	char name[PIN_NAME], qdisc[PIN_NAME];
+	struct filter_removal removal = {.a = a, .program_fd = {fd, -1}, .had_fd = -1};
+	char name[PIN_NAME], next[PIN_NAME], qdisc[PIN_NAME];
+	_cleanup_close_ int next_fd = pin_open(&gate->links, attachment_next_pin(a, next));
+	_cleanup_netns_ int back = -1;
+	int err;
 
-	call->qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc));
-	if (!netns_run_in(a->pinned.netns, call_filter_remove, call)) {
-		if (errno != ENOENT)
-			return failure("cannot remove the filter of %s: %s", a->device,
-				       netns_why(errno));
-		note("%s: its network namespace is gone or has no name: if it still exists, so "
-		     "does the filter",
-		     a->device);
-		call->qdisc_is_gone = true;
+	if (next_fd < 0 && next_fd != -ENOENT)
+		return pin_failed("open", &gate->links, next, next_fd);
+	removal.program_fd[1] = next_fd;
+	removal.qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc));
+	err = netns_visit(a->pinned.netns, &back);
+	if (err && err != -ENOENT)
+		return error_add(err, "filter-remove", NULL, "cannot remove the filter of %s: %s",
+				 a->device, netns_why(err));
+	if (err) {
+		error_notice("netns-gone", a->device,
+			     "its network namespace is gone or has no name: if it still exists, so "
+			     "does the filter");
+		removal.qdisc_is_gone = true;
+	} else {
+		err = filter_remove_here(&removal);
+		netns_return(&back);
+		if (err && err != -ENODEV) {
+			error_add(err, "filter-remove", NULL, "cannot remove the filter of %s: %s",
+				  a->device, why(err));
+			filter_restore(gate, &removal);
+			return err;
+		}
 	}
-	if (call->err && call->err != -ENODEV) {
-		failure("cannot remove the filter of %s: %s", a->device, why(call->err));
-		return filter_restore(gate, call);
-	}
-	if (call->qdisc_is_gone || call->err == -ENODEV)
+	if (removal.qdisc_is_gone || err == -ENODEV)
 		pin_remove(&gate->links, qdisc);
-	call->err = pin_remove(&gate->links, attachment_pin(a, name));
-	if (!call->err || call->err == -ENOENT)
-		return OK;
-	pin_failed("remove", &gate->links, name, call->err);
-	return filter_restore(gate, call);
+	err = pin_remove(&gate->links, attachment_pin(a, name));
+	if (!err || err == -ENOENT)
+		return 0;
+	pin_failed("remove", &gate->links, name, err);
+	filter_restore(gate, &removal);
+	return err;
 }
 
 /* If a link cannot be detached, it stays attached and keeps its pin. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	char name[PIN_NAME];
-	int err = pin_remove(&gate->links, attachment_pin(a, name));
+	int err = pin_remove(&gate->links, attachment_pin(a, name)), again;
 
 	if (err)
 		return pin_failed("remove", &gate->links, name, err);
 	err = bpf_link_detach(fd); /* at once; closing a link without a pin detaches later */
 	if (!err)
-		return OK;
-	failure("cannot detach from %s: %s", a->device, why(err));
-	err = pin_make(&gate->links, name, fd);
-	return err ? pin_failed("pin", &gate->links, name, err) : FAILED;
-}
-
-static int detach_clsact(const struct gate *gate, const struct attachment *a, int fd)
-{
-	struct filter_call call = {.attachment = a, .had_fd = -1};
-	int status;
-	char next[PIN_NAME];
-
-	call.program_fd[PIN_FILTER] = fd;
-	call.program_fd[PIN_NEXT] = pin_open(&gate->links, attachment_next_pin(a, next));
-	if (call.program_fd[PIN_NEXT] < 0 && call.program_fd[PIN_NEXT] != -ENOENT)
-		return pin_failed("open", &gate->links, next, call.program_fd[PIN_NEXT]);
-	status = detach_filter(gate, &call);
-	if (call.program_fd[PIN_NEXT] >= 0)
-		close(call.program_fd[PIN_NEXT]);
-	return status;
+		return 0;
+	error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
+	again = pin_make(&gate->links, name, fd);
+	return again ? pin_failed("pin", &gate->links, name, again) : err;
 }
 
 /*
  * If a step fails, the device filters as before. So permissions are checked first, and the pins of
- * programs are removed last: attachments_settle() removes a pin that is left over. A symbolic link
+ * programs are removed last: attachments_expire() removes a pin that is left over. A symbolic link
  * is removed like a pin whose device is gone.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
 	char name[PIN_NAME], other[PIN_NAME];
-	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
-	int status = OK;
+	_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, name));
+	int err;
 
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name, fd);
-	status = pins_check_writable(&gate->links);
-	if (!status && fd >= 0)
-		status = a->mode == MODE_CLSACT ? detach_clsact(gate, a, fd)
-						: detach_link(gate, a, fd);
-	if (fd >= 0)
-		close(fd);
-	if (status)
-		return status;
+	err = pins_check_writable(&gate->links);
+	if (!err && fd >= 0)
+		err = a->mode == MODE_CLSACT ? detach_clsact(gate, a, fd)
+					     : detach_link(gate, a, fd);
+	if (err)
+		return err;
 	if (fd == -ELOOP) {
 		err = pin_remove(&gate->links, name);
 		if (err)
@@ -561,5 +515,5 @@ int detach(const struct gate *gate, const struct attachment *a)
 	}
 	pin_remove(&gate->links, attachment_next_pin(a, other));
 	pin_remove(&gate->links, attachment_program_pin(a, other));
-	return OK;
+	return 0;
 }

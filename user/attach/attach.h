@@ -21,7 +21,7 @@ struct netdevs;
  * If the device is an ifb, replaces hook xdp in mode auto by hook egress, because redirected
  * packets pass no other hook, and refuses other hooks and modes. reports: note the replacement.
  */
-int attach_choose_hook(const struct netdevs *links, const struct device *device, enum mode mode,
+int attach_choose_hook(const struct netdevs *devices, const struct device *device, enum mode mode,
 		       bool reports, enum hook *hook);
 
 /* attach_choose_hook(), which reads the devices of the current network namespace itself. */

@@ -10,27 +10,11 @@
 #include <net/if.h>
 #include <stdint.h>
 
+#include "attach/netdevs.h"
 #include "base/log.h"
 #include "gate/pins.h"
 #include "gate/object.h"
 #include "rules/devices.h"
-
-struct device {
-	char name[IF_NAMESIZE];
-	unsigned int ifindex;
-	bool is_tap; /* frames come from a process, such as a virtual machine, by /dev/net/tun */
-	bool is_veth;
-};
-
-/* Finds a device by name. Fails for a missing one, and for one whose frames are not Ethernet. */
-int device_find(const char *name, struct device *ret);
-
-/*
- * Whether there is a device of that name, and whether it is one whose frames are Ethernet, as
- * device_find() wants. They fail where the kernel cannot be asked, so that this is no answer.
- */
-int device_exists(const char *name, bool *ret);
-int device_carries_ethernet(const char *name, bool *ret);
 
 struct attachment {
 	enum hook hook;
@@ -90,13 +74,13 @@ const char *attachment_qdisc_pin(const struct attachment *attachment, char name[
  * no links: see attach/published.h.
  */
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
-			     unsigned int *ret_count);
+		     unsigned int *ret_count);
 
 /*
  * Removes the pins of programs that a killed command left without their attachment. The gate is
  * locked.
  */
-int attachments_settle(const struct gate *gate);
+int attachments_expire(const struct gate *gate);
 
 /*
  * Sets program_id, device_gone and the present device of an attachment. It is gone only if the

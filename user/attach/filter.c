@@ -2,16 +2,13 @@
 #include "attach/filter.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <bpf/libbpf.h>
-#include <libmnl/libmnl.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#include "attach/attrs.h"
+#include "attach/netlink.h"
 
 /* The result of a search among the filters of one hook. */
 struct search {
@@ -33,15 +30,14 @@ static enum bpf_tc_attach_point attach_point(bool ingress)
  */
 static uint32_t filter_program(const struct nlmsghdr *message)
 {
-	const struct nlattr *attrs[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
-	struct attrs all = {TCA_MAX, attrs}, of_bpf = {TCA_BPF_MAX, options};
+	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
+	struct attrs attrs = {TCA_MAX, table};
 
-	mnl_attr_parse(message, sizeof(struct tcmsg), attr_keep, &all);
-	if (!attrs[TCA_KIND] || strcmp(mnl_attr_get_str(attrs[TCA_KIND]), "bpf") ||
-	    !attrs[TCA_OPTIONS])
+	mnl_attr_parse(message, sizeof(struct tcmsg), attr_keep, &attrs);
+	if (strcmp(attr_text(table[TCA_KIND]), "bpf"))
 		return 0;
-	mnl_attr_parse_nested(attrs[TCA_OPTIONS], attr_keep, &of_bpf);
-	return options[TCA_BPF_ID] ? mnl_attr_get_u32(options[TCA_BPF_ID]) : 0;
+	attr_nested(table[TCA_OPTIONS], TCA_BPF_MAX, options);
+	return attr_u32(options[TCA_BPF_ID]);
 }
 
 static int search_one(const struct nlmsghdr *message, void *data)
@@ -63,46 +59,16 @@ static int search_one(const struct nlmsghdr *message, void *data)
 	return MNL_CB_OK;
 }
 
-static int search_receive(struct mnl_socket *socket, unsigned int sequence, struct search *search)
-{
-	unsigned int port = mnl_socket_get_portid(socket);
-	char buffer[16384];
-	ssize_t size;
-	int more;
-
-	do {
-		size = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
-		if (size < 0)
-			return -errno;
-		more = mnl_cb_run(buffer, size, sequence, port, search_one, search);
-	} while (more > 0);
-	return more < 0 ? -errno : 0;
-}
-
 /* Searches the filters of one hook. A device without the qdisc has none. */
 static int search_filters(unsigned int ifindex, bool ingress, struct search *search)
 {
-	struct mnl_socket *socket = mnl_socket_open(NETLINK_ROUTE);
-	char buffer[256];
-	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
-	struct tcmsg *tc = mnl_nlmsg_put_extra_header(message, sizeof(*tc));
-	int err = 0;
+	const struct tcmsg header = {
+		.tcm_family = AF_UNSPEC,
+		.tcm_ifindex = ifindex,
+		.tcm_parent = TC_H_MAKE(TC_H_CLSACT, ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS),
+	};
+	int err = route_dump(RTM_GETTFILTER, &header, sizeof(header), search_one, search);
 
-	if (!socket)
-		return -errno;
-	message->nlmsg_type = RTM_GETTFILTER;
-	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	message->nlmsg_seq = 1;
-	tc->tcm_family = AF_UNSPEC;
-	tc->tcm_ifindex = ifindex;
-	tc->tcm_parent = TC_H_MAKE(TC_H_CLSACT, ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
-
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    mnl_socket_sendto(socket, message, message->nlmsg_len) < 0)
-		err = -errno;
-	else
-		err = search_receive(socket, message->nlmsg_seq, search);
-	mnl_socket_close(socket);
 	return err == -EINVAL || err == -EOPNOTSUPP ? 0 : err;
 }
 
@@ -154,35 +120,33 @@ int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *r
 	return err;
 }
 
+/* Fills the options that name the filter which runs a program. Returns 0, -ENOENT, or another errno. */
+static int filter_name(unsigned int ifindex, bool ingress, uint32_t program_id,
+		       struct bpf_tc_opts *ret)
+{
+	struct search search = {.program_id = program_id};
+	int err = search_filters(ifindex, ingress, &search);
+
+	ret->handle = search.handle;
+	ret->priority = search.priority;
+	return err || search.found ? err : -ENOENT;
+}
+
 int filter_replace(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = attach_point(ingress));
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd, .flags = BPF_TC_F_REPLACE);
-	struct search search = {.program_id = program_id};
-	int err = search_filters(ifindex, ingress, &search);
 
-	if (err)
-		return err;
-	if (!search.found)
-		return -ENOENT;
-	opts.handle = search.handle;
-	opts.priority = search.priority;
-	return bpf_tc_attach(&hook, &opts);
+	return filter_name(ifindex, ingress, program_id, &opts) ?: bpf_tc_attach(&hook, &opts);
 }
 
-int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found)
+int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = attach_point(ingress));
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts);
-	struct search search = {.program_id = program_id};
-	int err = search_filters(ifindex, ingress, &search);
+	int err = filter_name(ifindex, ingress, program_id, &opts) ?: bpf_tc_detach(&hook, &opts);
 
-	*ret_found = search.found;
-	if (err || !search.found)
-		return err;
-	opts.handle = search.handle;
-	opts.priority = search.priority;
-	return bpf_tc_detach(&hook, &opts);
+	return err == -ENOENT ? 0 : err;
 }

@@ -24,12 +24,12 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 /*
- * Replaces the program of the filter that runs the program of that id. Each packet meets the one or
- * the other. -ENOENT: there is no such filter.
+ * Replaces the program of the filter that runs the program of that id. Each packet meets the
+ * old or the new program. -ENOENT: there is no such filter.
  */
 int filter_replace(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 
-/* Removes the filter that runs that program. ret_found: there was one. */
-int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
+/* Removes the filter that runs that program, if there is one. */
+int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id);
 
 #endif

@@ -9,51 +9,28 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
-#include "attach/attrs.h"
 #include "attach/netlink.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
-
-static const char *text_of(const struct nlattr *attr)
-{
-	return attr && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0 ? mnl_attr_get_str(attr)
-									 : "";
-}
-
-static unsigned int number_of(const struct nlattr *attr)
-{
-	return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? mnl_attr_get_u32(attr) : 0;
-}
-
-/* Fills a table of nested attributes; it stays empty if they cannot be read. */
-static void nested_read(const struct nlattr *attr, unsigned int max, const struct nlattr **table)
-{
-	struct attrs attrs = {max, table};
-
-	if (attr)
-		mnl_attr_parse_nested(attr, attr_keep, &attrs);
-}
 
 /* Reads the kind of a device, and what it is stacked on. */
 static void kind_read(const struct nlattr *const *table, struct netdev *link)
 {
 	static const char *const stacked[] = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
 	const struct nlattr *info[IFLA_INFO_MAX + 1] = {0}, *vlan[IFLA_VLAN_MAX + 1] = {0};
-	const struct nlattr *id;
 
-	nested_read(table[IFLA_LINKINFO], IFLA_INFO_MAX, info);
-	snprintf(link->kind, sizeof(link->kind), "%s", text_of(info[IFLA_INFO_KIND]));
+	attr_nested(table[IFLA_LINKINFO], IFLA_INFO_MAX, info);
+	snprintf(link->kind, sizeof(link->kind), "%s", attr_text(info[IFLA_INFO_KIND]));
 	if (word_find(stacked, ARRAY_SIZE(stacked), link->kind) >= 0 && !table[IFLA_LINK_NETNSID])
-		link->parent = number_of(table[IFLA_LINK]);
+		link->parent = attr_u32(table[IFLA_LINK]);
 	/* packets pass no hook of a VRF device */
-	if (strcmp(text_of(info[IFLA_INFO_SLAVE_KIND]), "vrf"))
-		link->master = number_of(table[IFLA_MASTER]);
+	if (strcmp(attr_text(info[IFLA_INFO_SLAVE_KIND]), "vrf"))
+		link->master = attr_u32(table[IFLA_MASTER]);
 	if (strcmp(link->kind, "vlan"))
 		return;
-	nested_read(info[IFLA_INFO_DATA], IFLA_VLAN_MAX, vlan);
-	id = vlan[IFLA_VLAN_ID];
-	link->vlan = id && mnl_attr_validate(id, MNL_TYPE_U16) >= 0 ? mnl_attr_get_u16(id) : 0;
+	attr_nested(info[IFLA_INFO_DATA], IFLA_VLAN_MAX, vlan);
+	link->vlan = attr_u16(vlan[IFLA_VLAN_ID]);
 }
 
 /* Newer kernels report more counters after these. */
@@ -78,10 +55,9 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
 	const struct nlattr *table[IFLA_MAX + 1] = {0}, *xdp[IFLA_XDP_MAX + 1] = {0};
-	const struct nlattr **attached = &xdp[IFLA_XDP_ATTACHED], **carrier = &table[IFLA_CARRIER];
 	struct attrs attrs = {IFLA_MAX, table};
-	struct netdevs *links = data;
-	struct netdev link = {0};
+	struct netdevs *devices = data;
+	struct netdev device = {0};
 
 	if (message->nlmsg_type != RTM_NEWLINK ||
 	    mnl_nlmsg_get_payload_len(message) < sizeof(*header) ||
@@ -89,41 +65,36 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 		errno = EBADMSG;
 		return MNL_CB_ERROR;
 	}
-	link.ifindex = header->ifi_index;
-	snprintf(link.name, sizeof(link.name), "%s", text_of(table[IFLA_IFNAME]));
-	link.is_ethernet = header->ifi_type == ARPHRD_ETHER;
-	link.is_hardware = table[IFLA_PARENT_DEV_NAME];
-	link.is_up = header->ifi_flags & IFF_UP;
+	device.ifindex = header->ifi_index;
+	snprintf(device.name, sizeof(device.name), "%s", attr_text(table[IFLA_IFNAME]));
+	device.is_ethernet = header->ifi_type == ARPHRD_ETHER;
+	device.is_loopback = header->ifi_type == ARPHRD_LOOPBACK;
+	device.is_hardware = table[IFLA_PARENT_DEV_NAME];
+	device.is_up = header->ifi_flags & IFF_UP;
 	/* the flag IFF_RUNNING follows a second later */
-	link.has_carrier = !*carrier || mnl_attr_validate(*carrier, MNL_TYPE_U8) < 0 ||
-			   mnl_attr_get_u8(*carrier);
-	nested_read(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
-	link.has_xdp = *attached && mnl_attr_validate(*attached, MNL_TYPE_U8) >= 0 &&
-		       mnl_attr_get_u8(*attached) != XDP_ATTACHED_NONE;
-	link.mtu = number_of(table[IFLA_MTU]);
-	kind_read(table, &link);
-	counters_read(table[IFLA_STATS64], &link);
-	if (!array_grow(links->list, links->count, links->room)) {
+	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
+	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
+	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
+	device.mtu = attr_u32(table[IFLA_MTU]);
+	kind_read(table, &device);
+	counters_read(table[IFLA_STATS64], &device);
+	if (!array_grow(devices->list, devices->count, devices->room)) {
 		errno = ENOMEM;
 		return MNL_CB_ERROR;
 	}
-	links->list[links->count++] = link;
+	devices->list[devices->count++] = device;
 	return MNL_CB_OK;
-}
-
-static int netdevs_parse(const void *messages, size_t size, void *links)
-{
-	return messages_run(messages, size, link_parse, links);
 }
 
 int netdevs_read(struct netdevs *ret)
 {
+	const struct ifinfomsg header = {0};
 	int err = -EINTR;
 
 	*ret = (struct netdevs){0};
 	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
 		netdevs_free(ret);
-		err = route_dump(RTM_GETLINK, sizeof(struct ifinfomsg), netdevs_parse, ret);
+		err = route_dump(RTM_GETLINK, &header, sizeof(header), link_parse, ret);
 	}
 	if (!err)
 		return 0;
@@ -131,18 +102,69 @@ int netdevs_read(struct netdevs *ret)
 	return error_add(err, "devices-read", NULL, "cannot read the devices: %s", why(err));
 }
 
-void netdevs_free(struct netdevs *links)
+void netdevs_free(struct netdevs *devices)
 {
-	free(links->list);
-	*links = (struct netdevs){0};
+	free(devices->list);
+	*devices = (struct netdevs){0};
 }
 
-const struct netdev *netdevs_find(const struct netdevs *links, unsigned int ifindex)
+const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex)
 {
-	for (unsigned int i = 0; i < links->count; i++)
-		if (links->list[i].ifindex == ifindex)
-			return &links->list[i];
+	for (unsigned int i = 0; i < devices->count; i++)
+		if (devices->list[i].ifindex == ifindex)
+			return &devices->list[i];
 	return NULL;
+}
+
+const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name)
+{
+	for (unsigned int i = 0; i < devices->count; i++)
+		if (!strcmp(devices->list[i].name, name))
+			return &devices->list[i];
+	return NULL;
+}
+
+/* --- Devices that programs can be attached to ----------------------------------------------- */
+
+struct device device_of(const struct netdev *from)
+{
+	struct device device = {
+		.ifindex = from->ifindex,
+		.is_tap = !strcmp(from->kind, "tun"),
+		.is_veth = !strcmp(from->kind, "veth"),
+	};
+
+	memcpy(device.name, from->name, sizeof(device.name));
+	return device;
+}
+
+int device_find_in(const struct netdevs *devices, const char *name, struct device *ret)
+{
+	const struct netdev *found = netdevs_find_name(devices, name);
+
+	if (strlen(name) >= IF_NAMESIZE)
+		return error_add(ENODEV, "device-name", NULL,
+				 "a device's name has at most %d letters: 'ip link show %s' prints "
+				 "the name of a device with such an altname",
+				 IF_NAMESIZE - 1, operand_typed(name));
+	if (!found)
+		return error_add(ENODEV, "no-such-device", NULL,
+				 "there is no device '%s' in this network namespace: see 'ip link'",
+				 name);
+	if (!found->is_ethernet && !found->is_loopback)
+		return error_add(EOPNOTSUPP, "not-ethernet", NULL,
+				 "%s does not carry Ethernet frames, the only kind sluice reads",
+				 name);
+	*ret = device_of(found);
+	return 0;
+}
+
+int device_find(const char *name, struct device *ret)
+{
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	int err = netdevs_read(&devices);
+
+	return err ?: device_find_in(&devices, name, ret);
 }
 
 /* --- Which is above which ------------------------------------------------------------------- */
@@ -150,32 +172,32 @@ const struct netdev *netdevs_find(const struct netdevs *links, unsigned int ifin
 /* The kernel nests no deeper (MAX_NEST_DEV). */
 #define DEPTH_MAX 8
 
-static bool is_above(const struct netdevs *links, const struct netdev *upper,
+static bool is_above(const struct netdevs *devices, const struct netdev *upper,
 		     const struct netdev *lower, unsigned int depth)
 {
 	if (!upper || !lower || depth > DEPTH_MAX)
 		return false;
 	if (upper->parent &&
 	    (upper->parent == lower->ifindex ||
-	     is_above(links, netdevs_find(links, upper->parent), lower, depth + 1)))
+	     is_above(devices, netdevs_find(devices, upper->parent), lower, depth + 1)))
 		return true;
 	return lower->master &&
 	       (lower->master == upper->ifindex ||
-		is_above(links, upper, netdevs_find(links, lower->master), depth + 1));
+		is_above(devices, upper, netdevs_find(devices, lower->master), depth + 1));
 }
 
-bool netdevs_are_stacked(const struct netdevs *links, unsigned int upper, unsigned int lower)
+bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower)
 {
-	return is_above(links, netdevs_find(links, upper), netdevs_find(links, lower), 0);
+	return is_above(devices, netdevs_find(devices, upper), netdevs_find(devices, lower), 0);
 }
 
-const struct netdev *netdevs_find_xdp(const struct netdevs *links, unsigned int ifindex)
+const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex)
 {
-	for (unsigned int i = 0; i < links->count; i++) {
-		const struct netdev *link = &links->list[i];
+	for (unsigned int i = 0; i < devices->count; i++) {
+		const struct netdev *link = &devices->list[i];
 
-		if (link->has_xdp && (netdevs_are_stacked(links, link->ifindex, ifindex) ||
-				      netdevs_are_stacked(links, ifindex, link->ifindex)))
+		if (link->has_xdp && (netdevs_are_stacked(devices, link->ifindex, ifindex) ||
+				      netdevs_are_stacked(devices, ifindex, link->ifindex)))
 			return link;
 	}
 	return NULL;

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
+
 #define NETDEV_KIND 16
 
 struct netdev {
@@ -14,6 +16,7 @@ struct netdev {
 	char name[IF_NAMESIZE];
 	char kind[NETDEV_KIND]; /* "veth", "vlan"; "": none, as of a network card */
 	bool is_ethernet;
+	bool is_loopback;
 	bool is_hardware; /* a function of a device on a bus, such as PCI or virtio */
 	bool is_up;
 	bool has_carrier;
@@ -26,6 +29,14 @@ struct netdev {
 	uint64_t missed; /* packets that found the receive ring full */
 };
 
+/* What commands and hooks need to know of a device. */
+struct device {
+	char name[IF_NAMESIZE];
+	unsigned int ifindex;
+	bool is_tap; /* frames come from a process, such as a virtual machine, by /dev/net/tun */
+	bool is_veth;
+};
+
 struct netdevs {
 	struct netdev *list;
 	unsigned int count, room;
@@ -33,18 +44,30 @@ struct netdevs {
 
 /* Reads the devices. netdevs_free() frees them. Returns 0 or a negative errno. */
 int netdevs_read(struct netdevs *ret);
-void netdevs_free(struct netdevs *links);
+void netdevs_free(struct netdevs *devices);
+
+#define _cleanup_netdevs_ _cleanup_(netdevs_free)
 
 /* Returns NULL if there is no device of that number. */
-const struct netdev *netdevs_find(const struct netdevs *links, unsigned int ifindex);
+const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex);
+
+const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name);
+
+struct device device_of(const struct netdev *device);
+
+/* Finds a device by name. Fails if there is none, or if its frames are not Ethernet. */
+int device_find(const char *name, struct device *ret);
+
+/* device_find() among devices that were read. */
+int device_find_in(const struct netdevs *devices, const char *name, struct device *ret);
 
 /* Whether `upper` gets packets that `lower` has received, over any number of devices between. */
-bool netdevs_are_stacked(const struct netdevs *links, unsigned int upper, unsigned int lower);
+bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*
  * Returns a device above or below this device that has an XDP program, which may make the kernel
  * refuse another XDP program; or NULL.
  */
-const struct netdev *netdevs_find_xdp(const struct netdevs *links, unsigned int ifindex);
+const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex);
 
 #endif

@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "attach/attach.h"
-#include "attach/published.h"
 #include "attach/netdevs.h"
+#include "attach/published.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 
-/* --- Telling attachments as places ---------------------------------------------------------- */
+/* --- Attachments as places ------------------------------------------------------------------ */
 
 enum mode attachment_mode(const struct attachment *a)
 {
@@ -40,170 +41,151 @@ int gate_places(const struct gate *gate, struct places *ret)
 {
 	struct places places = {0};
 	struct seen seen;
-	int status = attachments_see(gate, &seen);
+	int err = attachments_see(gate, &seen);
 
-	for (unsigned int i = 0; !status && i < seen.count; i++) {
+	for (unsigned int i = 0; !err && i < seen.count; i++) {
 		struct place place;
 
 		if (!seen.all[i].program_id)
 			continue;
 		if (attachment_place(&seen.all[i], &place))
-			status = places_add(&places, &place);
+			err = places_add(&places, &place);
 		else
-			note("%s: no file can name it, or its network namespace: it is left out",
-			     seen.all[i].device);
+			error_notice(
+				"unnamed-device", seen.all[i].device,
+				"no file can name it, or its network namespace: it is left out");
 	}
 	places.said = places.count;
-	if (status)
+	if (err)
 		places_free(&places);
 	else
 		*ret = places;
-	return status;
+	return err;
 }
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* The argument of call_devices(): finds the devices of a place in its namespace. */
-struct search {
-	const struct place *place;
-	struct placings *placings;
-	struct netdevs links; /* of the devices in the namespace */
-	int status;
-	bool found;
-	bool tells; /* of what has no effect; not each time that a process tries again */
+/* Whether to report a device that is missing, and an item that has no effect. */
+enum missing {
+	MISSING_FAILS,	/* it is an error, unless the place is optional */
+	MISSING_NOTED,	/* it is a notice */
+	MISSING_SILENT, /* as for a process that tries again: also no notices about other items */
 };
 
-/* NULL: none is planned there yet. */
-static const struct attachment *find_wanted(const struct placings *placings,
-					    const struct attachment *a)
+/* Plans to attach a device of a place, unless an earlier place means it, too. */
+static int device_want(const struct place *place, const struct netdevs *devices,
+		       const struct device *device, enum missing missing, struct placings *placings)
 {
+	struct attachment a = attachment_of(device, place->hook);
+	bool reports = missing != MISSING_SILENT;
+	int err;
+
+	a.mode = place->mode;
+	err = attach_choose_hook(devices, device, a.mode, reports, &a.hook);
+	if (err)
+		return err;
 	for (unsigned int i = 0; i < placings->wanted_count; i++) {
-		const struct attachment *other = &placings->wanted[i];
+		const struct attachment *first = &placings->wanted[i];
 
-		if (other->netns == a->netns && other->ifindex == a->ifindex &&
-		    other->hook == a->hook)
-			return other;
-	}
-	return NULL;
-}
-
-static void search_add(struct search *search, const struct device *device)
-{
-	struct attachment a = attachment_of(device, search->place->hook);
-	struct placings *placings = search->placings;
-	const struct attachment *first;
-
-	a.mode = search->place->mode;
-	search->status = attach_choose_hook(&search->links, device, a.mode, search->tells, &a.hook);
-	if (search->status)
-		return;
-	first = find_wanted(placings, &a);
-	search->found = true;
-	if (first && first->mode != a.mode && search->tells)
-		note("attach: an earlier item means %s, too, on hook %s: mode %s counts, and mode "
-		     "%s has no effect",
-		     device->name, hook_names[a.hook], mode_names[first->mode], mode_names[a.mode]);
-	if (first)
-		return;
-	if (placings->wanted_count == ATTACHMENTS_MAX)
-		search->status = failure("attach: '%s' makes more than %d attachments, the most "
-					 "that a gate can hold",
-					 search->place->device, ATTACHMENTS_MAX);
-	else if (!array_grow(placings->wanted, placings->wanted_count, placings->wanted_room))
-		search->status = failure("cannot keep %u devices: out of memory",
-					 placings->wanted_count + 1);
-	else
-		placings->wanted[placings->wanted_count++] = a;
-}
-
-static void search_name(struct search *search, const char *name)
-{
-	struct device device;
-
-	search->status = device_find(name, &device);
-	if (!search->status)
-		search_add(search, &device);
-}
-
-/* Whether a pattern means the device: on hooks other than egress an ifb sees no packet. */
-static bool pattern_takes(const struct search *search, const struct if_nameindex *device)
-{
-	const struct netdev *link = netdevs_find(&search->links, device->if_index);
-
-	return strcmp(device->if_name, "lo") &&
-	       (search->place->hook == HOOK_EGRESS || !link || strcmp(link->kind, "ifb")) &&
-	       !fnmatch(search->place->device, device->if_name, 0);
-}
-
-/* A pattern means what carries Ethernet, and not the loopback device. */
-static void search_pattern(struct search *search)
-{
-	struct if_nameindex *names = if_nameindex();
-	bool carries;
-
-	if (!names)
-		search->status = failure("cannot list the devices for '%s': %s",
-					 search->place->device, why(errno));
-	for (struct if_nameindex *each = names; !search->status && each->if_index; each++) {
-		if (!pattern_takes(search, each))
+		if (first->netns != a.netns || first->ifindex != a.ifindex || first->hook != a.hook)
 			continue;
-		search->status = device_carries_ethernet(each->if_name, &carries);
-		if (!search->status && carries)
-			search_name(search, each->if_name);
+		if (first->mode != a.mode && reports)
+			error_notice(
+				"item-repeated", "attach",
+				"an earlier item means %s, too, on hook %s: mode %s counts, and "
+				"mode %s has no effect",
+				device->name, hook_names[a.hook], mode_names[first->mode],
+				mode_names[a.mode]);
+		return 0;
 	}
-	if (names)
-		if_freenameindex(names);
+	if (placings->wanted_count == ATTACHMENTS_MAX)
+		return error_add(
+			ENOSPC, "too-many-attachments", "attach",
+			"'%s' makes more than %d attachments, the most that a gate can hold",
+			place->device, ATTACHMENTS_MAX);
+	if (!array_grow(placings->wanted, placings->wanted_count, placings->wanted_room))
+		return error_add(ENOMEM, "no-memory", NULL, "cannot keep %u devices: out of memory",
+				 placings->wanted_count + 1);
+	placings->wanted[placings->wanted_count++] = a;
+	return 0;
 }
 
-static void search_place(struct search *search)
-{
-	const struct place *place = search->place;
-	bool exists = true;
-
-	if (place_is_pattern(place)) {
-		search_pattern(search);
-		return;
-	}
-	if (place->optional)
-		search->status = device_exists(place->device, &exists);
-	if (!search->status && exists)
-		search_name(search, place->device);
-}
-
-static void call_devices(void *data)
-{
-	struct search *search = data;
-
-	search->status = netdevs_read(&search->links);
-	if (search->status)
-		return;
-	search_place(search);
-	netdevs_free(&search->links);
-}
-
-static int place_search(const struct place *place, bool tells, struct placings *placings,
+/*
+ * Plans the devices of a place in the current namespace. A pattern means devices that carry
+ * Ethernet, except loopback; on hooks other than egress an ifb sees no packet.
+ */
+static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)
 {
-	struct search search = {.place = place, .placings = placings, .tells = tells};
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	bool is_lenient = place->optional || missing != MISSING_FAILS;
+	struct device device;
+	int err = netdevs_read(&devices);
+
+	if (err)
+		return err;
+	if (!place_is_pattern(place)) {
+		if (is_lenient && !netdevs_find_name(&devices, place->device))
+			return 0;
+		*ret_found = true;
+		err = device_find_in(&devices, place->device, &device);
+		return err ?: device_want(place, &devices, &device, missing, placings);
+	}
+	for (unsigned int i = 0; !err && i < devices.count; i++) {
+		const struct netdev *each = &devices.list[i];
+
+		if (!each->is_ethernet || fnmatch(place->device, each->name, 0) ||
+		    (place->hook != HOOK_EGRESS && !strcmp(each->kind, "ifb")))
+			continue;
+		*ret_found = true;
+		device = device_of(each);
+		err = device_want(place, &devices, &device, missing, placings);
+	}
+	return err;
+}
+
+/* Plans the devices of a place. ret_found: there is one. */
+static int place_want(const struct place *place, enum missing missing, struct placings *placings,
+		      bool *ret_found)
+{
+	bool is_lenient = place->optional || missing != MISSING_FAILS;
 	uint64_t netns = *place->netns ? netns_named(place->netns) : netns_current();
+	_cleanup_netns_ int back = -1;
+	int err;
 
 	*ret_found = false;
 	if (!netns && errno != ENOENT)
-		return failure("cannot open network namespace '%s': %s", place->netns, why(errno));
-	if (!netns && place->optional)
-		return OK;
-	if (!netns)
-		return failure("attach: there is no network namespace '%s' for %s: see 'ip netns "
-			       "list', or say optional: true",
-			       place->netns, place->device);
-	if (!netns_run_in(netns, call_devices, &search))
-		return failure("attach: cannot enter network namespace '%s' for %s: %s",
-			       place->netns, place->device, netns_why(errno));
-	*ret_found = search.found;
-	if (search.status || search.found || place->optional)
-		return search.status;
-	return failure("attach: no device is named as '%s': see 'ip link', or say optional: true",
-		       place->device);
+		return error_add(errno, "netns-open", NULL,
+				 "cannot open network namespace '%s': %s", place->netns,
+				 why(errno));
+	if (!netns && !is_lenient)
+		return error_add(
+			ENOENT, "no-such-netns", "attach",
+			"there is no network namespace '%s' for %s: see 'ip netns list', or "
+			"say optional: true",
+			place->netns, place->device);
+	if (netns) {
+		err = netns_visit(netns, &back);
+		if (err)
+			return error_add(err, "netns-enter", "attach",
+					 "cannot enter network namespace '%s' for %s: %s",
+					 place->netns, place->device, netns_why(err));
+		err = devices_want(place, missing, placings, ret_found);
+		if (err)
+			return err;
+	}
+	if (*ret_found || place->optional || missing == MISSING_SILENT)
+		return 0;
+	if (missing == MISSING_FAILS)
+		return error_add(ENODEV, "no-such-device", "attach",
+				 "no device is named as '%s': see 'ip link', or say optional: true",
+				 place->device);
+	error_notice(
+		"no-such-device", "attach",
+		"no device is named as '%s'%s%s: 'apply' refuses the file for that, and 'keep' "
+		"waits for one",
+		place->device, *place->netns ? " in network namespace " : "", place->netns);
+	return 0;
 }
 
 /* --- The plan ------------------------------------------------------------------------------- */
@@ -214,9 +196,9 @@ static bool mode_serves(enum mode has, enum mode wanted)
 }
 
 /*
- * The attachment on the device and hook of one that is wanted; -1: none. A change of mode that was
- * killed may have left two, of which one serves. Hook xdp in mode auto is served by hook ingress,
- * too, where there is nothing on hook xdp, as attach_device() does it.
+ * Returns the index of the attachment on the device and hook of a wanted attachment, or -1. A
+ * change of mode that was killed may have left two, of which one serves. Hook ingress serves hook
+ * xdp in mode auto, too, if there is nothing on hook xdp, as in attach_device().
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -241,18 +223,29 @@ static int find_there(const struct attachment *all, unsigned int count,
 static int placing_add(struct placings *placings, const struct placing *placing)
 {
 	if (!array_grow(placings->list, placings->count, placings->room))
-		return failure("cannot keep %u devices: out of memory", placings->count + 1);
+		return error_add(ENOMEM, "no-memory", NULL, "cannot keep %u devices: out of memory",
+				 placings->count + 1);
 	placings->list[placings->count++] = *placing;
-	return OK;
+	return 0;
 }
 
-/* Marks the attachments that stay, or are replaced, and plans what is missing. */
-static int plan_wanted(struct placings *placings, const struct attachment *all, unsigned int count,
-		       bool *stays)
+/*
+ * Plans the steps from the attachments that exist to the wanted ones. An attachment that filters
+ * nothing goes first: it may have the pin that its device is to have again. A device that no file
+ * can name is no file's to detach: a dump leaves it out, too.
+ */
+static int plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
+		     bool detaches)
 {
-	int status = OK;
+	bool stays[ATTACHMENTS_MAX] = {false};
+	struct place place;
+	int err = 0;
 
-	for (unsigned int i = 0; !status && i < placings->wanted_count; i++) {
+	for (unsigned int i = 0; !err && detaches && i < count; i++)
+		if (!all[i].program_id)
+			err = placing_add(placings, &(struct placing){.attachment = all[i],
+								      .detaches = true});
+	for (unsigned int i = 0; !err && i < placings->wanted_count; i++) {
 		struct placing placing = {.attachment = placings->wanted[i]};
 		int there = find_there(all, count, &placing.attachment);
 
@@ -263,81 +256,43 @@ static int plan_wanted(struct placings *placings, const struct attachment *all, 
 			placing.replaces = true;
 			placing.before = all[there];
 		}
-		status = placing_add(placings, &placing);
+		err = placing_add(placings, &placing);
 	}
-	return status;
-}
-
-/* What no file can name is no file's to detach: a dump leaves it out, too. */
-static int plan_unwanted(struct placings *placings, const struct attachment *a)
-{
-	struct place place;
-
-	if (attachment_place(a, &place))
-		return placing_add(placings, &(struct placing){.attachment = *a, .detaches = true});
-	note("%s: no file can name it, or its network namespace: it stays attached on hook %s",
-	     a->device, hook_names[a->hook]);
-	return OK;
-}
-
-/*
- * Plans the way from the attachments that are there to the wanted ones. What filters nothing any
- * more goes first: it may have the pin that its device is to have anew.
- */
-static int plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
-		     bool detaches)
-{
-	bool stays[ATTACHMENTS_MAX] = {false};
-	int status = OK;
-
-	for (unsigned int i = 0; !status && detaches && i < count; i++)
-		if (!all[i].program_id)
-			status = placing_add(placings, &(struct placing){.attachment = all[i],
-									 .detaches = true});
-	if (!status)
-		status = plan_wanted(placings, all, count, stays);
-	for (unsigned int i = 0; !status && detaches && i < count; i++)
-		if (!stays[i] && all[i].program_id)
-			status = plan_unwanted(placings, &all[i]);
-	return status;
-}
-
-/* As above, and notes that a device is missing that is not optional, instead of failing. */
-static int place_search_or_note(const struct place *place, struct placings *placings)
-{
-	struct place optional = *place;
-	int status;
-	bool found;
-
-	optional.optional = true;
-	status = place_search(&optional, true, placings, &found);
-	if (!status && !found && !place->optional)
-		note("attach: no device is named as '%s'%s%s: 'apply' refuses the file for that, "
-		     "and 'keep' waits for one",
-		     place->device, *place->netns ? " in network namespace " : "", place->netns);
-	return status;
+	for (unsigned int i = 0; !err && detaches && i < count; i++) {
+		if (stays[i] || !all[i].program_id)
+			continue;
+		if (attachment_place(&all[i], &place))
+			err = placing_add(placings, &(struct placing){.attachment = all[i],
+								      .detaches = true});
+		else
+			error_notice("unnamed-device", all[i].device,
+				     "no file can name it, or its network namespace: it stays "
+				     "attached on hook %s",
+				     hook_names[all[i].hook]);
+	}
+	return err;
 }
 
 int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
 		  struct placings *ret)
 {
+	enum missing missing = may_lack ? MISSING_NOTED : MISSING_FAILS;
 	struct seen seen = {.sight = SIGHT_LINKS};
 	struct placings placings = {0};
-	int status = places->said ? attachments_see(gate, &seen) : OK;
+	int err = places->said ? attachments_see(gate, &seen) : 0;
 	bool found;
 
-	if (!status && seen.sight == SIGHT_NONE) /* which was said */
-		status = FAILED;
-	for (unsigned int i = 0; !status && i < places->count; i++)
-		status = may_lack ? place_search_or_note(&places->list[i], &placings)
-				  : place_search(&places->list[i], true, &placings, &found);
-	if (!status)
-		status = plan_make(&placings, seen.all, seen.count, places->said);
-	if (status)
+	if (!err && seen.sight == SIGHT_NONE) /* a notice says why */
+		err = -EACCES;
+	for (unsigned int i = 0; !err && i < places->count; i++)
+		err = place_want(&places->list[i], missing, &placings, &found);
+	if (!err)
+		err = plan_make(&placings, seen.all, seen.count, places->said);
+	if (err)
 		placings_free(&placings);
 	else
 		*ret = placings;
-	return status;
+	return err;
 }
 
 int placings_plan_present(const struct gate *gate, const struct places *places, bool *ret_missing,
@@ -346,178 +301,154 @@ int placings_plan_present(const struct gate *gate, const struct places *places, 
 	struct attachment all[ATTACHMENTS_MAX];
 	struct placings placings = {0};
 	unsigned int count = 0;
-	int status = places->said ? attachments_read(gate, all, &count) : OK;
+	int err = places->said ? attachments_read(gate, all, &count) : 0;
 
-	for (unsigned int i = 0; !status && i < places->count; i++) {
-		struct place place = places->list[i];
+	for (unsigned int i = 0; !err && i < places->count; i++) {
 		bool found;
+		int failed = place_want(&places->list[i], MISSING_SILENT, &placings, &found);
 
-		place.optional = true;
-		if (place_search(&place, false, &placings, &found)) {
-			placings.failed++;
-			found = true; /* or not: it is not known */
-		}
-		ret_missing[i] = !found && !places->list[i].optional;
+		placings.failed += failed != 0;
+		ret_missing[i] = !failed && !found && !places->list[i].optional;
 	}
-	if (!status)
-		status = plan_make(&placings, all, count, places->said && !placings.failed);
-	if (status)
+	if (!err)
+		err = plan_make(&placings, all, count, places->said && !placings.failed);
+	if (err)
 		placings_free(&placings);
 	else
 		*ret = placings;
-	return status;
+	return err;
 }
 
 /* --- Making it so --------------------------------------------------------------------------- */
 
-/* The argument of call_attach(): attaches in the namespace of the device. */
-struct attach_call {
-	const struct gate *gate;
-	struct programs *programs;
-	struct attachment *attachment; /* its device, hook and mode; and then as it was made */
-	bool beside;		       /* the hook has an attachment in another mode */
-	int status;
-	bool was_there;
-};
-
-/* Finds the device by its number, as it may have another name by now, and else by its name. */
-static void call_attach(void *data)
+/*
+ * Attaches in the namespace of the device, which is found by its number, because it may have
+ * another name by now, or else by its name. beside: the hook has an attachment in another mode.
+ * ret_was_there: the device was attached so.
+ */
+static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
+			bool beside, bool *ret_was_there)
 {
-	struct attach_call *call = data;
-	struct attachment *a = call->attachment;
-	enum mode mode = a->mode;
+	_cleanup_netns_ int back = -1;
 	char name[IF_NAMESIZE];
 	struct device device;
+	enum mode mode = a->mode;
+	enum hook hook = a->hook;
+	int err = netns_visit(a->netns, &back);
 
-	call->status = device_find(if_indextoname(a->ifindex, name) ? name : a->device, &device);
-	if (!call->status && !call->beside)
-		call->status = attach_find(call->gate, &device, a->hook, mode, a, &call->was_there);
-	if (!call->status && !call->was_there)
-		call->status = attach_device(call->gate, call->programs, &device, a->hook, mode, a,
-					     &call->was_there);
-}
-
-static int attach_there(struct attach_call *call)
-{
-	if (!netns_run_in(call->attachment->netns, call_attach, call))
-		return failure("cannot enter the network namespace of %s: %s",
-			       call->attachment->device, netns_why(errno));
-	return call->status;
+	*ret_was_there = false;
+	if (err)
+		return error_add(err, "netns-enter", NULL,
+				 "cannot enter the network namespace of %s: %s", a->device,
+				 netns_why(err));
+	err = device_find(if_indextoname(a->ifindex, name) ? name : a->device, &device);
+	if (!err && !beside)
+		err = attach_find(gate, &device, hook, mode, a, ret_was_there);
+	if (err || *ret_was_there)
+		return err;
+	return attach_device(gate, programs, &device, hook, mode, a, ret_was_there);
 }
 
 /*
  * Changes the mode on a hook of TC: it holds both programs at once, so no packet passes unjudged,
- * and one that meets both is charged twice.
+ * and a packet that meets both is charged twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
-	struct attach_call call = {.gate = gate,
-				   .programs = programs,
-				   .attachment = &placing->attachment,
-				   .beside = true};
-	int status = attach_there(&call);
+	bool was_there;
+	int err = attach_there(gate, programs, &placing->attachment, true, &was_there);
 
-	if (status)
-		return status;
-	status = detach(gate, &placing->before);
-	if (status)
+	if (err)
+		return err;
+	err = detach(gate, &placing->before);
+	if (err)
 		detach(gate, &placing->attachment);
-	return status;
+	return err;
 }
 
 /*
- * Changes the mode on hook xdp, which holds one program. Meanwhile hook ingress judges, where the
- * gate is not attached to it anyway.
+ * Changes the mode on hook xdp, which holds one program. Meanwhile hook ingress judges, unless the
+ * gate is attached to it anyway.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attachment ingress = placing->before;
-	struct attach_call guard = {.gate = gate, .programs = programs, .attachment = &ingress};
-	struct attach_call again = guard, call = guard;
-	int status, guarded;
+	bool had_ingress, unused;
+	int err, unguarded;
 
 	ingress.hook = HOOK_INGRESS;
 	ingress.mode = MODE_AUTO;
-	again.attachment = &placing->before;
-	call.attachment = &placing->attachment;
-	guarded = attach_there(&guard);
-	status = detach(gate, &placing->before);
-	if (!status && (status = attach_there(&call)))
-		attach_there(&again);
-	if (guarded)
-		note("%s: for a moment its packets passed unjudged", placing->attachment.device);
-	else if (!guard.was_there)
-		status = detach(gate, &ingress) ?: status;
-	return status;
-}
-
-static int placing_replace(const struct gate *gate, struct programs *programs,
-			   struct placing *placing)
-{
-	int status = placing->before.hook == HOOK_XDP ? replace_xdp(gate, programs, placing)
-						      : replace_tc(gate, programs, placing);
-
-	if (!status)
-		note("%s: attached in mode %s instead of %s", placing->attachment.device,
-		     mode_names[placing->attachment.mode], mode_names[placing->before.mode]);
-	return status;
+	unguarded = attach_there(gate, programs, &ingress, false, &had_ingress);
+	err = detach(gate, &placing->before);
+	if (!err) {
+		err = attach_there(gate, programs, &placing->attachment, false, &unused);
+		if (err)
+			attach_there(gate, programs, &placing->before, false, &unused);
+	}
+	if (unguarded)
+		error_notice("unjudged", placing->attachment.device,
+			     "for a moment its packets passed unjudged");
+	else if (!had_ingress)
+		err = detach(gate, &ingress) ?: err;
+	return err;
 }
 
 static int placing_make(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
-	struct attach_call call = {
-		.gate = gate, .programs = programs, .attachment = &placing->attachment};
-	int status;
+	struct attachment *a = &placing->attachment;
+	bool was_there = false;
+	int err;
 
 	if (placing->detaches)
-		status = detach(gate, &placing->attachment);
-	else if (placing->replaces)
-		status = placing_replace(gate, programs, placing);
+		err = detach(gate, a);
+	else if (!placing->replaces)
+		err = attach_there(gate, programs, a, false, &was_there);
+	else if (placing->before.hook == HOOK_XDP)
+		err = replace_xdp(gate, programs, placing);
 	else
-		status = attach_there(&call);
-	placing->done = !status && !call.was_there;
-	return status;
-}
-
-static int placing_undo(const struct gate *gate, struct programs *programs, struct placing *placing)
-{
-	struct placing back = {.attachment = placing->attachment, .detaches = !placing->detaches};
-
-	if (placing->detaches && !placing->attachment.program_id)
-		return OK; /* it filtered nothing */
-	if (placing->replaces)
-		back = (struct placing){.attachment = placing->before,
-					.before = placing->attachment,
-					.replaces = true};
-	return placing_make(gate, programs, &back);
+		err = replace_tc(gate, programs, placing);
+	if (!err && placing->replaces)
+		error_notice("mode-changed", a->device, "attached in mode %s instead of %s",
+			     mode_names[a->mode], mode_names[placing->before.mode]);
+	placing->done = !err && !was_there;
+	return err;
 }
 
 /* The last first: what was detached filters again before what was attached goes. */
 static int undo(const struct gate *gate, struct programs *programs, struct placings *placings)
 {
-	int status = OK;
+	int err = 0;
 
 	for (unsigned int i = placings->count; i--;) {
 		struct placing *placing = &placings->list[i];
+		struct placing back = {.attachment = placing->attachment,
+				       .detaches = !placing->detaches};
 
-		if (placing->done)
-			status = placing_undo(gate, programs, placing) ?: status;
+		if (!placing->done)
+			continue;
 		placing->done = false;
+		if (placing->detaches && !placing->attachment.program_id)
+			continue; /* it filtered nothing */
+		if (placing->replaces)
+			back = (struct placing){.attachment = placing->before,
+						.before = placing->attachment,
+						.replaces = true};
+		err = placing_make(gate, programs, &back) ?: err;
 	}
-	return status;
+	return err;
 }
 
 int placings_make(const struct gate *gate, struct placings *placings)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	int status = OK;
+	int err = 0;
 
-	for (unsigned int i = 0; !status && i < placings->count; i++)
-		status = placing_make(gate, &programs, &placings->list[i]);
-	if (status)
+	for (unsigned int i = 0; !err && i < placings->count; i++)
+		err = placing_make(gate, &programs, &placings->list[i]);
+	if (err)
 		undo(gate, &programs, placings);
 	programs_close(&programs);
-	return status;
+	return err;
 }
 
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX])
@@ -536,17 +467,17 @@ unsigned int placings_made(const struct placings *placings, struct attachment re
 int placings_undo(const struct gate *gate, struct placings *placings)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	int status = undo(gate, &programs, placings);
+	int err = undo(gate, &programs, placings);
 
 	programs_close(&programs);
-	return status;
+	return err;
 }
 
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings)
 {
 	for (unsigned int i = 0; i < placings->count; i++)
-		placings->failed += placing_make(gate, programs, &placings->list[i]) != OK;
+		placings->failed += placing_make(gate, programs, &placings->list[i]) != 0;
 }
 
 void placings_free(struct placings *placings)

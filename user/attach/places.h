@@ -49,7 +49,7 @@ struct placings {
  * that no file can name.
  */
 int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
-			  struct placings *ret);
+		  struct placings *ret);
 
 /*
  * Attaches what is missing, then detaches what is not wanted. All or none: a failure undoes what
@@ -72,8 +72,8 @@ int placings_undo(const struct gate *gate, struct placings *placings);
  * not optional, which is not reported. programs: stay open, so that the next device need not wait
  * for them.
  */
-int placings_plan_present(const struct gate *gate, const struct places *places,
-				  bool *ret_missing, struct placings *ret);
+int placings_plan_present(const struct gate *gate, const struct places *places, bool *ret_missing,
+			  struct placings *ret);
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);
 

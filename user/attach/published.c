@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/owner.h"
 #include "base/text.h"
@@ -46,15 +47,13 @@ static bool is_believed(const struct gate *gate, const struct stat *st)
 /* Opens the directory. -ENOENT: there is none; -EPERM: it is not to be believed. */
 static int dir_open(const struct gate *gate)
 {
-	int fd = open(PUBLISHED_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		open(PUBLISHED_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &st) && is_believed(gate, &st))
-		return fd;
-	close(fd);
-	return -EPERM;
+	return !fstat(fd, &st) && is_believed(gate, &st) ? steal_fd(&fd) : -EPERM;
 }
 
 /* --- The file ------------------------------------------------------------------------------- */
@@ -164,57 +163,44 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 /* Opens and checks the file. Returns an fd, or a negative errno. */
 static int file_open(const struct gate *gate, int dir)
 {
+	_cleanup_close_ int fd = -1;
 	char name[FILE_NAME];
 	struct stat st;
-	int fd;
 
 	snprintf(name, sizeof(name), "%s.json", gate->name);
 	/* O_NONBLOCK: a FIFO is opened at once, and refused */
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && is_believed(gate, &st) &&
-	    st.st_size <= PUBLISHED_BYTES)
-		return fd;
-	close(fd);
-	return -EPERM;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_believed(gate, &st) ||
+	    st.st_size > PUBLISHED_BYTES)
+		return -EPERM;
+	return steal_fd(&fd);
 }
 
-/* Returns what is wrong with the file; NULL: nothing. */
-static const char *file_read_from(const struct gate *gate, int fd, struct seen *ret)
+/* Returns why nothing is published that can be believed; NULL: `ret` is filled. */
+static const char *published_read(const struct gate *gate, struct seen *ret)
 {
-	char *text = malloc(PUBLISHED_BYTES);
-	ssize_t size = text ? read(fd, text, PUBLISHED_BYTES) : -1;
-	json_t *document = size < 0 ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+	_cleanup_close_ int dir = dir_open(gate), fd = dir < 0 ? dir : file_open(gate, dir);
+	_cleanup_free_ char *text = NULL;
 	const char *wrong = "it is no JSON";
+	json_t *document;
+	ssize_t size;
 
+	ret->count = 0;
+	if (fd == -ENOENT)
+		return "it is not there";
+	if (fd == -EPERM || fd == -ELOOP)
+		return "it is not to be believed: root or the owner of the gate writes it, and "
+		       "nobody else may write there";
+	if (fd < 0)
+		return strerror(-fd);
+	text = malloc(PUBLISHED_BYTES);
+	size = text ? read(fd, text, PUBLISHED_BYTES) : -1;
+	document = size < 0 ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
 	if (document)
 		wrong = document_unpack(gate, document, ret);
 	json_decref(document);
-	free(text);
-	return wrong;
-}
-
-/* Returns why nothing is published that is to be believed; NULL: ret is filled. */
-static const char *published_read(const struct gate *gate, struct seen *ret)
-{
-	int dir = dir_open(gate), fd = dir < 0 ? dir : file_open(gate, dir);
-	const char *wrong = NULL;
-
-	ret->count = 0;
-	if (fd >= 0)
-		wrong = file_read_from(gate, fd, ret);
-	else if (fd == -ENOENT)
-		wrong = "it is not there";
-	else if (fd == -EPERM || fd == -ELOOP)
-		wrong = "it is not to be believed: root or the owner of the gate writes it, and "
-			"nobody else may write there";
-	else
-		wrong = strerror(-fd);
-	if (fd >= 0)
-		close(fd);
-	if (dir >= 0)
-		close(dir);
 	return wrong;
 }
 
@@ -232,16 +218,17 @@ int attachments_see(const struct gate *gate, struct seen *ret)
 	wrong = published_read(gate, ret);
 	ret->sight = wrong ? SIGHT_NONE : SIGHT_PUBLISHED;
 	if (!wrong)
-		return OK;
+		return 0;
 	ret->count = 0;
 	if (fstat(gate->dir.fd, &st))
-		return failure("cannot look at %s: %s", gate->dir.path, why(errno));
-	note("gate '%s': what it is attached to is not to be seen: links are open to root%s%s "
-	     "only, "
-	     "and %s, which tells others, cannot be used: %s",
-	     gate->name, st.st_uid ? " and " : "", st.st_uid ? owner_name(st.st_uid) : "",
-	     published_path(gate, path), wrong);
-	return OK;
+		return error_add(errno, "gate-read", NULL, "cannot look at %s: %s", gate->dir.path,
+				 why(errno));
+	error_notice("attachments-unseen", NULL,
+		     "gate '%s': what it is attached to is not to be seen: links are open to "
+		     "root%s%s only, and %s, which tells others, cannot be used: %s",
+		     gate->name, st.st_uid ? " and " : "", st.st_uid ? owner_name(st.st_uid) : "",
+		     published_path(gate, path), wrong);
+	return 0;
 }
 
 /* --- Publishing ----------------------------------------------------------------------------- */
@@ -274,12 +261,13 @@ static json_t *document_pack(const struct gate *gate, const struct seen *now,
 			 (json_int_t)uptime_ns(), "attachments", list);
 }
 
-/* Writes a new file and gives it the name. */
+/* Writes a new file and gives it the name. Returns 0 or a negative errno. */
 static int published_write(const struct gate *gate, int dir, const json_t *document)
 {
 	char name[FILE_NAME], new[FILE_NAME];
+	_cleanup_close_ int fd = -1;
 	struct stat st;
-	int fd, err = 0;
+	int err = 0;
 
 	snprintf(name, sizeof(name), "%s.json", gate->name);
 	snprintf(new, sizeof(new), ".%s.json.%d", gate->name, getpid());
@@ -296,56 +284,48 @@ static int published_write(const struct gate *gate, int dir, const json_t *docum
 		err = -errno;
 	if (err)
 		unlinkat(dir, new, 0);
-	close(fd);
-	return err;
-}
-
-static int file_publish(const struct gate *gate, int dir, const json_t *document)
-{
-	struct owner self;
-	int err = document ? owner_become(dir, &self) : -ENOMEM;
-
-	if (err)
-		return err;
-	err = published_write(gate, dir, document);
-	owner_leave(&self);
 	return err;
 }
 
 void attachments_publish(const struct gate *gate)
 {
-	struct seen *now = calloc(1, sizeof(*now)), *before = calloc(1, sizeof(*before));
+	_cleanup_free_ struct seen *now = calloc(1, sizeof(*now));
+	_cleanup_free_ struct seen *before = calloc(1, sizeof(*before));
+	_cleanup_close_ int dir = pins_are_shared(&gate->dir) ? dir_open(gate) : -ENOENT;
 	char path[PUBLISHED_PATH];
 	json_t *document = NULL;
-	int dir, err;
+	struct owner self;
+	int err = dir;
 
-	dir = pins_are_shared(&gate->dir) ? dir_open(gate) : -ENOENT;
+	if (dir == -ENOENT)
+		return;
 	if (dir >= 0 && now && before && !attachments_read(gate, now->all, &now->count)) {
 		published_read(gate, before);
 		document = document_pack(gate, now, before);
 	}
-	err = dir < 0 ? dir : file_publish(gate, dir, document);
-	if (err && err != -ENOENT)
-		note("gate '%s': cannot tell readers what it is attached to, in %s: %s", gate->name,
-		     published_path(gate, path),
-		     err == -EPERM || err == -EACCES ? PUBLISHED_DIR
-			     " is not the gate's owner's, or others may write there"
-						     : strerror(-err));
 	if (dir >= 0)
-		close(dir);
+		err = document ? owner_become(dir, &self) : -ENOMEM;
+	if (dir >= 0 && !err) {
+		err = published_write(gate, dir, document);
+		owner_leave(&self);
+	}
 	json_decref(document);
-	free(now);
-	free(before);
+	if (err && err != -ENOENT)
+		error_notice("publish", NULL,
+			     "gate '%s': cannot tell readers what it is attached to, in %s: %s",
+			     gate->name, published_path(gate, path),
+			     err == -EPERM || err == -EACCES ? PUBLISHED_DIR
+				     " is not the gate's owner's, or others may "
+				     "write there"
+							     : strerror(-err));
 }
 
 void attachments_unpublish(const struct gate *gate)
 {
-	int dir = dir_open(gate);
+	_cleanup_close_ int dir = dir_open(gate);
 	char name[FILE_NAME];
 
 	snprintf(name, sizeof(name), "%s.json", gate->name);
-	if (dir < 0)
-		return;
-	unlinkat(dir, name, 0);
-	close(dir);
+	if (dir >= 0)
+		unlinkat(dir, name, 0);
 }

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <libmnl/libmnl.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-#include "attach/attrs.h"
+#include "attach/netlink.h"
 #include "attach/netlink.h"
 #include "base/array.h"
 #include "base/netns.h"
@@ -29,7 +28,8 @@ static const struct fq_limits fq_most = {UINT32_MAX, UINT32_MAX, UINT64_MAX, fal
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
-static bool attr_u32(const struct nlattr *attr, uint32_t *ret)
+/* Returns false if the attribute is missing or of another type. */
+static bool number_read(const struct nlattr *attr, uint32_t *ret)
 {
 	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)
 		return false;
@@ -47,12 +47,12 @@ static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
 	uint32_t horizon_us;
 
 	if (!options || mnl_attr_parse_nested(options, attr_keep, &attrs) < 0 ||
-	    !attr_u32(table[TCA_FQ_PLIMIT], &fq.limit) ||
-	    !attr_u32(table[TCA_FQ_FLOW_PLIMIT], &fq.flow_limit))
+	    !number_read(table[TCA_FQ_PLIMIT], &fq.limit) ||
+	    !number_read(table[TCA_FQ_FLOW_PLIMIT], &fq.flow_limit))
 		return false;
 	if (table[TCA_FQ_HORIZON]) {
 		drop = table[TCA_FQ_HORIZON_DROP];
-		if (!attr_u32(table[TCA_FQ_HORIZON], &horizon_us) || !drop ||
+		if (!number_read(table[TCA_FQ_HORIZON], &horizon_us) || !drop ||
 		    mnl_attr_validate(drop, MNL_TYPE_U8) < 0)
 			return false;
 		fq.horizon_ns = horizon_us * NS_PER_US;
@@ -61,12 +61,6 @@ static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
 	*ret = fq;
 	return true;
 }
-
-/* The argument of qdisc_parse(). */
-struct parse {
-	unsigned int ifindex;
-	struct qdiscs *qdiscs;
-};
 
 static int parse_failed(int err)
 {
@@ -93,13 +87,12 @@ static int qdisc_parse(const struct nlmsghdr *message, void *data)
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
 	const struct nlattr *table[TCA_MAX + 1] = {0};
 	struct attrs attrs = {TCA_MAX, table};
-	struct parse *parse = data;
-	struct qdiscs *qdiscs = parse->qdiscs;
+	struct qdiscs *qdiscs = data;
 	const char *kind;
 
 	if (message->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(message) < sizeof(*tc))
 		return parse_failed(EBADMSG);
-	if (tc->tcm_ifindex != (int)parse->ifindex)
+	if (tc->tcm_ifindex != (int)qdiscs->ifindex)
 		return MNL_CB_OK;
 	if (mnl_attr_parse(message, sizeof(*tc), attr_keep, &attrs) < 0 || !table[TCA_KIND] ||
 	    mnl_attr_validate(table[TCA_KIND], MNL_TYPE_NUL_STRING) < 0)
@@ -113,7 +106,7 @@ static int qdisc_parse(const struct nlmsghdr *message, void *data)
 	} else if (!strcmp(qdiscs->root, "mq") && TC_H_MAJ(tc->tcm_parent) == qdiscs->handle) {
 		return qdisc_add(qdiscs, TC_H_MIN(tc->tcm_parent), kind, table[TCA_OPTIONS]);
 	}
-	return MNL_CB_OK; /* clsact, or below a qdisc that is no mq */
+	return MNL_CB_OK; /* clsact, or below a qdisc that is not an mq */
 }
 
 static int qdisc_compare(const void *a, const void *b)
@@ -121,20 +114,21 @@ static int qdisc_compare(const void *a, const void *b)
 	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
 }
 
-static int part_parse(const void *messages, size_t size, void *data)
+/* The kernel lists the qdiscs in the order of a hash table. */
+static void qdiscs_sort(struct qdiscs *qdiscs)
 {
-	const struct parse *parse = data;
-
-	return qdiscs_parse(messages, size, parse->ifindex, parse->qdiscs);
+	if (qdiscs->count)
+		qsort(qdiscs->list, qdiscs->count, sizeof(*qdiscs->list), qdisc_compare);
 }
 
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs)
 {
-	struct parse parse = {ifindex, qdiscs};
-	int more = messages_run(messages, size, qdisc_parse, &parse);
+	int more;
 
-	if (!more && qdiscs->count) /* the kernel lists them in the order of a hash table */
-		qsort(qdiscs->list, qdiscs->count, sizeof(*qdiscs->list), qdisc_compare);
+	qdiscs->ifindex = ifindex;
+	more = messages_run(messages, size, qdisc_parse, qdiscs);
+	if (!more)
+		qdiscs_sort(qdiscs);
 	return more;
 }
 
@@ -142,25 +136,26 @@ int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct
 
 int qdiscs_read(const struct device *device, struct qdiscs *ret)
 {
-	struct qdiscs qdiscs;
-	struct parse parse = {device->ifindex, &qdiscs};
+	/* of all devices: kernels do not select by tcm_ifindex */
+	const struct tcmsg header = {0};
 	char name[IF_NAMESIZE];
 	int err = -EINTR;
 
 	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
-		qdiscs = (struct qdiscs)QDISCS_NONE;
-		/* of all devices: kernels do not select by tcm_ifindex */
-		err = route_dump(RTM_GETQDISC, sizeof(struct tcmsg), part_parse, &parse);
+		*ret = (struct qdiscs)QDISCS_NONE;
+		ret->ifindex = device->ifindex;
+		err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdisc_parse, ret);
 		/* a missing device has no qdiscs, as one that was never up */
-		if (!err && !qdiscs.count && !if_indextoname(device->ifindex, name))
+		if (!err && !ret->count && !if_indextoname(device->ifindex, name))
 			err = -ENODEV;
 		if (err)
-			qdiscs_free(&qdiscs);
+			qdiscs_free(ret);
 	}
 	if (err)
-		return failure("cannot read the qdiscs of %s: %s", device->name, why(err));
-	*ret = qdiscs;
-	return OK;
+		return error_add(err, "qdiscs-read", NULL, "cannot read the qdiscs of %s: %s",
+				 device->name, why(err));
+	qdiscs_sort(ret);
+	return 0;
 }
 
 void qdiscs_free(struct qdiscs *qdiscs)

@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "attach/attachment.h"
-#include "base/log.h"
+#include "attach/netdevs.h"
 
 #define QDISC_KIND 16 /* the kernel's IFNAMSIZ */
 
@@ -42,6 +41,7 @@ struct qdiscs {
 	uint32_t handle;       /* of the root; 0: the kernel made it, and no command can name it */
 	struct qdisc *list;
 	unsigned int count, room;
+	unsigned int ifindex;
 };
 
 #define QDISCS_NONE                                                                                \
@@ -49,7 +49,7 @@ struct qdiscs {
 		.root = "noop"                                                                     \
 	}
 
-/* Reads the qdiscs of a device of the current network namespace. qdiscs_free() ends them. */
+/* Reads the qdiscs of a device of the current network namespace. qdiscs_free() frees them. */
 int qdiscs_read(const struct device *device, struct qdiscs *ret);
 
 /*
@@ -59,6 +59,8 @@ int qdiscs_read(const struct device *device, struct qdiscs *ret);
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs);
 
 void qdiscs_free(struct qdiscs *qdiscs);
+
+#define _cleanup_qdiscs_ _cleanup_(qdiscs_free)
 
 /* Whether every packet that the device sends passes an fq. */
 bool fq_everywhere(const struct qdiscs *qdiscs);

@@ -9,57 +9,26 @@
 #include "attach/attachment.h"
 #include "attach/filter.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 
 /* --- Replacing the program of one attachment ------------------------------------------------ */
 
-static int link_replace(const struct gate *gate, const struct attachment *a, int program_fd)
-{
-	char name[PIN_NAME];
-	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
-
-	if (fd < 0)
-		return fd;
-	err = bpf_link_update(fd, program_fd, NULL);
-	close(fd);
-	return err;
-}
-
-struct replace_call {
-	const struct attachment *attachment;
-	int program_fd;
-	int err;
-};
-
-static void call_filter_replace(void *data)
-{
-	struct replace_call *call = data;
-	const struct attachment *a = call->attachment;
-
-	call->err = filter_replace(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
-				   call->program_fd);
-}
-
-/* Pins the new program as the qdisc's pin: that pin must not keep the old program alive. */
-static void qdisc_repin(const struct gate *gate, const struct attachment *a, int program_fd)
-{
-	char qdisc[PIN_NAME], next[PIN_NAME];
-
-	attachment_next_pin(a, next);
-	if (pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc)) &&
-	    !pin_replace(&gate->links, next, program_fd))
-		pin_rename(&gate->links, next, &gate->links, qdisc);
-}
-
 static int program_replace(const struct gate *gate, const struct attachment *a, int program_fd)
 {
-	struct replace_call call = {.attachment = a, .program_fd = program_fd, .err = -ENOENT};
+	_cleanup_netns_ int back = -1;
+	_cleanup_close_ int fd = -1;
+	char name[PIN_NAME];
+	int err;
 
-	if (a->mode != MODE_CLSACT)
-		return link_replace(gate, a, program_fd);
-	if (!netns_run_in(a->netns, call_filter_replace, &call) && errno == EPERM)
-		return -EPERM;
-	return call.err;
+	if (a->mode == MODE_CLSACT) {
+		err = netns_visit(a->netns, &back);
+		return err
+			       ?: filter_replace(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
+						 program_fd);
+	}
+	fd = pin_open(&gate->links, attachment_pin(a, name));
+	return fd < 0 ? fd : bpf_link_update(fd, program_fd, NULL);
 }
 
 /*
@@ -70,7 +39,7 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	const struct pins *links = &gate->links;
-	char name[PIN_NAME], next[PIN_NAME];
+	char name[PIN_NAME], next[PIN_NAME], qdisc[PIN_NAME];
 	int err = 0;
 
 	attachment_program_pin(a, name);
@@ -90,8 +59,10 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	err = pin_rename(links, next, links, name);
 	if (err)
 		return err;
-	if (a->mode == MODE_CLSACT)
-		qdisc_repin(gate, a, program_fd);
+	/* the qdisc's pin must not keep the old program alive */
+	if (a->mode == MODE_CLSACT && pin_exists(links, attachment_qdisc_pin(a, qdisc)) &&
+	    !pin_replace(links, next, program_fd))
+		pin_rename(links, next, links, qdisc);
 	a->program_id = program_id_of(program_fd);
 	return 0;
 }
@@ -129,22 +100,23 @@ static void note_skipped(const struct attachment *a)
 	char netns[NETNS_NAME];
 
 	if (!netns_name(a->netns, netns))
-		note("%s: its network namespace is gone or has no name: if it still exists, so "
-		     "does "
-		     "the program on hook %s that it has",
-		     a->device, hook_names[a->hook]);
+		error_notice("netns-gone", a->device,
+			     "its network namespace is gone or has no name: if it still exists, so "
+			     "does the program on hook %s that it has",
+			     hook_names[a->hook]);
 	else
-		note("%s: the %s is gone: nothing to switch on hook %s", a->device,
-		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
+		error_notice("nothing-to-switch", a->device,
+			     "the %s is gone: nothing to switch on hook %s",
+			     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
 static int replacements_open(const struct gate *gate, struct replacements *replacements)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	int status = attachments_read(gate, all, &count);
+	int err = attachments_read(gate, all, &count);
 
-	for (unsigned int i = 0; !status && i < count; i++) {
+	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct attachment *a = &all[i];
 		int fd;
 
@@ -154,24 +126,35 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 		}
 		fd = program_open(gate, a);
 		if (fd < 0)
-			return failure("cannot open program %u of %s, to have it back: %s",
-				       a->program_id, a->device,
-				       errno == EPERM ? "its pin was removed, and this once needs "
-							"CAP_SYS_ADMIN: run it as root"
-						      : why(errno));
+			return error_add(errno, "program-open", NULL,
+					 "cannot open program %u of %s, to have it back: %s",
+					 a->program_id, a->device,
+					 errno == EPERM
+						 ? "its pin was removed, and this once needs "
+						   "CAP_SYS_ADMIN: run it as root"
+						 : why(errno));
 		replacements->one[replacements->count] = (struct replaced){*a, a->program_id};
 		replacements->program_fd[replacements->count++] = fd;
 	}
-	return status;
+	return err;
 }
 
-/* Whether the attachment is gone by now: its device may vanish at any moment. */
-static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
+/*
+ * Switches an attachment. An attachment that is gone counts as switched: its device may vanish at
+ * any moment. Returns 0 or a negative errno.
+ */
+static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {
-	return !attachment_look(gate, a) && !a->program_id;
+	unsigned int mark = error_count();
+	int err = attachment_switch(gate, a, program_fd);
+
+	if (err && !attachment_look(gate, a) && !a->program_id)
+		return 0;
+	error_drop(mark);
+	return err;
 }
 
-/* Puts the old programs back, and reports failures. False: some failed. */
+/* Puts the old programs back. Returns whether all are as they were. */
 static bool programs_restore(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = true;
@@ -182,70 +165,70 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 
 		if (a->program_id == replacements->one[i].before)
 			continue;
-		err = attachment_switch(gate, a, replacements->program_fd[i]);
-		if (!err || attachment_is_gone(gate, a))
+		err = switch_or_gone(gate, a, replacements->program_fd[i]);
+		if (!err)
 			continue;
-		note("%s: cannot put back the program on hook %s: %s", a->device,
-		     hook_names[a->hook], why(err));
+		error_notice("program-lost", a->device,
+			     "cannot put back the program on hook %s: %s", hook_names[a->hook],
+			     why(err));
 		restored = false;
 	}
 	return restored;
 }
 
 static int replacements_switch(const struct gate *gate, const struct programs *programs,
-				       struct replacements *replacements)
+			       struct replacements *replacements)
 {
 	for (unsigned int i = 0; i < replacements->count; i++) {
 		struct attachment *a = &replacements->one[i].attachment;
-		int err = attachment_switch(gate, a, programs->fd[a->hook]);
+		int err = switch_or_gone(gate, a, programs->fd[a->hook]);
 
-		if (!err || attachment_is_gone(gate, a))
-			continue;
-		return failure("cannot switch the program of %s on hook %s: %s%s", a->device,
-			       hook_names[a->hook], why(err),
-			       programs_restore(gate, replacements) ? "; all are as they were"
-								    : "");
+		if (err)
+			return error_add(err, "program-switch", NULL,
+					 "cannot switch the program of %s on hook %s: %s%s",
+					 a->device, hook_names[a->hook], why(err),
+					 programs_restore(gate, replacements)
+						 ? "; all are as they were"
+						 : "");
 	}
-	return OK;
+	return 0;
 }
 
-/* Removes attachments that are gone by now, and reports them. */
+/* Removes attachments that are gone by now, and adds notices. */
 static void replacements_prune(struct replacements *replacements)
 {
 	unsigned int count = replacements->count;
 
 	replacements->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (replacements->one[i].attachment.program_id) {
-			replacements->one[replacements->count] = replacements->one[i];
-			replacements->program_fd[replacements->count++] =
-				replacements->program_fd[i];
+		if (!replacements->one[i].attachment.program_id) {
+			note_skipped(&replacements->one[i].attachment);
+			close(replacements->program_fd[i]);
 			continue;
 		}
-		note_skipped(&replacements->one[i].attachment);
-		close(replacements->program_fd[i]);
+		replacements->one[replacements->count] = replacements->one[i];
+		replacements->program_fd[replacements->count++] = replacements->program_fd[i];
 	}
 }
 
-int programs_replace(const struct gate *gate, const struct gate *next,
-			     struct replacements *ret)
+int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	unsigned int hooks = 0;
-	int status;
+	int err;
 
 	ret->count = 0;
-	status = replacements_open(gate, ret);
-	for (unsigned int i = 0; !status && i < ret->count; i++)
+	err = replacements_open(gate, ret);
+	for (unsigned int i = 0; !err && i < ret->count; i++)
 		hooks |= HOOK_BIT(ret->one[i].attachment.hook);
-	if (!status)
-		status = programs_load(next, hooks, &programs);
-	if (!status)
-		status = replacements_switch(gate, &programs, ret);
+	if (!err)
+		err = programs_load(next, hooks, &programs);
+	if (!err)
+		err = replacements_switch(gate, &programs, ret);
 	programs_close(&programs);
-	if (status)
+	if (err)
 		replacements_close(ret);
 	else
 		replacements_prune(ret);
-	return status;
+	return err;
 }

@@ -27,8 +27,7 @@ struct replacements {
  * those before it get their old programs back. The gate is open for a change. The caller closes
  * `ret`.
  */
-int programs_replace(const struct gate *gate, const struct gate *next,
-			     struct replacements *ret);
+int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 
 void replacements_close(struct replacements *replacements);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "attach/shaping.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,65 +48,52 @@ void shaping_add(struct shaping *shaping, const struct rule *rule)
 
 int shaping_read(const struct gate *gate, struct shaping *ret)
 {
-	const struct sl_policy **policies;
-	struct shaping shaping = {0};
+	_cleanup_free_ const struct sl_policy **policies = NULL;
 	unsigned int count;
-	int status = rules_policies(gate, &policies, &count);
+	int err = rules_policies(gate, &policies, &count);
 
-	if (status)
-		return status;
-	for (unsigned int i = 0; i < count; i++)
+	*ret = (struct shaping){0};
+	for (unsigned int i = 0; !err && i < count; i++)
 		for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
 			if (policies[i]->spec[slot].name[0])
-				spec_add(&shaping, &policies[i]->spec[slot]);
-	free(policies);
-	*ret = shaping;
-	return OK;
+				spec_add(ret, &policies[i]->spec[slot]);
+	return err;
 }
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-static int hooks_check(const struct gate *gate, const struct attachment *all,
-			       unsigned int count, const struct attachment *more)
+static int hooks_check(const struct gate *gate, const struct attachment *all, unsigned int count,
+		       const struct attachment *more)
 {
 	const struct attachment *first = more;
 
 	for (unsigned int i = 0; i < count; i++) {
 		if (all[i].hook == HOOK_EGRESS)
-			return OK;
+			return 0;
 		if (!first)
 			first = &all[i];
 	}
 	if (!first || first->hook == HOOK_EGRESS)
-		return OK;
-	return failure("a limit that shapes has no effect on hook %s of %s: what a device receives "
-		       "cannot be queued, only what it sends: 'sluice %s-g %s attach DEV hook "
-		       "egress' first",
-		       hook_names[first->hook], first->device, netns_typed(), gate->name);
+		return 0;
+	return error_add(
+		EOPNOTSUPP, "needs-egress", NULL,
+		"a limit that shapes has no effect on hook %s of %s: what a device receives "
+		"cannot be queued, only what it sends: 'sluice %s-g %s attach DEV hook "
+		"egress' first",
+		hook_names[first->hook], first->device, netns_typed(), gate->name);
 }
 
 int shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
-				const struct attachment *more)
+			const struct attachment *more)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	int status = shaping->any ? attachments_read(gate, all, &count) : OK;
+	int err = shaping->any ? attachments_read(gate, all, &count) : 0;
 
-	return status || !shaping->any ? status : hooks_check(gate, all, count, more);
+	return err || !shaping->any ? err : hooks_check(gate, all, count, more);
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
-
-/* Reads the qdiscs of a device, in its own namespace. */
-struct look {
-	const struct shaping *shaping;
-	const struct attachment *attachment;
-	int status;
-	bool holds;
-	bool is_short; /* an fq is there, and holds less than is needed */
-	struct fq_limits least;
-	char *command;
-};
 
 static bool is_short(const struct fq_limits *least, const struct fq_limits *need)
 {
@@ -113,87 +101,74 @@ static bool is_short(const struct fq_limits *least, const struct fq_limits *need
 	       least->horizon_ns < need->horizon_ns;
 }
 
-static void look_there(void *data)
+/* A device that is gone, or in a namespace without a name, is assumed to hold packets back. */
+int shaping_look(const struct shaping *shaping, const struct attachment *a, struct holding *ret)
 {
-	struct look *look = data;
-	struct qdiscs qdiscs = QDISCS_NONE;
-	struct device device = {.ifindex = look->attachment->ifindex};
+	_cleanup_qdiscs_ struct qdiscs qdiscs = QDISCS_NONE;
+	struct device device = {.ifindex = a->ifindex};
+	_cleanup_netns_ int back = -1;
+	int err;
 
-	memcpy(device.name, look->attachment->device, sizeof(device.name));
-	look->status = qdiscs_read(&device, &qdiscs);
-	if (look->status)
-		return;
-	look->holds = fq_everywhere(&qdiscs);
-	look->least = fq_least(&qdiscs);
-	look->is_short = look->holds && is_short(&look->least, &look->shaping->need);
-	if (!look->holds || look->is_short)
-		look->command = fq_command(&device, &qdiscs, &look->shaping->need);
-	qdiscs_free(&qdiscs);
+	*ret = (struct holding){.holds = true};
+	memcpy(device.name, a->device, sizeof(device.name));
+	if (a->device_gone || netns_visit(a->netns, &back))
+		return 0;
+	err = qdiscs_read(&device, &qdiscs);
+	if (err)
+		return err;
+	ret->holds = fq_everywhere(&qdiscs);
+	ret->least = fq_least(&qdiscs);
+	ret->is_short = ret->holds && is_short(&ret->least, &shaping->need);
+	if (!ret->holds || ret->is_short)
+		ret->command = fq_command(&device, &qdiscs, &shaping->need);
+	return 0;
 }
 
-/* A device that is gone, or in a namespace without a name, is taken to hold packets back. */
-static struct look look_at(const struct shaping *shaping, const struct attachment *attachment)
+int shaping_check_device(const struct shaping *shaping, const struct attachment *a, bool may_lack)
 {
-	struct look look = {.shaping = shaping, .attachment = attachment, .holds = true};
+	struct holding fq;
+	const char *command;
+	int err;
 
-	if (!attachment->device_gone)
-		netns_run_in(attachment->netns, look_there, &look);
-	return look;
-}
-
-int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
-			 struct holding *ret)
-{
-	struct look look = look_at(shaping, attachment);
-
-	*ret = (struct holding){look.holds, look.is_short, look.command};
-	return look.status;
-}
-
-int shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
-				 bool may_lack)
-{
-	struct look look = {0};
-	int status = OK;
-
-	if (!shaping->any || attachment->hook != HOOK_EGRESS)
-		return OK;
-	look = look_at(shaping, attachment);
-	if (look.status)
-		return look.status;
-	if (!look.holds && !may_lack)
-		status = failure("%s has no qdisc fq, so limits that shape would hold no packet "
-				 "back: '%s' first, or say no-fq",
-				 attachment->device, look.command ?: "tc qdisc replace");
-	else if (!look.holds)
-		note("%s has no qdisc fq: limits that shape hold no packet back before '%s'",
-		     attachment->device, look.command ?: "tc qdisc replace");
-	else if (look.is_short)
-		note("%s: its fq holds %u packets of a flow, and %u may wait within the horizon: "
-		     "it drops the rest, unless '%s'",
-		     attachment->device, look.least.flow_limit, shaping->need.flow_limit,
-		     look.command ?: "tc qdisc replace");
-	free(look.command);
-	return status;
+	if (!shaping->any || a->hook != HOOK_EGRESS)
+		return 0;
+	err = shaping_look(shaping, a, &fq);
+	command = fq.command ?: "tc qdisc replace";
+	if (!err && !fq.holds && !may_lack)
+		err = error_add(EOPNOTSUPP, "no-fq", NULL,
+				"%s has no qdisc fq, so limits that shape would hold no packet "
+				"back: '%s' first, or say no-fq",
+				a->device, command);
+	else if (!err && !fq.holds)
+		error_notice(
+			"no-fq", NULL,
+			"%s has no qdisc fq: limits that shape hold no packet back before '%s'",
+			a->device, command);
+	else if (!err && fq.is_short)
+		error_notice("fq-short", a->device,
+			     "its fq holds %u packets of a flow, and %u may wait within the "
+			     "horizon: it drops the rest, unless '%s'",
+			     fq.least.flow_limit, shaping->need.flow_limit, command);
+	free(fq.command);
+	return err;
 }
 
 int shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
-				  const struct attachment *all, unsigned int count, bool may_lack)
+			  const struct attachment *all, unsigned int count, bool may_lack)
 {
-	int status = shaping->any ? hooks_check(gate, all, count, NULL) : OK;
+	int err = shaping->any ? hooks_check(gate, all, count, NULL) : 0;
 
-	for (unsigned int i = 0; !status && i < count; i++)
-		status = shaping_check_device(shaping, &all[i], may_lack);
-	return status;
+	for (unsigned int i = 0; !err && i < count; i++)
+		err = shaping_check_device(shaping, &all[i], may_lack);
+	return err;
 }
 
 int shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	int status = shaping->any ? attachments_read(gate, all, &count) : OK;
+	int err = shaping->any ? attachments_read(gate, all, &count) : 0;
 
-	if (status || !shaping->any)
-		return status;
-	return shaping_check_planned(gate, shaping, all, count, may_lack);
+	return err || !shaping->any ? err
+				    : shaping_check_planned(gate, shaping, all, count, may_lack);
 }

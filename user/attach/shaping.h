@@ -28,30 +28,31 @@ int shaping_read(const struct gate *gate, struct shaping *ret);
  * hook egress. `more`: an attachment that is about to be made; or NULL.
  */
 int shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
-				const struct attachment *more);
+			const struct attachment *more);
 
 /*
  * Checks that a device on hook egress holds packets back. Fails, with the command that is missing,
  * unless may_lack: then that is a note. A note too if an fq holds fewer packets than may wait.
  */
 int shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
-				 bool may_lack);
+			 bool may_lack);
 
 /* shaping_check_hooks(), and shaping_check_device() for each attachment of the gate. */
 int shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack);
 
 /* shaping_check() for the attachments that the gate is about to have in place of its own. */
 int shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
-				  const struct attachment *all, unsigned int count, bool may_lack);
+			  const struct attachment *all, unsigned int count, bool may_lack);
 
 /* Whether a device on hook egress holds packets back. */
 struct holding {
-	bool holds;    /* true also where it cannot be looked at: its namespace has no name */
+	bool holds;    /* also if it is not known: the device is gone, or cannot be reached */
 	bool is_short; /* its fq holds fewer packets than may wait, and drops the rest */
-	char *command; /* what is missing, which free() ends; NULL: nothing, or it is not known */
+	struct fq_limits least;
+	char *command; /* that puts an fq there; the caller frees it. NULL: none, or not known */
 };
 
 int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
-			 struct holding *ret);
+		 struct holding *ret);
 
 #endif

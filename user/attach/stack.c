@@ -85,19 +85,6 @@ const char *stacked_remedy(const struct stacked *stacked, const char *gate,
 	return text;
 }
 
-/* The arguments of netdevs_here(). */
-struct netdevs_reading {
-	struct netdevs links;
-	int err;
-};
-
-static void netdevs_here(void *data)
-{
-	struct netdevs_reading *reading = data;
-
-	reading->err = netdevs_read(&reading->links);
-}
-
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count)
 {
 	char text[STACKED_TEXT], remedy[STACKED_REMEDY], more[64] = "";
@@ -111,19 +98,19 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		return 0;
 	err = attachments_read(gate, all, &there);
 	for (unsigned int i = 0; !err && i < count; i++) {
-		struct netdevs_reading reading = {0};
+		_cleanup_netdevs_ struct netdevs devices = {0};
+		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
 		if (made[i].netns == netns) /* attachments are made by namespace */
 			continue;
 		netns = made[i].netns;
-		netns_run_in(netns, netdevs_here, &reading);
-		here = stacked_find(&reading.links, netns, all, there, made, count, &pair);
+		if (!netns_visit(netns, &back))
+			err = netdevs_read(&devices);
+		here = stacked_find(&devices, netns, all, there, made, count, &pair);
 		if (here && !found)
 			first = pair;
 		found += here;
-		err = reading.err;
-		netdevs_free(&reading.links);
 	}
 	if (found > 1)
 		snprintf(more, sizeof(more), "; %u more %s: see 'sluice doctor'", found - 1,

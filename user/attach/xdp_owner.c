@@ -3,16 +3,16 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "attach/attachment.h"
+#include "base/cleanup.h"
 #include "gate/pins.h"
 
 #define LIBXDP_DISPATCHER "xdp_dispatcher"
 
-/* The argument of gate_look(): an XDP program, and the gate that owns it. */
+/* An XDP program, and the gate that owns it. */
 struct search {
 	unsigned int ifindex;
 	struct xdp_owner *owner;
@@ -27,7 +27,7 @@ static int gate_look(const char *name, void *data)
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	/* errors are reported, and the search goes on: another gate may own the program */
+	/* after an error the search goes on: another gate may own the program */
 	if (!gate_dir_open(&gate))
 		attachments_read(&gate, all, &count);
 	for (unsigned int i = 0; i < count; i++)
@@ -35,35 +35,28 @@ static int gate_look(const char *name, void *data)
 		    all[i].ifindex == search->ifindex)
 			memcpy(search->owner->gate, gate.name, sizeof(gate.name));
 	gate_close(&gate);
-	return OK;
-}
-
-static uint32_t program_on(unsigned int ifindex)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-
-	if (bpf_xdp_query(ifindex, 0, &query))
-		return 0;
-	return query.prog_id ?: query.drv_prog_id ?: query.skb_prog_id ?: query.hw_prog_id;
+	return 0;
 }
 
 struct xdp_owner xdp_owner_find(unsigned int ifindex)
 {
-	struct xdp_owner owner = {.program_id = program_on(ifindex)};
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct xdp_owner owner = {0};
 	struct search search = {ifindex, &owner};
 	struct bpf_prog_info info = {0};
+	_cleanup_close_ int fd = -1;
 	__u32 size = sizeof(info);
-	int fd;
 
+	if (bpf_xdp_query(ifindex, 0, &query))
+		return owner;
+	owner.program_id = query.prog_id       ?: query.drv_prog_id
+			   ?: query.skb_prog_id ?: query.hw_prog_id;
 	if (!owner.program_id)
 		return owner;
 	gates_for_each(gate_look, &search);
 	fd = bpf_prog_get_fd_by_id(owner.program_id);
-	if (fd < 0)
-		return owner;
-	if (!bpf_obj_get_info_by_fd(fd, &info, &size))
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
 		snprintf(owner.name, sizeof(owner.name), "%s", info.name);
-	close(fd);
 	return owner;
 }
 

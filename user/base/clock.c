@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "sluice.h"
 
@@ -39,18 +40,18 @@ uint64_t clock_read(clockid_t clock)
  */
 static int64_t children_offset_ns(void)
 {
-	FILE *file = fopen(TIMENS_OFFSETS, "re");
+	_cleanup_fclose_ FILE *file = fopen(TIMENS_OFFSETS, "re");
 	int64_t seconds, ns, offset = 0;
 	char line[128];
 
 	if (!file && errno != ENOENT)
-		note("cannot read " TIMENS_OFFSETS ": %s: in a time namespace, times are wrong",
-		     strerror(errno));
+		error_notice("time-namespace", NULL,
+			     "cannot read " TIMENS_OFFSETS ": %s: in a time namespace, times are "
+			     "wrong",
+			     strerror(errno));
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "monotonic %" SCNd64 " %" SCNd64, &seconds, &ns) == 2)
 			offset = (int64_t)((uint64_t)seconds * NS_PER_SEC + (uint64_t)ns);
-	if (file)
-		fclose(file);
 	return offset;
 }
 
@@ -89,7 +90,8 @@ static int64_t children_ahead_ns(void)
 		waitpid(child, NULL, 0);
 	if (read_it)
 		return (int64_t)(theirs - (begin + clock_read(CLOCK_MONOTONIC)) / 2);
-	note("cannot read the clock of the time namespace of children: times are wrong");
+	error_notice("time-namespace", NULL,
+		     "cannot read the clock of the time namespace of children: times are wrong");
 	return 0;
 }
 
@@ -218,14 +220,12 @@ int jiffies_read(uint64_t *ret)
 {
 	uint64_t jiffies = 0;
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
-	int fd = program_load(), err = fd;
+	_cleanup_close_ int fd = program_load();
+	int err = fd < 0 ? fd : bpf_prog_test_run_opts(fd, &opts);
 
-	if (fd >= 0) {
-		err = bpf_prog_test_run_opts(fd, &opts);
-		close(fd);
-	}
 	if (err < 0 && err != -EPERM)
-		return failure("cannot read the kernel's tick count: %s", why(err));
+		return error_add(err, "jiffies", NULL, "cannot read the kernel's tick count: %s",
+				 why(err));
 	*ret = err < 0 ? jiffies_at_most() : jiffies;
 	return 0;
 }
@@ -285,13 +285,17 @@ int moment_parse(const char *text, time_t *ret)
 	long offset;
 
 	if (!shape_fits(text, shape))
-		return misuse("'%s' is not a moment: write 2026-11-21T13:00:00Z", text);
+		return error_misuse("moment", NULL,
+				    "'%s' is not a moment: write 2026-11-21T13:00:00Z", text);
 	if (shape_fits(end, ".0"))
 		end += 1 + strspn(end + 1, "0123456789");
 	if (!offset_parse(end, &offset))
-		return misuse("'%s' does not end in Z or an offset from UTC: write +02:00", text);
+		return error_misuse("moment-offset", NULL,
+				    "'%s' does not end in Z or an offset from UTC: write +02:00",
+				    text);
 	if (!date_parse(text, &when))
-		return misuse("'%s': the calendar has no such moment", text);
+		return error_misuse("no-such-moment", NULL, "'%s': the calendar has no such moment",
+				    text);
 	*ret = when - offset;
 	return 0;
 }
@@ -305,13 +309,14 @@ int moment_parse(const char *text, time_t *ret)
 int until_parse(const char *text, uint32_t *ret, bool *ret_ended)
 {
 	time_t now = time(NULL), when;
-	int status = moment_parse(text, &when);
+	int err = moment_parse(text, &when);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	if (when > now + UNTIL_MAX_SEC)
-		return misuse("until '%s' is more than 2 years away: without it, it is for good",
-			      text);
+		return error_misuse(
+			"until-too-late", NULL,
+			"until '%s' is more than 2 years away: without it, it is for good", text);
 	*ret_ended = when <= now;
 	*ret = until_at(when);
 	return 0;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/owner.h"
 
 /* A file is read when it has not changed for this long. */
@@ -48,10 +49,17 @@ static const char *pipe_hint(mode_t mode)
 	       "as in 'deny -f -' and 'apply -'";
 }
 
+static int read_failed(const char *name)
+{
+	return error_add(errno, "file-read", NULL, "cannot read %s: %s", name, strerror(errno));
+}
+
 static int refuse_size(const char *name)
 {
-	return misuse("%s is larger than %d MiB, the most that a file of rules or prefixes may be",
-		      name, FILE_MAX >> 20);
+	return error_misuse(
+		"file-too-large", NULL,
+		"%s is larger than %d MiB, the most that a file of rules or prefixes may be", name,
+		FILE_MAX >> 20);
 }
 
 /*
@@ -60,27 +68,24 @@ static int refuse_size(const char *name)
  */
 static int file_open(const char *path, int *ret_fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int status = 0;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
-		return failure("cannot open %s: %s", path, strerror(errno));
+		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
+				 strerror(errno));
 	if (fstat(fd, &st))
-		status = failure("cannot read %s: %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		status = misuse("%s is %s, and not a regular file%s", path, kind_name(st.st_mode),
-				pipe_hint(st.st_mode));
-	else if (st.st_size > FILE_MAX)
-		status = refuse_size(path);
-	if (status)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return status;
+		return read_failed(path);
+	if (!S_ISREG(st.st_mode))
+		return error_misuse("not-a-file", NULL, "%s is %s, and not a regular file%s", path,
+				    kind_name(st.st_mode), pipe_hint(st.st_mode));
+	if (st.st_size > FILE_MAX)
+		return refuse_size(path);
+	*ret_fd = steal_fd(&fd);
+	return 0;
 }
 
-/* Reads from fd to its end, and appends a NUL. */
+/* Reads from fd to its end, and appends a NUL. Refuses a NUL in the text. */
 static int file_fill(int fd, const char *name, struct file *file)
 {
 	size_t room = 0;
@@ -89,7 +94,7 @@ static int file_fill(int fd, const char *name, struct file *file)
 
 	do {
 		if (got < 0 && errno != EINTR)
-			return failure("cannot read %s: %s", name, strerror(errno));
+			return read_failed(name);
 		if (got > 0)
 			file->size += got;
 		if (file->size > FILE_MAX)
@@ -98,30 +103,16 @@ static int file_fill(int fd, const char *name, struct file *file)
 			room = room ? 2 * room : 1 << 16;
 			text = realloc(file->text, room);
 			if (!text)
-				return failure("cannot read %s: out of memory", name);
+				return error_add(ENOMEM, "no-memory", NULL,
+						 "cannot read %s: out of memory", name);
 			file->text = text;
 		}
 		got = read(fd, file->text + file->size, room - file->size - 1);
 	} while (got);
 	file->text[file->size] = '\0';
+	if (memchr(file->text, '\0', file->size))
+		return error_misuse("nul-byte", NULL, "%s has a NUL byte: this is no text", name);
 	return 0;
-}
-
-/*
- * Refuses a file that was changed in place while it was read. A file that was replaced has no
- * effect: fd still refers to the old one.
- */
-static int check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
-{
-	struct stat after;
-
-	if (fstat(fd, &after))
-		return failure("cannot read %s: %s", path, strerror(errno));
-	if (after.st_size == before->st_size && (size_t)after.st_size == size &&
-	    after.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-	    after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
-		return 0;
-	return misuse("%s changed while it was read: try again when it is written", path);
 }
 
 static int64_t age_ms(const struct stat *st)
@@ -135,7 +126,7 @@ static int64_t age_ms(const struct stat *st)
 
 /*
  * Reads the state of the file, from which on it must not change, and waits until its last change is
- * STILL_MS old: the times of a file tell when a write began, not when it ended. A writer that
+ * STILL_MS old: the times of a file are those when a write began, not when it ended. A writer that
  * pauses for longer than STILL_MS is not noticed.
  */
 static int file_settle(int fd, const char *path, struct stat *ret)
@@ -143,45 +134,51 @@ static int file_settle(int fd, const char *path, struct stat *ret)
 	int64_t age, wait;
 
 	if (fstat(fd, ret))
-		return failure("cannot read %s: %s", path, strerror(errno));
+		return read_failed(path);
 	age = age_ms(ret);
 	wait = STILL_MS + (ret->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
-	if (age <= 0) /* the file's time is of another clock */
+	if (age <= 0) /* the file's time is from another clock */
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
 	return 0;
 }
 
+/*
+ * Refuses a file that was changed in place while it was read. A file that was replaced has no
+ * effect: fd still refers to the old file.
+ */
 static int file_read_path(const char *path, struct file *file)
 {
-	struct stat before = {0};
-	int fd = -1;
-	int status = file_open(path, &fd);
+	struct stat before = {0}, after;
+	_cleanup_close_ int fd = -1;
+	int err = file_open(path, &fd);
 
-	if (status)
-		return status;
-	status = file_settle(fd, path, &before);
-	if (!status)
-		status = file_fill(fd, path, file);
-	if (!status)
-		status = check_unchanged(fd, path, &before, file->size);
-	close(fd);
-	return status;
+	if (!err)
+		err = file_settle(fd, path, &before);
+	if (!err)
+		err = file_fill(fd, path, file);
+	if (err)
+		return err;
+	if (fstat(fd, &after))
+		return read_failed(path);
+	if (after.st_size == before.st_size && (size_t)after.st_size == file->size &&
+	    after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+	    after.st_mtim.tv_nsec == before.st_mtim.tv_nsec)
+		return 0;
+	return error_misuse("file-changing", NULL,
+			    "%s changed while it was read: try again when it is written", path);
 }
 
 int file_read(const char *path, struct file *ret)
 {
-	bool is_stdin = !strcmp(path, "-");
-	const char *name = is_stdin ? "standard input" : path;
 	struct file file = {0};
-	int status = is_stdin ? file_fill(STDIN_FILENO, name, &file) : file_read_path(path, &file);
+	int err = strcmp(path, "-") ? file_read_path(path, &file)
+				    : file_fill(STDIN_FILENO, "standard input", &file);
 
-	if (!status && memchr(file.text, '\0', file.size))
-		status = misuse("%s has a NUL byte: this is no text", name);
-	if (status) {
+	if (err) {
 		file_free(&file);
-		return status;
+		return err;
 	}
 	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* a byte order mark */
 		file.size -= 3;
@@ -232,14 +229,17 @@ static int own_check(int fd, const char *path, struct file *file)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return failure("cannot read %s: %s", path, strerror(errno));
+		return read_failed(path);
 	if (!S_ISREG(st.st_mode))
-		return failure("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+		return error_add(EINVAL, "not-a-file", NULL, "%s is %s, and not a regular file",
+				 path, kind_name(st.st_mode));
 	if (!owner_alone_writes(&st))
-		return failure("%s belongs to %s, mode %04o, and so is not believed: it has to be "
-			       "root's, the caller's or of user '" OWNER_USER "', and only its "
-			       "owner's to write",
-			       path, owner_name(st.st_uid), st.st_mode & 07777);
+		return error_add(
+			EPERM, "untrusted-file", NULL,
+			"%s belongs to %s, mode %04o, and so is not believed: it has to be "
+			"root's, the caller's or of user '" OWNER_USER "', and only its "
+			"owner's to write",
+			path, owner_name(st.st_uid), st.st_mode & 07777);
 	file->owner = st.st_uid;
 	file->mode = st.st_mode & 07777;
 	return st.st_size > FILE_MAX ? refuse_size(path) : 0;
@@ -247,52 +247,52 @@ static int own_check(int fd, const char *path, struct file *file)
 
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	_cleanup_close_ int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	struct file file = {0};
-	int status;
+	int err;
 
 	*ret_is_there = fd >= 0 || errno != ENOENT;
 	if (!*ret_is_there)
 		return 0;
 	if (fd < 0)
-		return failure("cannot open %s: %s", path,
-			       errno == ELOOP ? "it is a symbolic link, which is not followed"
-					      : strerror(errno));
-	status = own_check(fd, path, &file);
-	if (!status)
-		status = file_fill(fd, path, &file);
-	close(fd);
-	if (!status && memchr(file.text, '\0', file.size))
-		status = misuse("%s has a NUL byte: this is no text", path);
-	if (status)
+		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
+				 errno == ELOOP ? "it is a symbolic link, which is not followed"
+						: strerror(errno));
+	err = own_check(fd, path, &file);
+	if (!err)
+		err = file_fill(fd, path, &file);
+	if (err)
 		file_free(&file);
 	else
 		*ret = file;
-	return status;
+	return err;
 }
 
 int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 {
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 	ssize_t got;
-	int fd;
 
 	*ret_size = 0;
 	/* a device is not opened: some do something when they are */
 	if (lstat(path, &st))
-		return errno == ENOENT ? 0 : failure("cannot open %s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0
+				       : error_add(errno, "file-open", NULL, "cannot open %s: %s",
+						   path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return misuse("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+		return error_misuse("not-a-file", NULL, "%s is %s, and not a regular file", path,
+				    kind_name(st.st_mode));
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	if (fd < 0)
-		return failure("cannot open %s: %s", path, strerror(errno));
+		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
+				 strerror(errno));
 	got = read(fd, text, room);
-	if (got >= 0)
-		*ret_size = got;
-	else
-		failure("cannot read %s: %s", path, strerror(errno));
-	close(fd);
-	return got < 0 ? FAILED : 0;
+	if (got < 0)
+		return read_failed(path);
+	*ret_size = got;
+	return 0;
 }
 
 /* Writes all of it, and waits until the disk has it. 0 or a negative errno. */
@@ -311,17 +311,7 @@ static int fd_write(int fd, const char *text, size_t size)
 	return fsync(fd) ? -errno : 0;
 }
 
-/* Opens the directory of a file. */
-static int directory_open(const char *path, const char *name)
-{
-	char *directory = name == path ? strdup(".") : strndup(path, name - path);
-	int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	free(directory);
-	return fd;
-}
-
-/* Writes NAME.new, and renames it. 0 or a negative errno. */
+/* Writes NAME.new, and renames it. Returns 0 or a negative errno. */
 static int file_put(int directory, const char *name, const struct file *file, mode_t mode,
 		    gid_t group)
 {
@@ -349,22 +339,19 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 }
 
 /*
- * Whether the file is made as the owner of its directory: only root can, and what a user wrote whom
- * nobody trusts would not be read again.
+ * file_put() as the owner of the directory. Only root can, and a file of an untrusted user would
+ * not be read again.
  */
-static bool is_made_as_owner(int directory)
-{
-	struct stat st;
-
-	return !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid);
-}
-
 static int file_put_as_owner(int directory, const char *name, const struct file *file, mode_t mode,
 			     gid_t group)
 {
 	struct owner self;
-	int err = owner_become(directory, &self);
+	struct stat st;
+	int err;
 
+	if (geteuid() || fstat(directory, &st) || !owner_is_trusted(st.st_uid))
+		return file_put(directory, name, file, mode, group);
+	err = owner_become(directory, &self);
 	if (err)
 		return err;
 	err = file_put(directory, name, file, mode, group);
@@ -376,19 +363,15 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 {
 	const struct file file = {.text = (char *)text, .size = size};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	int directory = directory_open(path, name), err;
+	_cleanup_free_ char *parent = name == path ? strdup(".") : strndup(path, name - path);
+	_cleanup_close_ int directory =
+		parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int err = directory < 0 ? -errno : file_put_as_owner(directory, name, &file, mode, group);
 
-	if (directory < 0)
-		err = -errno;
-	else if (is_made_as_owner(directory))
-		err = file_put_as_owner(directory, name, &file, mode, group);
-	else
-		err = file_put(directory, name, &file, mode, group);
 	if (!err && fsync(directory))
 		err = -errno;
-	if (directory >= 0)
-		close(directory);
-	return err ? failure("cannot write %s: %s", path, strerror(-err)) : 0;
+	return err ? error_add(err, "file-write", NULL, "cannot write %s: %s", path, strerror(-err))
+		   : 0;
 }
 
 void file_remove(const char *path)

@@ -9,6 +9,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+
 #define OLDEST_MAJOR 6
 #define OLDEST_MINOR 1
 
@@ -19,8 +21,9 @@ int kernel_check(const char *release)
 	if (sscanf(release, "%d.%d", &major, &minor) == 2 &&
 	    (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR)))
 		return 0;
-	return failure("this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
-		       OLDEST_MINOR);
+	return error_add(EOPNOTSUPP, "kernel-old", NULL,
+			 "this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
+			 OLDEST_MINOR);
 }
 
 int kernel_require(void)
@@ -45,38 +48,31 @@ unsigned int cpu_list_end(const char *list)
 
 #define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 
-/* Reads one more than the highest number of a possible CPU. */
-static int cpu_ids_read(unsigned int *ret)
+int machine_get(struct machine *ret)
 {
-	FILE *file = fopen(POSSIBLE_CPUS, "re");
-	char *line = NULL;
+	_cleanup_fclose_ FILE *file = fopen(POSSIBLE_CPUS, "re");
+	_cleanup_free_ char *line = NULL;
+	int cpus = libbpf_num_possible_cpus();
+	struct timespec tick;
 	size_t size = 0;
 
 	if (!file)
-		return failure("cannot read " POSSIBLE_CPUS ": %s: 'mount -t sysfs sys /sys' if "
-			       "there is no sysfs",
-			       why(errno));
-	*ret = getline(&line, &size, file) > 0 ? cpu_list_end(line) : 0;
-	free(line);
-	fclose(file);
-	return *ret ? 0 : failure("cannot tell the numbers of the CPUs from " POSSIBLE_CPUS);
-}
-
-int machine_get(struct machine *ret)
-{
-	struct timespec tick;
-	unsigned int ids;
-	int status = cpu_ids_read(&ids);
-	int cpus;
-
-	if (status)
-		return status;
-	cpus = libbpf_num_possible_cpus();
+		return error_add(errno, "cpus", NULL,
+				 "cannot read " POSSIBLE_CPUS ": %s: 'mount -t sysfs sys /sys' if "
+				 "there is no sysfs",
+				 why(errno));
+	*ret = (struct machine){.cpus = cpus};
+	if (getline(&line, &size, file) > 0)
+		ret->cpu_ids = cpu_list_end(line);
+	if (!ret->cpu_ids)
+		return error_add(EIO, "cpus", NULL,
+				 "cannot read the numbers of the CPUs from " POSSIBLE_CPUS);
 	if (cpus <= 0)
-		return failure("cannot tell the number of CPUs: %s", why(cpus));
+		return error_add(cpus, "cpus", NULL, "cannot read the number of CPUs: %s",
+				 why(cpus));
 	/* the coarse clock advances once a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
-		return failure("cannot tell the length of the kernel's tick");
-	*ret = (struct machine){.cpus = cpus, .jiffy_ns = tick.tv_nsec, .cpu_ids = ids};
+		return error_add(EIO, "tick", NULL, "cannot read the length of the kernel's tick");
+	ret->jiffy_ns = tick.tv_nsec;
 	return 0;
 }

@@ -159,5 +159,6 @@ int caps_require(void)
 {
 	const char *missing = caps_missing();
 
-	return missing ? failure("this needs %s: run it as root", missing) : 0;
+	return missing ? error_add(EPERM, "rights", NULL, "this needs %s: run it as root", missing)
+		       : 0;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/cleanup.h"
+
 #define MOUNTINFO "/proc/self/mountinfo"
 
 static bool is_on_the_way(const char *point, const char *path)
@@ -50,14 +52,10 @@ bool mount_hides_in(const char *text, const char *path, dev_t device, struct mou
 
 bool mount_hides(const char *path, dev_t device, struct mount *ret)
 {
-	FILE *file = fopen(MOUNTINFO, "re");
-	char *text = NULL;
+	_cleanup_fclose_ FILE *file = fopen(MOUNTINFO, "re");
+	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	bool hides = file && getdelim(&text, &size, '\0', file) > 0 &&
-		     mount_hides_in(text, path, device, ret);
 
-	free(text);
-	if (file)
-		fclose(file);
-	return hides;
+	return file && getdelim(&text, &size, '\0', file) > 0 &&
+	       mount_hides_in(text, path, device, ret);
 }

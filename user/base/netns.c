@@ -7,11 +7,13 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 
 #define NETNS_SELF    "/proc/thread-self/ns/net"
 #define NETNS_INITIAL "/proc/1/ns/net"
@@ -39,23 +41,25 @@ uint64_t netns_home(void)
 int netns_enter(const char *name)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	int status = 0;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)
-		return misuse("'%s' is not a name of a network namespace: see 'ip netns list'",
-			      name);
+		return error_misuse(
+			"netns-name", NULL,
+			"'%s' is not a name of a network namespace: see 'ip netns list'", name);
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		return failure("there is no network namespace '%s': see 'ip netns list'", name);
+		return error_add(ENOENT, "no-such-netns", NULL,
+				 "there is no network namespace '%s': see 'ip netns list'", name);
 	if (fd < 0)
-		return failure("cannot open network namespace '%s': %s", name, why(errno));
+		return error_add(errno, "netns-open", NULL,
+				 "cannot open network namespace '%s': %s", name, why(errno));
 	home = netns_current();
 	if (setns(fd, CLONE_NEWNET))
-		status = failure("cannot enter network namespace '%s': %s", name, netns_why(errno));
-	close(fd);
-	return status;
+		return error_add(errno, "netns-enter", NULL,
+				 "cannot enter network namespace '%s': %s", name, netns_why(errno));
+	return 0;
 }
 
 uint64_t netns_named(const char *name)
@@ -99,82 +103,66 @@ static bool netns_path(uint64_t netns, char *path, size_t size)
 	return found;
 }
 
-bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
+int netns_visit(uint64_t netns, int *ret_back)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	int here, there, err;
-	bool entered;
+	_cleanup_close_ int here = -1, there = -1;
 
-	if (netns == netns_current()) {
-		call(data);
-		return true;
-	}
+	*ret_back = -1;
+	if (netns == netns_current())
+		return 0;
 	if (!netns_path(netns, path, sizeof(path)))
-		return false;
-	home = netns_home(); /* the call is elsewhere, and asks for it */
+		return -errno;
+	home = netns_home(); /* netns_home() is asked for during the visit, too */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
-	entered = here >= 0 && there >= 0 && !setns(there, CLONE_NEWNET);
-	err = errno == EACCES ? EPERM : errno; /* opening /proc/1/ns/net takes the same right */
-	if (entered) {
-		call(data);
-		if (setns(here, CLONE_NEWNET))
-			note("cannot return to the network namespace: %s", why(errno));
-	}
-	if (here >= 0)
-		close(here);
-	if (there >= 0)
-		close(there);
-	errno = err;
-	return entered;
+	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
+		return errno == EACCES ? -EPERM : -errno; /* /proc/1/ns/net needs the same right */
+	*ret_back = steal_fd(&here);
+	return 0;
+}
+
+void netns_return(int *back)
+{
+	if (*back < 0)
+		return;
+	if (setns(*back, CLONE_NEWNET))
+		error_notice("netns-return", NULL, "cannot return to the network namespace: %s",
+			     why(errno));
+	close(*back);
+	*back = -1;
 }
 
 const char *netns_why(int err)
 {
-	return err == EPERM ? "this needs CAP_SYS_ADMIN: run it as root, or see RIGHTS in sluice(8)"
-			    : why(err);
+	return abs(err) == EPERM
+		       ? "this needs CAP_SYS_ADMIN: run it as root, or see RIGHTS in sluice(8)"
+		       : why(err);
 }
 
-/* The argument of call_ask(): a call for netns_run_in() that returns a result. */
-struct question {
-	bool (*call)(void *data);
-	void *data;
-	bool answer;
-};
-
-static void call_ask(void *data)
+int netns_list(uint64_t **ret, unsigned int *ret_count)
 {
-	struct question *question = data;
-
-	question->answer = question->call(question->data);
-}
-
-static bool netns_ask(uint64_t netns, struct question *question)
-{
-	return netns_run_in(netns, call_ask, question) && question->answer;
-}
-
-uint64_t netns_find(bool (*call)(void *data), void *data)
-{
-	uint64_t fixed[] = {netns_current(), netns_of(NETNS_INITIAL)}, netns, found = 0;
-	struct question question = {.call = call, .data = data};
+	uint64_t fixed[] = {netns_current(), netns_of(NETNS_INITIAL)}, netns;
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	unsigned int count = 0, room = 0;
+	uint64_t *list = NULL;
 	struct dirent *entry;
-	DIR *dir;
+	DIR *dir = opendir(NETNS_DIR);
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		if (netns_ask(fixed[i], &question))
-			return fixed[i];
-	dir = opendir(NETNS_DIR);
-	while (dir && !found && (entry = readdir(dir))) {
+		if (array_grow(list, count, room))
+			list[count++] = fixed[i];
+	while (dir && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), NETNS_DIR "/%s", entry->d_name);
-		netns = netns_of(path);
-		if (entry->d_name[0] != '.' && netns_ask(netns, &question))
-			found = netns;
+		netns = entry->d_name[0] == '.' ? 0 : netns_of(path);
+		if (netns && array_grow(list, count, room))
+			list[count++] = netns;
 	}
 	if (dir)
 		closedir(dir);
-	return found;
+	*ret = list;
+	*ret_count = count;
+	return list ? 0 : -ENOMEM;
 }
 
 bool netns_name(uint64_t netns, char name[NETNS_NAME])
@@ -203,7 +191,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 
 const char *netns_exec(const char *option, char text[NETNS_EXEC])
 {
-	const char *name = strchr(option, ' '); /* behind -n */
+	const char *name = strchr(option, ' '); /* after -n */
 
 	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -22,20 +23,27 @@ int netns_enter(const char *name);
 uint64_t netns_current(void);
 
 /*
- * Runs `call(data)` in the namespace of that number: the current one, a named one, or the initial
- * one. False: `call` did not run, and errno tells why. ENOENT: it is none of these; EPERM: another
- * namespace takes CAP_SYS_ADMIN, and it may well exist.
+ * Enters the namespace of that number, if it is the current, a named or the initial namespace:
+ *
+ *   _cleanup_netns_ int back = -1;
+ *   int err = netns_visit(netns, &back);
+ *
+ * returns to the present namespace at the end of the scope. Returns 0, or without an error -ENOENT
+ * if it is none of these, or -EPERM if this needs CAP_SYS_ADMIN; then it may exist.
  */
-bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data);
+int netns_visit(uint64_t netns, int *ret_back);
+void netns_return(int *back);
 
-/* The meaning of that errno. */
+#define _cleanup_netns_ _cleanup_(netns_return)
+
+/* The meaning of such an errno. */
 const char *netns_why(int err);
 
 /*
- * Runs `call(data)` in the current namespace, the initial one and each named one until it returns
- * true. Returns the number of that namespace; 0: none.
+ * Lists the current, the initial and each named namespace. A number may be repeated. The caller
+ * frees `ret`. Returns 0 or -ENOMEM, without an error.
  */
-uint64_t netns_find(bool (*call)(void *data), void *data);
+int netns_list(uint64_t **ret, unsigned int *ret_count);
 
 /* The name of a namespace, "" for the current one. False: it has no name. */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);

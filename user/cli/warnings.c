@@ -15,20 +15,23 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Runs in the namespace of the device, which may have gone meanwhile. */
-static void warn_merged(void *data)
+/* A device that has gone meanwhile is nothing to warn of. */
+static void warn_merged(const struct attachment *a)
 {
-	const struct attachment *a = data;
-	struct device device;
-	bool exists;
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	_cleanup_netns_ int back = -1;
+	const struct netdev *found;
+	bool is_tap;
 
-	if (device_exists(a->device, &exists) || !exists || device_find(a->device, &device))
+	if (netns_visit(a->netns, &back) || netdevs_read(&devices))
 		return;
-	if (attachment_merges(a, device.is_tap))
+	found = netdevs_find_name(&devices, a->device);
+	is_tap = found && device_of(found).is_tap;
+	if (found && attachment_merges(a, is_tap))
 		error_notice("merged", a->device,
 			     "in mode %s%s, a packet that was merged of many (GRO, GSO) counts as "
 			     "one; hook ingress counts each",
-			     mode_names[a->mode], device.is_tap ? " on a tap" : "");
+			     mode_names[a->mode], is_tap ? " on a tap" : "");
 }
 
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count)
@@ -53,7 +56,7 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 					     "it receives is charged, and counted, twice",
 					     gate->name);
 		if (a.hook == HOOK_XDP)
-			netns_run_in(a.netns, warn_merged, &a);
+			warn_merged(&a);
 	}
 	return stacked_note(gate, made, count);
 }

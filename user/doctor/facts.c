@@ -265,28 +265,17 @@ static int gates_read(struct doctor_facts *facts)
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/* The arguments of netdevs_here(). */
-struct netdevs_reading {
-	struct netdevs links;
-	int err;
-};
-
-static void netdevs_here(void *data)
-{
-	struct netdevs_reading *reading = data;
-
-	reading->err = netdevs_read(&reading->links);
-}
-
 /* Reads the devices of a namespace; none if it cannot be entered. netdevs_free() frees them. */
 static struct netdevs netdevs_of(uint64_t netns)
 {
-	struct netdevs_reading reading = {0};
 	unsigned int mark = error_count();
+	_cleanup_netns_ int back = -1;
+	struct netdevs devices = {0};
 
-	netns_run_in(netns, netdevs_here, &reading);
+	if (!netns_visit(netns, &back))
+		netdevs_read(&devices);
 	error_drop(mark);
-	return reading.links;
+	return devices;
 }
 
 /* Adds the devices of a namespace, once. */
@@ -397,11 +386,13 @@ static int traffic_read(struct doctor_facts *facts)
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-static void device_here(void *data)
+static void device_read(struct device_facts *device)
 {
-	struct device_facts *device = data;
 	const struct netdev *link = &device->traffic->link;
+	_cleanup_netns_ int back = -1;
 
+	if (netns_visit(device->at.netns, &back))
+		return;
 	device->nic = nic_read(link->name, link->ifindex);
 	device->owner = xdp_owner_find(link->ifindex);
 }
@@ -436,7 +427,7 @@ static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 		}
 		if (!gate->is_examined || !device->is_asked || !device->traffic)
 			continue;
-		netns_run_in(a->netns, device_here, device);
+		device_read(device);
 		device->loaded_at = program_loaded_at(a->program_id);
 		if (shapes && a->hook == HOOK_EGRESS)
 			device->has_fq = !shaping_look(&shaping, a, &device->fq);

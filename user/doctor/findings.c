@@ -345,7 +345,11 @@ int doctor_top(const char *gate, unsigned int most, struct findings *ret)
 	*ret = (struct findings){0};
 	if (err)
 		return err;
-	err = doctor_find(&facts, ret);
+	for (unsigned int i = 0; !err && i < facts.count; i++)
+		if (facts.gates[i].is_examined && facts.gates[i].unread)
+			err = error_add(EIO, "gate-unread", NULL, "%s", facts.gates[i].unread);
+	if (!err)
+		err = doctor_find(&facts, ret);
 	doctor_free(&facts);
 	while (ret->count > most)
 		finding_free(&ret->list[--ret->count]);

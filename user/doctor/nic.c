@@ -12,7 +12,7 @@
 #include <linux/genetlink.h>
 #include <linux/sockios.h>
 
-#include "attach/attrs.h"
+#include "attach/netlink.h"
 #include "base/cleanup.h"
 
 /* --- Ethtool -------------------------------------------------------------------------------- */

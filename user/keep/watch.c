@@ -138,44 +138,33 @@ unsigned int watch_read(struct watch *watch)
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-static void call_socket(void *data)
-{
-	const struct sockaddr_nl address = {.nl_family = AF_NETLINK,
-					    .nl_groups = RTMGRP_LINK | RTMGRP_TC};
-	_cleanup_close_ int fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	int *ret = data;
-
-	*ret = -1;
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
-		*ret = -errno;
-	else
-		*ret = steal_fd(&fd);
-}
-
 /* Opens a socket in a namespace that has none. netns 0: the namespace does not exist. */
 static int socket_add(struct watch *watch, uint64_t netns)
 {
-	int fd = -1;
+	const struct sockaddr_nl address = {.nl_family = AF_NETLINK,
+					    .nl_groups = RTMGRP_LINK | RTMGRP_TC};
+	_cleanup_netns_ int back = -1;
+	_cleanup_close_ int fd = -1;
+	int err;
 
 	for (unsigned int i = 0; i < watch->sockets_count; i++)
 		if (watch->sockets[i].netns == netns)
 			return 0;
-	if (!netns)
+	err = netns ? netns_visit(netns, &back) : -ENOENT;
+	if (err == -ENOENT)
 		return 0;
-	if (!netns_run_in(netns, call_socket, &fd))
-		return errno == ENOENT
-			       ? 0
-			       : error_add(errno, "netlink", NULL,
-					   "cannot watch devices by netlink: %s", netns_why(errno));
-	if (fd >= 0 && !array_grow(watch->sockets, watch->sockets_count, watch->sockets_room)) {
-		close(fd);
-		fd = -ENOMEM;
-	}
-	if (fd < 0)
-		return error_add(fd, "netlink", NULL, "cannot watch devices by netlink: %s",
-				 strerror(-fd));
-	watch->sockets[watch->sockets_count++] = (struct watch_socket){fd, netns};
+	if (err)
+		return error_add(err, "netlink", NULL, "cannot watch devices by netlink: %s",
+				 netns_why(err));
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
+		err = -errno;
+	else if (!array_grow(watch->sockets, watch->sockets_count, watch->sockets_room))
+		err = -ENOMEM;
+	if (err)
+		return error_add(err, "netlink", NULL, "cannot watch devices by netlink: %s",
+				 strerror(-err));
+	watch->sockets[watch->sockets_count++] = (struct watch_socket){steal_fd(&fd), netns};
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static int gate_recover(struct gate *gate)
 
 	gate->grow = remake_grow;
 	if (!err)
-		err = attachments_settle(gate);
+		err = attachments_expire(gate);
 	if (!err && gate->state->changing)
 		err = rules_recover(gate);
 	if (!err)

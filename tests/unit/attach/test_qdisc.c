@@ -306,9 +306,9 @@ static struct qdisc third_other[] = {FQ_AT(1), FQ_AT(2), OTHER_AT(3), FQ_AT(4)};
 static struct qdisc many_others[] = {FQ_WITH(1, 10000, 500, SEC_NS), OTHER_AT(2), OTHER_AT(10),
 				     OTHER_AT(31), FQ_AT(32)};
 
-#define QDISCS(kind, handle, list)                                                                 \
+#define QDISCS(kind, number, qdiscs)                                                               \
 	{                                                                                          \
-		kind, handle, list, ARRAY_SIZE(list), ARRAY_SIZE(list)                             \
+		.root = kind, .handle = number, .list = qdiscs, .count = ARRAY_SIZE(qdiscs)        \
 	}
 
 static const struct {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/file.h: what is read, and what is refused. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,7 +60,7 @@ static void test_any_bytes_but_nul_are_read(void **state)
 		int status = bytes_read(cases[i].text, cases[i].size, &file);
 
 		assert_messages(capture_end(&capture), "", cases[i].messages);
-		assert_int_equal(status, *cases[i].messages ? MISUSED : 0);
+		assert_int_equal(status, *cases[i].messages ? -EINVAL : 0);
 		if (status)
 			continue;
 		assert_int_equal(file.size, cases[i].size);
@@ -106,14 +107,14 @@ static void test_what_is_no_regular_file_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
-	assert_messages(refusal("fifo", MISUSED), "fifo", " FIFO");
-	assert_non_null(strstr(refusal("fifo", MISUSED), "'deny -f -'"));
+	assert_messages(refusal("fifo", -EINVAL), "fifo", " FIFO");
+	assert_non_null(strstr(refusal("fifo", -EINVAL), "'deny -f -'"));
 	unlink("fifo");
-	assert_messages(refusal(".", MISUSED), ".", " directory");
-	assert_null(strstr(refusal(".", MISUSED), "'deny -f -'"));
-	assert_messages(refusal("/dev/zero", MISUSED), "/dev/zero", " device");
-	assert_messages(refusal("none", FAILED), "", " none");
-	assert_messages(refusal("", FAILED), "", " No such file");
+	assert_messages(refusal(".", -EINVAL), ".", " directory");
+	assert_null(strstr(refusal(".", -EINVAL), "'deny -f -'"));
+	assert_messages(refusal("/dev/zero", -EINVAL), "/dev/zero", " device");
+	assert_messages(refusal("none", -ENOENT), "", " none");
+	assert_messages(refusal("", -ENOENT), "", " No such file");
 }
 
 static void test_a_file_above_90_mib_is_refused(void **state)
@@ -123,7 +124,7 @@ static void test_a_file_above_90_mib_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, 100 << 20), 0);
-	assert_messages(refusal("large", MISUSED), "large", " 90 MiB");
+	assert_messages(refusal("large", -EINVAL), "large", " 90 MiB");
 	close(fd);
 	unlink("large");
 	assert_int_equal(bytes_read("", 0, &file), 0); /* not a matter of the last one */
@@ -148,7 +149,7 @@ static void test_standard_input_may_be_of_any_kind(void **state)
 	ends[0] = open("/dev/zero", O_RDONLY);
 	dup2(ends[0], STDIN_FILENO);
 	close(ends[0]);
-	assert_messages(refusal("-", MISUSED), "standard input", " 90 MiB");
+	assert_messages(refusal("-", -EINVAL), "standard input", " 90 MiB");
 	dup2(kept, STDIN_FILENO);
 	close(kept);
 }
@@ -270,7 +271,7 @@ static void test_a_file_with_a_rounded_time_that_changes_is_refused(void **state
 	(void)state;
 	append_at(fd, time(NULL));
 	assert_int_equal(pthread_create(&thread, NULL, append_later, &fd), 0);
-	assert_messages(refusal("file", MISUSED), "file", " changed");
+	assert_messages(refusal("file", -EINVAL), "file", " changed");
 	pthread_join(thread, NULL);
 	close(fd);
 	unlink("file");
