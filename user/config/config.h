@@ -42,9 +42,6 @@ int config_parse_most(const char *path, const char *text, size_t size, struct co
 
 void config_free(struct config *config);
 
-/* The word `shared` of a limit that is shared, as a file and `show -j` write it. */
-json_t *shared_json(const struct limit *limit);
-
 /* Formats a config as JSON that reads to an equal config; NULL: out of memory. */
 json_t *config_json(const struct config *config);
 

@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,14 +26,11 @@ static json_t *prefix_json(const struct sl_prefix *prefix)
 /* Numbers become JSON numbers, which need no quotes. A name stays a string whatever its letters. */
 static json_t *field_json(enum spec_field field, const char *text)
 {
+	if (field == SPEC_SHARED)
+		return strcmp(text, "yes") ? json_string(text) : json_true();
 	if (field != SPEC_NAME && strspn(text, "0123456789") == strlen(text))
 		return json_integer(strtoll(text, NULL, 10));
 	return json_string(text);
-}
-
-json_t *shared_json(const struct limit *limit)
-{
-	return limit->spec.shared == SL_SHARED_BLOCK ? json_string("block") : json_true();
 }
 
 static json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
@@ -40,12 +38,10 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 	json_t *object = json_object();
 	char text[SPEC_TEXT];
 
-	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
 		const char *words = spec_format(limit, prefix, field, text);
 
-		if (words && field == SPEC_SHARED)
-			json_object_set_new(object, spec_names[field], shared_json(limit));
-		else if (words)
+		if (words)
 			json_object_set_new(object, spec_names[field], field_json(field, words));
 	}
 	return object;
@@ -53,15 +49,14 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 
 static json_t *newcomers_json(const struct limit *newcomers)
 {
-	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST};
 	const struct sl_prefix everything = {0};
 	json_t *object = json_object();
 	char text[SPEC_TEXT];
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		json_object_set_new(object, spec_names[fields[i]],
-				    field_json(fields[i], spec_format_whole(newcomers, &everything,
-									    fields[i], text)));
+	for (enum spec_field field = SPEC_RATE; field <= SPEC_BURST; field++)
+		json_object_set_new(
+			object, spec_names[field],
+			field_json(field, spec_format_whole(newcomers, &everything, field, text)));
 	return object;
 }
 
@@ -79,18 +74,19 @@ static json_t *policy_json(const struct rule *rule)
 			 inherit, "limits", limits, "newcomers", newcomers);
 }
 
-/* An entry with an array of prefixes, which may still grow. */
-static json_t *entry_json(json_t *prefixes, uint32_t until)
+/* Appends an entry with an array of prefixes. list: its name; NULL: by hand. */
+static void entry_append(json_t *array, const char *list, json_t *prefixes, uint32_t until)
 {
+	json_t *entry = json_pack("{s:s*, s:o}", "list", list, "prefixes", prefixes);
 	char text[MOMENT_TEXT];
 
-	if (!until)
-		return json_pack("{s:o}", "prefixes", prefixes);
-	return json_pack("{s:o, s:s}", "prefixes", prefixes, "until",
-			 moment_format(until_time(until), text));
+	if (until)
+		json_object_set_new(entry, "until",
+				    json_string(moment_format(until_time(until), text)));
+	json_array_append_new(array, entry);
 }
 
-/* An entry of a list: its prefix, and its own end. NULL: it has just ended. */
+/* An entry of a list: its prefix, and its own end. NULL: it has ended. */
 static json_t *list_entry_json(const struct rule *rule, int place)
 {
 	uint32_t until = rule_list_end(rule, place);
@@ -104,33 +100,13 @@ static json_t *list_entry_json(const struct rule *rule, int place)
 			    moment_format(until_time(until), moment));
 }
 
-/* Appends an entry for each list that has this access. */
-static void lists_append(json_t *array, const struct ruleset *rules, enum sl_access access)
-{
-	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
-		const struct sl_list_info *info = &rules->lists[place];
-		json_t *prefixes, *entry;
-
-		if (!*info->name || info->access != access || list_ended(info))
-			continue;
-		prefixes = json_array();
-		for (unsigned int i = 0; i < rules->count; i++)
-			if (rules->rules[i].lists >> place & 1)
-				json_array_append_new(prefixes,
-						      list_entry_json(&rules->rules[i], place));
-		entry = json_pack("{s:s}", "list", info->name);
-		json_object_update_missing_new(entry, entry_json(prefixes, info->until));
-		json_array_append_new(array, entry);
-	}
-}
-
 /*
  * One entry for all prefixes without end; one for each run of prefixes that end together; then one
  * for each list. NULL: none.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
-	json_t *array = json_array(), *for_good = json_array(), *run = NULL;
+	json_t *array = json_array(), *endless = json_array(), *run = NULL;
 	uint32_t until = 0;
 
 	for (unsigned int i = 0; i < rules->count; i++) {
@@ -141,15 +117,28 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		if (rule->until && rule->until != until) {
 			until = rule->until;
 			run = json_array();
-			json_array_append_new(array, entry_json(run, until));
+			entry_append(array, NULL, run, until);
 		}
-		json_array_append_new(rule->until ? run : for_good, prefix_json(&rule->prefix));
+		json_array_append_new(rule->until ? run : endless, prefix_json(&rule->prefix));
 	}
-	if (json_array_size(for_good))
-		json_array_insert_new(array, 0, entry_json(for_good, 0));
-	else
-		json_decref(for_good);
-	lists_append(array, rules, access);
+	if (json_array_size(endless)) { /* first */
+		json_array_insert_new(array, 0, json_pack("{s:o}", "prefixes", endless));
+	} else {
+		json_decref(endless);
+	}
+	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
+		const struct sl_list_info *list = &rules->lists[place];
+		json_t *prefixes;
+
+		if (!*list->name || list->access != access || list_ended(list))
+			continue;
+		prefixes = json_array();
+		for (unsigned int i = 0; i < rules->count; i++)
+			if (rules->rules[i].lists >> place & 1)
+				json_array_append_new(prefixes,
+						      list_entry_json(&rules->rules[i], place));
+		entry_append(array, list->name, prefixes, list->until);
+	}
 	if (json_array_size(array))
 		return array;
 	json_decref(array);
@@ -229,8 +218,6 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-static void node_write(FILE *out, json_t *node, unsigned int indent);
-
 static void scalar_write(FILE *out, json_t *node)
 {
 	const char *text = json_string_value(node);
@@ -248,47 +235,33 @@ static void scalar_write(FILE *out, json_t *node)
 	}
 }
 
-/* Writes what follows "key:" or "-". */
-static void value_write(FILE *out, json_t *node, unsigned int indent)
-{
-	if (!json_is_object(node) && !json_is_array(node)) {
-		scalar_write(out, node);
-	} else if (json_is_array(node) && !json_array_size(node)) {
-		fputs(" []\n", out);
-	} else {
-		fputc('\n', out);
-		node_write(out, node, indent);
-	}
-}
-
-/* Writes a map. The first key of an item follows its dash. */
-static void map_write(FILE *out, json_t *map, unsigned int indent, bool is_item)
+/* Writes what follows "key:" or "-". after_dash: the first key of a map follows its dash. */
+static void node_write(FILE *out, json_t *node, int indent, bool after_dash)
 {
 	const char *key;
-	json_t *value;
-
-	json_object_foreach(map, key, value)
-	{
-		fprintf(out, "%*s%s:", is_item ? 1 : (int)indent, "", key);
-		value_write(out, value, indent + 2);
-		is_item = false;
-	}
-}
-
-static void node_write(FILE *out, json_t *node, unsigned int indent)
-{
 	json_t *item;
 	size_t i;
 
-	if (json_is_object(node))
-		map_write(out, node, indent, false);
+	if (json_is_array(node) && !json_array_size(node)) {
+		fputs(" []\n", out);
+		return;
+	}
+	if (!json_is_object(node) && !json_is_array(node)) {
+		scalar_write(out, node);
+		return;
+	}
+	if (indent && !after_dash)
+		fputc('\n', out);
+	json_object_foreach(node, key, item)
+	{
+		fprintf(out, "%*s%s:", after_dash ? 1 : indent, "", key);
+		node_write(out, item, indent + 2, false);
+		after_dash = false;
+	}
 	json_array_foreach(node, i, item)
 	{
-		fprintf(out, "%*s-", (int)indent, "");
-		if (json_is_object(item))
-			map_write(out, item, indent + 2, true);
-		else
-			value_write(out, item, indent + 2);
+		fprintf(out, "%*s-", indent, "");
+		node_write(out, item, indent + 2, json_is_object(item));
 	}
 }
 
@@ -297,8 +270,8 @@ int config_write(FILE *out, const struct config *config)
 	json_t *tree = config_json(config);
 
 	if (!tree)
-		return failure("cannot write the rules: out of memory");
-	node_write(out, tree, 0);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for the rules");
+	node_write(out, tree, 0, false);
 	json_decref(tree);
-	return OK;
+	return 0;
 }

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "base/host.h"
-#include "base/log.h"
 #include "sluice.h"
 
 /* The longest Ethernet frame of most networks, in bytes. */

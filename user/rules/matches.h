@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log.h"
 #include "sluice.h"
 
 #define MATCH_TEXT 160 /* room for any formatted match, with SL_PORTS_MAX ranges of ports */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules/ruleset.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "rules/lists.h"
@@ -14,17 +16,22 @@
 #include "rules/limit_words.h"
 #include "rules/value.h"
 
+static int no_memory(const char *what)
+{
+	return error_add(ENOMEM, "no-memory", NULL, "out of memory for %s", what);
+}
+
 /* --- Rules: limits and budget, copy, compare ------------------------------------------------ */
 
 int rule_add_limit(struct rule *rule, const struct limit *limit)
 {
-	struct limit *limits = realloc(rule->limit, (rule->limits + 1) * sizeof(*limits));
+	struct limit *limits = reallocarray(rule->limit, rule->limits + 1, sizeof(*limits));
 
 	if (!limits)
-		return failure("cannot keep a limit: out of memory");
+		return no_memory("a limit");
 	rule->limit = limits;
 	rule->limit[rule->limits++] = *limit;
-	return OK;
+	return 0;
 }
 
 struct limit *rule_find_limit(const struct rule *rule, const char *name)
@@ -37,35 +44,33 @@ struct limit *rule_find_limit(const struct rule *rule, const char *name)
 
 int rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
 {
-	struct limit *copy = NULL;
+	struct limit *copy = newcomers ? malloc(sizeof(*copy)) : NULL;
 
-	if (newcomers) {
-		copy = malloc(sizeof(*copy));
-		if (!copy)
-			return failure("cannot keep a budget: out of memory");
+	if (newcomers && !copy)
+		return no_memory("a budget");
+	if (newcomers)
 		*copy = *newcomers;
-	}
 	free(rule->newcomers);
 	rule->newcomers = copy;
-	return OK;
+	return 0;
 }
 
 int rule_copy(const struct rule *rule, struct rule *ret)
 {
 	struct rule copy = *rule;
-	int status;
+	int err;
 
 	copy.limit = NULL;
 	copy.limits = 0;
 	copy.newcomers = NULL;
-	status = rule_set_newcomers(&copy, rule->newcomers);
-	for (unsigned int i = 0; !status && i < rule->limits; i++)
-		status = rule_add_limit(&copy, &rule->limit[i]);
-	if (status)
+	err = rule_set_newcomers(&copy, rule->newcomers);
+	for (unsigned int i = 0; !err && i < rule->limits; i++)
+		err = rule_add_limit(&copy, &rule->limit[i]);
+	if (err)
 		rule_free(&copy);
 	else
 		*ret = copy;
-	return status;
+	return err;
 }
 
 void rule_take_policy(struct rule *rule, struct rule *from)
@@ -74,18 +79,15 @@ void rule_take_policy(struct rule *rule, struct rule *from)
 	rule->limit = from->limit;
 	rule->inherit = from->inherit;
 	rule->newcomers = from->newcomers;
-	from->limits = 0;
-	from->limit = NULL;
-	from->inherit = INHERIT_UNSAID;
-	from->newcomers = NULL;
+	from->limit = from->newcomers = NULL;
+	rule_free(from);
 }
 
 void rule_free(struct rule *rule)
 {
 	free(rule->limit);
 	free(rule->newcomers);
-	rule->limit = NULL;
-	rule->newcomers = NULL;
+	rule->limit = rule->newcomers = NULL;
 	rule->limits = 0;
 	rule->inherit = INHERIT_UNSAID;
 }
@@ -223,29 +225,26 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret)
 {
-	struct rule difference = {.prefix = rule->prefix};
-	int status = OK;
+	struct rule difference = *rule;
+	int err = 0;
 
-	if (!entry_equal(rule, other)) {
-		difference.access = rule->access;
-		difference.until = rule->until;
-	}
-	difference.lists = rule->lists;
-	difference.list_until = rule->list_until;
-	difference.timed = rule->timed;
+	difference.limit = difference.newcomers = NULL;
+	difference.limits = 0;
+	if (entry_equal(rule, other))
+		difference.access = difference.until = 0;
 	rule_remove_lists(&difference, other->lists & ~lists_of_other_end(rule, other));
-	if (!other->limits || rule_inherits(rule) != rule_inherits(other))
-		difference.inherit = rule->inherit;
-	for (unsigned int i = 0; !status && i < rule->limits; i++)
+	if (other->limits && rule_inherits(rule) == rule_inherits(other))
+		difference.inherit = INHERIT_UNSAID;
+	for (unsigned int i = 0; !err && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
-			status = rule_add_limit(&difference, &rule->limit[i]);
-	if (!status && !newcomers_equal(rule, other))
-		status = rule_set_newcomers(&difference, rule->newcomers);
-	if (status)
+			err = rule_add_limit(&difference, &rule->limit[i]);
+	if (!err && !newcomers_equal(rule, other))
+		err = rule_set_newcomers(&difference, rule->newcomers);
+	if (err)
 		rule_free(&difference);
 	else
 		*ret = difference;
-	return status;
+	return err;
 }
 
 const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
@@ -268,16 +267,17 @@ const char *limit_format(const struct limit *limit, const struct sl_prefix *pref
 
 int ruleset_add(struct ruleset *set, const struct rule *rule)
 {
-	if (!array_grow(set->rules, set->count, set->room)) {
-		struct rule lost = *rule;
+	struct rule lost = *rule;
 
+	if (!array_grow(set->rules, set->count, set->room)) {
 		rule_free(&lost);
-		return failure("cannot keep %u rules: out of memory", set->count + 1);
+		return no_memory("a rule");
 	}
 	set->rules[set->count++] = *rule;
-	return OK;
+	return 0;
 }
 
+/* Adds the prefixes of a range. dash: between its ends, where blanks are allowed. */
 static int range_add(struct ruleset *set, const struct rule *entry, const char *text,
 		     const char *dash)
 {
@@ -285,39 +285,37 @@ static int range_add(struct ruleset *set, const struct rule *entry, const char *
 	struct sl_prefix from, to;
 	struct rule rule = *entry;
 	char first[PREFIX_TEXT];
-	int status;
+	int err;
 
 	while (dash > text && strchr(" \t", dash[-1]))
 		dash--;
-	if (dash - text >= PREFIX_TEXT)
-		return misuse("'%s' is not a range: write FIRST-LAST", text);
 	snprintf(first, sizeof(first), "%.*s", (int)(dash - text), text);
-	status = address_parse(first, &from) ?: address_parse(last, &to);
-	if (!status &&
-	    (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0))
-		status = misuse("'%s' is not a range: write FIRST-LAST, of one family", text);
-	while (!status && prefix_of_range(&from, &to, &rule.prefix))
-		status = ruleset_add(set, &rule);
-	return status;
+	err = address_parse(first, &from) ?: address_parse(last, &to);
+	if (err)
+		return err;
+	if (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0)
+		return error_misuse("bad-range", object_of(NULL, text),
+				    "not a range; write FIRST-LAST, of one family");
+	while (!err && prefix_of_range(&from, &to, &rule.prefix))
+		err = ruleset_add(set, &rule);
+	return err;
 }
 
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
 {
 	const char *dash = strchr(text, '-');
 	struct rule rule = *entry;
-	int status;
 
 	if (dash && strcspn(text, ".:") < (size_t)(dash - text))
 		return range_add(set, entry, text, dash);
-	status = prefix_parse(text, &rule.prefix);
-	return status ?: ruleset_add(set, &rule);
+	return prefix_parse(text, &rule.prefix) ?: ruleset_add(set, &rule);
 }
 
 int ruleset_make_lists(struct ruleset *set)
 {
 	if (!set->lists)
 		set->lists = calloc(SL_LIST_PLACES, sizeof(*set->lists));
-	return set->lists ? OK : failure("cannot keep lists: out of memory");
+	return set->lists ? 0 : no_memory("lists");
 }
 
 static int rule_compare(const void *a, const void *b)
@@ -355,31 +353,31 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 {
-	struct sl_list_info *lists = set->lists;
-	int places[SL_LIST_PLACES];
-	int status;
+	_cleanup_free_ struct sl_list_info *lists = set->lists;
+	int places[SL_LIST_PLACES], err;
 
-	if (!others)
-		return OK;
-	set->lists = NULL;
-	status = ruleset_make_lists(set);
-	if (lists && !status) {
-		lists_match(lists, others, places);
-		for (int place = 0; place < SL_LIST_PLACES; place++)
-			if (*lists[place].name)
-				set->lists[places[place]] = lists[place];
-		for (unsigned int i = 0; i < set->count; i++) {
-			struct rule *rule = &set->rules[i];
-			uint64_t bits = rule->lists;
-
-			if (rule->list_until)
-				rule->timed = places[rule->timed];
-			for (rule->lists = 0; bits; bits &= bits - 1)
-				rule->lists |= 1ULL << places[__builtin_ctzll(bits)];
-		}
+	if (!others) {
+		lists = NULL;
+		return 0;
 	}
-	free(lists);
-	return status;
+	set->lists = NULL;
+	err = ruleset_make_lists(set);
+	if (err || !lists)
+		return err;
+	lists_match(lists, others, places);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			set->lists[places[place]] = lists[place];
+	for (unsigned int i = 0; i < set->count; i++) {
+		struct rule *rule = &set->rules[i];
+		uint64_t bits = rule->lists;
+
+		if (rule->list_until)
+			rule->timed = places[rule->timed];
+		for (rule->lists = 0; bits; bits &= bits - 1)
+			rule->lists |= 1ULL << places[__builtin_ctzll(bits)];
+	}
+	return 0;
 }
 
 void ruleset_unique(struct ruleset *set)
@@ -428,10 +426,10 @@ int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 {
 	struct rule_pairs pairs = {.from = from, .to = to};
 	const struct rule *old, *new;
-	int status = OK;
+	int err = 0;
 
-	while (!status && rule_pairs_next(&pairs, &old, &new))
+	while (!err && rule_pairs_next(&pairs, &old, &new))
 		if (!old || !new || !rule_equal(old, new))
-			status = call(data, old, new);
-	return status;
+			err = call(data, old, new);
+	return err;
 }

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/log.h"
 #include "rules/limit.h"
 #include "sluice.h"
 
@@ -151,8 +150,8 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 
 /*
  * Calls `call` for each prefix whose rule differs, in order; `from` or `to` is NULL where that set
- * has no rule. Both sets are sorted and have one rule a prefix. Stops at the first status that is
- * not OK.
+ * has no rule. Both sets are sorted and have one rule a prefix. Stops at the first result that is
+ * not 0.
  */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "rules/sizes.h"
 
-#include <stddef.h>
-#include <stdio.h>
-
 #include "rules/prefix.h"
-#include "rules/value.h"
+
+_Static_assert(sizeof(struct gate_sizes) == SIZES * sizeof(uint32_t), "size_of()");
 
 const char *const size_names[SIZES] = {
 	[SIZE_SOURCES] = "sources", [SIZE_BUCKETS] = "buckets",	  [SIZE_POLICIES] = "policies",
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
-
-uint32_t *size_of(struct gate_sizes *sizes, enum size size)
-{
-	uint32_t *const fields[SIZES] = {
-		[SIZE_SOURCES] = &sizes->sources,   [SIZE_BUCKETS] = &sizes->buckets,
-		[SIZE_POLICIES] = &sizes->policies, [SIZE_HOSTS] = &sizes->hosts,
-		[SIZE_PREFIXES] = &sizes->prefixes,
-	};
-
-	return fields[size];
-}
 
 /* The entries that a gate reserves for itself. */
 static uint32_t size_own(enum size size)
@@ -31,8 +18,7 @@ static uint32_t size_own(enum size size)
 
 uint32_t size_told(const struct gate_sizes *sizes, enum size size)
 {
-	struct gate_sizes copy = *sizes;
-	uint32_t has = *size_of(&copy, size), own = size_own(size);
+	uint32_t has = *size_of((struct gate_sizes *)sizes, size), own = size_own(size);
 
 	return has > own ? has - own : 0;
 }
@@ -41,8 +27,6 @@ void size_set(struct gate_sizes *sizes, enum size which, uint32_t size)
 {
 	*size_of(sizes, which) = size + size_own(which);
 }
-
-/* --- What rules need ------------------------------------------------------------------------ */
 
 void room_add(struct room *room, const struct rule *from, const struct rule *to)
 {
@@ -55,16 +39,6 @@ void room_add(struct room *room, const struct rule *from, const struct rule *to)
 		room->prefixes++;
 }
 
-struct gate_sizes room_sizes(const struct room *room)
-{
-	return (struct gate_sizes){
-		.policies = SL_POLICY_FIRST + room->policies,
-		.prefixes = room->prefixes,
-		.hosts = room->hosts[SL_IPV4] > room->hosts[SL_IPV6] ? room->hosts[SL_IPV4]
-								     : room->hosts[SL_IPV6],
-	};
-}
-
 struct room room_needed(const struct ruleset *rules)
 {
 	struct room room = {0};
@@ -75,48 +49,47 @@ struct room room_needed(const struct ruleset *rules)
 	return room;
 }
 
-/* --- Growing -------------------------------------------------------------------------------- */
+struct gate_sizes room_sizes(const struct room *room)
+{
+	uint32_t ipv4 = room->hosts[SL_IPV4], ipv6 = room->hosts[SL_IPV6];
+
+	return (struct gate_sizes){
+		.policies = SL_POLICY_FIRST + room->policies,
+		.prefixes = room->prefixes,
+		.hosts = ipv4 > ipv6 ? ipv4 : ipv6,
+	};
+}
 
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed)
 {
-	struct gate_sizes has = *sizes, least = *needed;
-	bool hold = true;
-
-	for (unsigned int i = 0; i < SIZES; i++)
-		hold &= *size_of(&has, i) >= *size_of(&least, i);
-	return hold;
-}
-
-static uint32_t size_grown(uint32_t has, uint32_t needed)
-{
-	uint64_t size = 1;
-
-	while (size < needed || size < 2 * (uint64_t)has)
-		size *= 2;
-	return size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES;
+	for (enum size i = 0; i < SIZES; i++)
+		if (size_told(sizes, i) < size_told(needed, i))
+			return false;
+	return true;
 }
 
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed)
 {
-	struct gate_sizes grown = *has, least = *needed;
+	struct gate_sizes grown = *has;
 
-	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t *size = size_of(&grown, i);
+	for (enum size i = 0; i < SIZES; i++) {
+		uint64_t old = size_told(has, i), least = size_told(needed, i), size = 1;
 
-		if (!(fixed & SIZE_BIT(i)) && *size < *size_of(&least, i))
-			*size = size_own(i) +
-				size_grown(size_told(&grown, i), size_told(&least, i));
+		if (fixed & SIZE_BIT(i) || old >= least)
+			continue;
+		while (size < least || size < 2 * old)
+			size *= 2;
+		size_set(&grown, i, size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES);
 	}
 	return grown;
 }
 
 uint32_t sizes_bits(const struct gate_sizes *sizes)
 {
-	struct gate_sizes copy = *sizes;
 	uint32_t bits = 0;
 
-	for (unsigned int i = 0; i < SIZES; i++)
-		bits |= *size_of(&copy, i) ? SIZE_BIT(i) : 0;
+	for (enum size i = 0; i < SIZES; i++)
+		bits |= *size_of((struct gate_sizes *)sizes, i) ? SIZE_BIT(i) : 0;
 	return bits;
 }

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Rules: the sizes of a gate's maps, by the names in a rules file, and what a set of rules needs.
- */
+/* Rules: the sizes of a gate's maps, and what a set of rules requires. */
 #ifndef SLUICE_SIZES_H
 #define SLUICE_SIZES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/log.h"
 #include "rules/ruleset.h"
 #include "rules/value.h"
 
-/*
- * The entries of a gate's maps. In a rules file: gate: {sources, buckets, policies, hosts,
- * prefixes}.
- */
+/* The entries of a gate's maps, in the order of enum size. 0: not set. */
 struct gate_sizes {
 	uint32_t sources;  /* states */
 	uint32_t buckets;  /* entries of `buckets4`, and of `buckets6` */
-	uint32_t policies; /* rules with limits */
+	uint32_t policies; /* rules with limits; the gate reserves the first SL_POLICY_FIRST */
 	uint32_t hosts;	   /* rules of whole addresses, of each family */
 	uint32_t prefixes; /* other rules */
 };
 
-/* In the order of struct gate_sizes. */
 enum size {
 	SIZE_SOURCES,
 	SIZE_BUCKETS,
@@ -34,49 +24,43 @@ enum size {
 	SIZES,
 };
 
-/* A bit for each size. */
 #define SIZE_BIT(size) (1U << (size))
 
+/* The keys of `gate` in a rules file. */
 extern const char *const size_names[SIZES];
 
-uint32_t *size_of(struct gate_sizes *sizes, enum size size);
+static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
+{
+	return &sizes->sources + size;
+}
 
-/*
- * The size as users write it; 0: it is not set. `policies` is smaller than its map, because the
- * gate reserves the first numbers (enum sl_policy_number).
- */
+/* The size as users write it: without what the gate reserves. */
 uint32_t size_told(const struct gate_sizes *sizes, enum size size);
-
-/* Sets a size, as users write it. */
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* The entries that rules take in each map. Zeroed at first. */
+/* The entries that rules require in each map. Zeroed at first. */
 struct room {
 	uint32_t policies;
 	uint32_t prefixes;
 	uint32_t hosts[SL_FAMILIES];
 };
 
-/*
- * Adds the entries that `to` takes beyond those of `from`, a rule of the same prefix; NULL: none.
- */
+/* Adds what `to` requires beyond `from`, a rule of the same prefix; NULL: none. */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
+
+/* What a set of rules requires. An empty rule requires nothing. */
+struct room room_needed(const struct ruleset *rules);
 
 /* The least sizes that hold the rules; 0: a size that rules do not decide. */
 struct gate_sizes room_sizes(const struct room *room);
-
-/* The entries that a set of rules takes. A rule that is empty takes none. */
-struct room room_needed(const struct ruleset *rules);
-
-/* --- Growing -------------------------------------------------------------------------------- */
 
 /* Whether each size is at least what is needed. */
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
- * Sizes that hold what is needed: a smaller one is at least doubled, to a power of two. `fixed` has
- * a bit (SIZE_BIT) for each size that stays. The result does not hold what is needed if one of
- * these is too small, or if no size is large enough.
+ * Doubles each size that is too small, or more, to a power of two. fixed: a bit (SIZE_BIT) for each
+ * size that stays. The result does not hold what is needed if a fixed size is too small, or if no
+ * size is large enough.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);
