@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Rules when their maps are full: a change is refused whole, and what is over makes room. */
+#include <errno.h>
 #include "rig.h"
 #include "rules/sizes.h"
 
@@ -60,9 +61,9 @@ static void test_policies_full(void **state)
 
 	plant_policies(rig, most);
 	rig_check_tidy(rig, most);
-	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
-	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), FAILED);
-	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
+	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), -ENOSPC);
+	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, most);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, host(0)), 4);
@@ -73,7 +74,7 @@ static void test_policies_full(void **state)
 	rig_del(rig, host(6));
 	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), OK); /* in its place */
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
-	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, most);
 	assert_int_equal(try_deny(rig, "192.0.2.1"), OK); /* a list takes none */
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
@@ -94,7 +95,7 @@ static void test_policies_full_in_one_change(void **state)
 	rules_add_limits(&set, "192.0.2.1", "rate 1/h burst 9", NULL);
 	rules_add_limits(&set, "2001:db8::1", "rate 1/h burst 9", NULL);
 	rules_add_limits(&set, "192.0.2.2", "rate 1/h burst 9", NULL);
-	assert_int_equal(rig_change(rig, &set), FAILED);
+	assert_int_equal(rig_change(rig, &set), -ENOSPC);
 	rig_check_tidy(rig, most - 2);
 	assert_int_equal(rig_burst_of(rig, "198.51.100.1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
@@ -121,8 +122,8 @@ static void test_hosts_full(void **state)
 
 	plant_denied(rig, host, HOSTS, 0);
 	rig_check_tidy(rig, HOSTS);
-	assert_int_equal(try_deny(rig, "192.0.2.1"), FAILED);
-	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_deny(rig, "192.0.2.1"), -ENOSPC);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, host(0)), 0);
@@ -146,9 +147,9 @@ static void test_prefixes_full(void **state)
 	struct rig *rig = rig_begin(state);
 
 	plant_denied(rig, net, PREFIXES, 0);
-	assert_int_equal(try_deny(rig, "192.0.2.0/24"), FAILED);
-	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
-	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_deny(rig, "192.0.2.0/24"), -ENOSPC);
+	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), -ENOSPC);
+	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, PREFIXES);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, "172.32.0.1"), 0);
@@ -176,7 +177,7 @@ static void test_hosts_full_in_one_change(void **state)
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
-	assert_int_equal(rig_change(rig, &set), FAILED);
+	assert_int_equal(rig_change(rig, &set), -ENOSPC);
 	rig_check_tidy(rig, HOSTS - 2);
 	for (int i = 1; i <= 3; i++) {
 		char text[PREFIX_TEXT];
@@ -209,7 +210,7 @@ static void test_splits_full(void **state)
 
 	plant_denied(rig, divider, HOSTS, 0);
 	rig_check_tidy(rig, HOSTS);
-	assert_int_equal(try_deny(rig, divider(HOSTS)), FAILED);
+	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), OK); /* that /64 has a mark already */
@@ -280,12 +281,12 @@ static void test_sweep_is_not_enough(void **state)
 	rig_list(rig, host(0), SL_ACCESS_DENY, OVER);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
-	assert_int_equal(rig_change(rig, &set), FAILED);
+	assert_int_equal(rig_change(rig, &set), -ENOSPC);
 	rig_check_tidy(rig, HOSTS - 1);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, host(0)), ENOUGH);
 	assert_int_equal(try_deny(rig, "192.0.2.1"), OK);
-	assert_int_equal(try_deny(rig, "192.0.2.2"), FAILED);
+	assert_int_equal(try_deny(rig, "192.0.2.2"), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	rig_check_counted(rig);
 }
