@@ -128,7 +128,7 @@ def is_told(words, done):
     if words == ["export"] and not done.code:
         return said and re.search(r"^sluice_gate_readable.* 0$", done.out, re.MULTILINE)
     if words[-1] == "status" and not done.code:
-        return "gate-unread" in done.out  # a finding, beside all the rest
+        return re.search("gate-unread|unseen", done.out)  # a finding reports it
     return (done.code == (2 if "diff" in words else 1) and said and "detach all" not in done.err
             and all(line.startswith("sluice: ") for line in said))
 

@@ -205,6 +205,7 @@ static char *fill_in(const char *template, const struct subject *subject)
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
+	bool failed;
 
 	if (!out)
 		return NULL;
@@ -219,7 +220,9 @@ static char *fill_in(const char *template, const struct subject *subject)
 		value_write(out, subject, template + 1, name);
 		template += name + 2;
 	}
-	if (fclose(out)) {
+	failed = ferror(out);
+	failed |= fclose(out);
+	if (failed || !text) {
 		free(text);
 		return NULL;
 	}
