@@ -42,7 +42,8 @@ static void rule_add_words(struct rule *rule, const char *prefix, va_list list)
 
 static void rig_rule_change(struct rig *rig, struct rule *rule)
 {
-	assert_int_equal(rules_change(&rig->gate, &(struct ruleset){.rules = rule, .count = 1}, NULL), OK);
+	assert_int_equal(
+		rules_change(&rig->gate, &(struct ruleset){.rules = rule, .count = 1}, NULL), OK);
 	rule_free(rule);
 }
 
@@ -283,7 +284,9 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	uint32_t parent = 0;
 
 	if (policy->inherits)
-		assert_return_code(policy_parent(&rig->gate, &policy->prefix, &parent), 0);
+		assert_return_code(policy_parent(&rig->gate, &policy->prefix,
+						 rig->gate.state->generation, &parent),
+				   0);
 	other = policy_version(&rig->gate, parent);
 	assert_int_equal(policy->parent, parent);
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {

@@ -323,14 +323,9 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 	if (err)
 		return err;
 	gate->state->sizes_stated = sizes_bits(wanted);
-	err = pins_make(&gate->dir, GATE_LINKS, false)
-		      ?: pins_open(&gate->dir, GATE_LINKS, &gate->links);
-	for (int map = GATE_MAPS - 1; !err && map >= 0; map--) {
-		err = pin_make(&gate->dir, gate_map_names[map], gate->map[map]);
-		if (err)
-			return pin_failed("pin", &gate->dir, gate_map_names[map], err);
-	}
-	return err;
+	return pins_make(&gate->dir, GATE_LINKS, false)
+		       ?: pins_open(&gate->dir, GATE_LINKS, &gate->links)
+		       ?: pin_maps(&gate->dir, gate->map, UINT32_MAX);
 }
 
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

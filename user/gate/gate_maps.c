@@ -43,28 +43,24 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 }
 
 /*
- * Opens the pin of a map again to report why it is refused: the pin is gone, the map has another
- * shape, or it is not the map that the programs use.
+ * Opens the pin of a map again to report why it is refused: the pin is gone, or it is not the map
+ * that the programs use.
  */
-static int map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
+static int map_refuse(const struct gate *gate, enum gate_map map)
 {
 	const char *name = gate_map_names[map];
-	int err;
+	_cleanup_close_ int fd = pin_open(&gate->dir, name);
 
-	close_fd(&gate->map[map]);
-	gate->map[map] = pin_open(&gate->dir, name);
-	if (gate->map[map] == -ENOENT)
+	if (fd == -ENOENT)
 		return refuse_foreign(gate, "lost-map", "the pin of its map '%s' is gone", name);
-	if (gate->map[map] < 0)
-		return pin_failed("open", &gate->dir, name, gate->map[map]);
-	err = map_check(gate, object, map);
-	if (err)
-		return err;
-	if (!gate->state || gate_map_id(gate->map[map]) == gate->state->map_ids[map])
-		return gate_error(gate, EAGAIN, "map-unread",
-				  "map '%s' could not be read at first; try again", name);
-	return refuse_foreign(gate, "foreign-map",
-			      "what is pinned as '%s' is not the map that it filters with", name);
+	if (fd < 0)
+		return pin_failed("open", &gate->dir, name, fd);
+	if (gate->state && gate_map_id(fd) != gate->state->map_ids[map])
+		return refuse_foreign(gate, "foreign-map",
+				      "what is pinned as '%s' is not the map that it filters with",
+				      name);
+	return gate_error(gate, EAGAIN, "map-unread",
+			  "map '%s' could not be read at first; try again", name);
 }
 
 /* The bytes of the largest entry of `gate` that is read for its schema alone. */
@@ -206,17 +202,17 @@ int gate_maps_open(struct gate *gate)
 	for (;;) {
 		gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 		if (gate->map[MAP_GATE] < 0)
-			return map_refuse(gate, object, MAP_GATE);
+			return map_refuse(gate, MAP_GATE);
 		err = state_open(gate, object);
 		if (err)
 			return err;
 		if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
-			return map_refuse(gate, object, MAP_GATE);
+			return map_refuse(gate, MAP_GATE);
 		missing = maps_open(gate);
 		if (missing == GATE_MAPS)
 			return maps_accept(gate, object);
 		if (!state_is_replaced(gate))
-			return map_refuse(gate, object, missing);
+			return map_refuse(gate, missing);
 		gate_maps_close(gate);
 	}
 }

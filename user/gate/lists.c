@@ -154,7 +154,7 @@ static int lists_begin(struct list_change *change)
 
 	if (err)
 		return err;
-	lists_expire(change->gate);
+	rules_expire_some(change->gate);
 	lists_copy(change->gate, change->wanted.lists);
 	return 0;
 }

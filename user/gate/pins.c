@@ -367,6 +367,17 @@ int pin_failed(const char *what, const struct pins *pins, const char *name, int 
 					   : why(err));
 }
 
+int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which)
+{
+	for (int i = GATE_MAPS - 1; i >= 0; i--) {
+		int err = which >> i & 1 ? pin_make(pins, gate_map_names[i], map[i]) : 0;
+
+		if (err)
+			return pin_failed("pin", pins, gate_map_names[i], err);
+	}
+	return 0;
+}
+
 /* --- The directory of a gate ---------------------------------------------------------------- */
 
 /* Gives the entries of a directory of root's, and of those below it, to another owner. */

@@ -87,6 +87,9 @@ bool pin_exists(const struct pins *pins, const char *name);
 /* Adds the error "cannot WHAT PATH/NAME: ...". */
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 
+/* Pins the maps whose bits are set, `gate` last. */
+int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which);
+
 /* --- The directory of a gate ---------------------------------------------------------------- */
 
 /*

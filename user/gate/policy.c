@@ -308,7 +308,8 @@ bool policy_lacks_budget(const struct sl_policy *policy)
 
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
-int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret)
+int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
+		  uint32_t *ret)
 {
 	uint32_t bits = prefix->bits;
 	struct sl_rule rule;
@@ -319,7 +320,7 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 		if (found <= 0)
 			return found;
-		*ret = rule.cur.version;
+		*ret = rulemap_content(&rule, generation)->version;
 		bits = rule.bits;
 	}
 	return 0;

@@ -82,11 +82,12 @@ void policy_free(struct gate *gate, uint32_t version);
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
 /*
- * Finds the version that a policy of this prefix inherits from: that of the next shorter rule with
- * a policy; 0: none. Within a change it is the version of the next generation, if the shorter
- * prefixes are already written. Returns a negative errno without an error, and `ret` is 0.
+ * Finds the version that a policy of this prefix inherits from in a generation: that of the next
+ * shorter rule with a policy; 0: none. In the next generation, shorter prefixes must be written
+ * first. Returns a negative errno without an error, and `ret` is 0.
  */
-int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret);
+int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
+		  uint32_t *ret);
 
 /* Whether a version is in use and inherits; ret: its prefix. It makes no copy for policy_version(). */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);

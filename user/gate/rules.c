@@ -36,13 +36,6 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 	}
 }
 
-uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
-{
-	uint32_t end = 0;
-
-	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
-}
-
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
 {
 	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;

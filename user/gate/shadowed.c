@@ -96,20 +96,6 @@ static uint32_t version_before(const struct gate *gate, const struct sl_rule *ru
 	return rulemap_content(rule, rulemap_generation(gate) - 1)->version;
 }
 
-/* Returns the version before the change that policies below this prefix inherit from; 0: none. */
-static uint32_t parent_before(const struct gate *gate, const struct sl_prefix *prefix)
-{
-	uint32_t bits = prefix->bits;
-	struct sl_rule rule;
-
-	while (bits && rulemap_cover(gate, prefix, bits - 1, &rule) > 0) {
-		if (version_before(gate, &rule))
-			return version_before(gate, &rule);
-		bits = rule.bits;
-	}
-	return 0;
-}
-
 /* --- One policy ----------------------------------------------------------------------------- */
 
 /* What one policy lacks by one cause. */
@@ -194,10 +180,15 @@ static void policy_compare(const struct gate *gate, const struct rulemap_entry *
 			   struct shadows *ret)
 {
 	uint32_t before = entry->rule.prev.version, version = entry->rule.cur.version;
-	uint32_t shorter = parent_before(gate, &entry->prefix), parent;
-	struct items had = items_of(gate, before ?: shorter), beside = items_of(gate, shorter);
-	struct items after = items_of(gate, version), offered;
+	uint32_t generation = rulemap_generation(gate), shorter, parent;
+	struct items had, beside, after = items_of(gate, version), offered;
 
+	/* what cannot be read is not reported */
+	policy_parent(gate, &entry->prefix, generation - 1, &shorter);
+	policy_parent(gate, &entry->prefix, generation, &parent);
+	had = items_of(gate, before ?: shorter);
+	beside = items_of(gate, shorter);
+	offered = items_of(gate, parent);
 	for (unsigned int i = 0; i < had.count; i++) {
 		const struct item *item = &had.list[i];
 
@@ -205,8 +196,6 @@ static void policy_compare(const struct gate *gate, const struct rulemap_entry *
 		    (before || policy_in_force(gate, item->origin)))
 			shadow_add(gate, item, version, &after, before, ret);
 	}
-	policy_parent(gate, &entry->prefix, &parent); /* what cannot be read is not reported */
-	offered = items_of(gate, parent);
 	for (unsigned int i = 0; i < offered.count; i++) {
 		const struct item *item = &offered.list[i];
 		bool was_missing = items_have(&beside, item) && !items_cover(&had, item);

@@ -102,31 +102,25 @@ unsigned int gate_snapshot_update(const char *name, struct gate_snapshot *snapsh
 	return changed;
 }
 
-static int missing_pin(const struct gate *gate, const struct gate_snapshot *snapshot)
+static int lost_pin(const struct gate *gate, const struct gate_snapshot *snapshot)
 {
 	_cleanup_close_ int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
-	int err;
+	uint32_t lost = 0;
 
 	if (fd >= 0 && gate_map_id(fd) != gate_map_id(snapshot->map[MAP_GATE]))
 		return gate_error(gate, EEXIST, "other-gate",
 				  "it has lost pins, and is another gate");
-	err = pins_make(&gate->dir, GATE_LINKS, false);
-	for (int map = GATE_MAPS - 1; !err && map >= 0; map--) {
-		const char *pin = gate_map_names[map];
-
-		if (!pin_exists(&gate->dir, pin))
-			err = pin_make(&gate->dir, pin, snapshot->map[map]);
-		if (err)
-			return pin_failed("pin", &gate->dir, pin, err);
-	}
-	return err;
+	for (int map = 0; map < GATE_MAPS; map++)
+		lost |= (uint32_t)!pin_exists(&gate->dir, gate_map_names[map]) << map;
+	return pins_make(&gate->dir, GATE_LINKS, false)
+		       ?: pin_maps(&gate->dir, snapshot->map, lost);
 }
 
 int gate_repin(const char *name, struct gate_snapshot *snapshot)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	int err = gate_begin(&gate, name)
-			  ?: gate_dir_lock(&gate, false) ?: missing_pin(&gate, snapshot);
+			  ?: gate_dir_lock(&gate, false) ?: lost_pin(&gate, snapshot);
 
 	files_read(name, snapshot);
 	return err;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "gate/gate_make.h"
 #include "gate/policy.h"
@@ -189,7 +190,8 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 static int recover(struct gate *gate, unsigned int *ret_ended)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
-	uint64_t ended = ~lists_lasting(gate, ~0ULL);
+	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
+	uint64_t ended = ~lists_in_force(gate->state, ~0ULL, now, &end);
 	unsigned int count, kept, changed;
 	int err;
 
@@ -267,17 +269,10 @@ static int expiry_count(void *data, const struct rulemap_entry *entry)
 
 void rules_expire_some(struct gate *gate)
 {
+	struct sl_list_info lists[SL_LIST_PLACES];
 	struct expiry count = {.gate = gate};
 	int err = rulemap_walk(gate, expiry_count, &count);
-
-	if ((!err || err == -ECANCELED) && count.ended)
-		rules_expire(gate);
-}
-
-void lists_expire(struct gate *gate)
-{
-	struct sl_list_info lists[SL_LIST_PLACES];
-	bool ended = false;
+	bool ended = (!err || err == -ECANCELED) && count.ended;
 
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
@@ -344,8 +339,8 @@ static bool policy_is(const struct gate *gate, uint32_t version, const struct ru
 static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			   uint32_t *ret)
 {
-	uint32_t parent = 0, version;
-	int err = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix, &parent) : 0;
+	uint32_t parent = 0, version, next = rulemap_generation(gate) + 1;
+	int err = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix, next, &parent) : 0;
 
 	*ret = 0;
 	if (err || !wanted->limits)
@@ -426,7 +421,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 	if (err <= 0 || now.since == rulemap_generation(gate) + 1)
 		return err < 0 ? err : 0;
 	policy = policy_version(gate, now.cur.version);
-	err = policy_parent(gate, prefix, &parent);
+	err = policy_parent(gate, prefix, rulemap_generation(gate) + 1, &parent);
 	if (err || policy->parent == parent)
 		return err;
 	wanted.access = now.cur.access;

@@ -35,13 +35,10 @@ int rules_recover(struct gate *gate);
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * rules_expire(), but only if one of the first 256 rules has ended. Rules are read on until one is
- * in force. So a change of one rule does not read millions, and a gate whose rules have all ended
- * is emptied.
+ * rules_expire(), but only if a list or one of the first 256 rules has ended. Rules are read on
+ * until one is in force. So a change of one rule does not read millions, and a gate whose rules
+ * have all ended is emptied.
  */
 void rules_expire_some(struct gate *gate);
-
-/* rules_expire(), but only if a list has ended. Its index becomes free. */
-void lists_expire(struct gate *gate);
 
 #endif

@@ -83,7 +83,7 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 	struct ruleset *wanted = &config->rules;
 	int err;
 
-	lists_expire(gate);
+	rules_expire_some(gate);
 	err = rules_read(gate, &in_force) ?: ruleset_match_lists(wanted, in_force.lists);
 	if (!err)
 		err = ruleset_make_lists(&apply->wanted) ?: ruleset_make_lists(&apply->before);

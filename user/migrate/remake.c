@@ -162,15 +162,13 @@ static int next_make(const struct gate *gate, const struct gate_sizes *sizes, st
 static int next_pin(const struct gate *gate, const struct gate *next)
 {
 	_cleanup_(pins_close) struct pins pins = PINS_CLOSED;
-	int err = pins_make(&gate->dir, GATE_NEXT, true) ?: pins_open(&gate->dir, GATE_NEXT, &pins);
+	uint32_t new = 0;
 
-	for (int map = GATE_MAPS - 1; !err && map >= MAP_GATE; map--) {
-		if (map_is_new(gate, next, map))
-			err = pin_make(&pins, gate_map_names[map], next->map[map]);
-		if (err)
-			return pin_failed("pin", &pins, gate_map_names[map], err);
-	}
-	return err;
+	for (int map = 0; map < GATE_MAPS; map++)
+		new |= (uint32_t)map_is_new(gate, next, map) << map;
+	return pins_make(&gate->dir, GATE_NEXT, true)
+		       ?: pins_open(&gate->dir, GATE_NEXT, &pins)
+		       ?: pin_maps(&pins, next->map, new);
 }
 
 /*
