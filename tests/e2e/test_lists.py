@@ -355,7 +355,7 @@ def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numb
         [True] * len(numbers) == [True] * len(said)
     for line in said:
         quotations = re.findall(r"'(?:ipset save )?([^']*)'", line.removeprefix(f"{path}:"))
-        assert all(len(q.encode()) <= 93 for q in quotations) and len(line) < len(path) + 400
+        assert all(len(q.encode()) <= 130 for q in quotations) and len(line) < len(path) + 600
         assert "..." in line or len(text) < 1000
     assert shared.snapshot() == before
 

@@ -140,12 +140,6 @@ static uint32_t listing_end(const struct listing *listing)
 	return until || !listing->ns ? until : until_after(listing->ns);
 }
 
-/* Returns whether an entry would have ended more than a second after `until`, or never. */
-static bool was_longer(const struct was *was, uint32_t until)
-{
-	return was->access && until_is_cut(was->until, until);
-}
-
 /* Prints " for 1h"; nothing for an entry without an end. */
 static void span_print(const struct listing *listing)
 {
@@ -155,43 +149,29 @@ static void span_print(const struct listing *listing)
 		print_text(" for %s", time_format(listing->ns, time));
 }
 
-/* --- By hand -------------------------------------------------------------------------------- */
-
-static int hands_apply(struct gate *gate, struct listing *listing, struct was *was)
+/* Returns whether an entry would have ended more than a second after `until`, or never. */
+static bool was_longer(const struct was *was, uint32_t until)
 {
-	struct ruleset *entries = &listing->entries;
-	uint32_t until = listing_end(listing);
-
-	for (unsigned int i = 0; i < entries->count; i++) {
-		struct rule rule;
-		int err = rules_get(gate, &entries->rules[i].prefix, &rule);
-
-		if (err)
-			return err;
-		was[i] = (struct was){rule.access, rule.until};
-		rule.access = listing->access;
-		rule.until = until;
-		entries->rules[i] = rule;
-	}
-	return rules_change(gate, &(struct ruleset){.rules = entries->rules, .count = entries->count}, NULL);
+	return was->access && until_is_cut(was->until, until);
 }
 
-static void hand_print(const struct listing *listing, const struct rule *entry,
-		       const struct was *was)
+/* Prints " (was denied for 3h more)". always: also if the entry would not have ended later. */
+static void was_print(const struct was *was, uint32_t until, bool always)
 {
-	char text[PREFIX_TEXT], left[UNITS_TEXT];
+	bool is_longer = was_longer(was, until);
+	char left[UNITS_TEXT];
 
-	print_string(NULL, "%s: ", prefix_format(&entry->prefix, text));
-	print_text("%s", access_done[listing->access]);
-	span_print(listing);
-	if (was->access)
-		print_text(" (was %s", access_done[was->access]);
-	if (was_longer(was, entry->until) && was->until)
+	if (!is_longer && !(always && was->access))
+		return;
+	print_text(" (was %s", access_done[was->access]);
+	if (is_longer && was->until)
 		print_text(" for %s more", left_format(until_left_ns(was->until), left));
-	else if (was_longer(was, entry->until))
+	else if (is_longer)
 		print_text(" without an end");
-	print_text("%s\n", was->access ? ")" : "");
+	print_text(")");
 }
+
+/* --- By hand -------------------------------------------------------------------------------- */
 
 static void hands_print(const struct context *context, const struct listing *listing,
 			const struct was *was)
@@ -200,41 +180,63 @@ static void hands_print(const struct context *context, const struct listing *lis
 	const struct ruleset *entries = &listing->entries;
 	char text[PREFIX_TEXT];
 
-	for (unsigned int i = 0; i < entries->count; i++) {
-		fresh += !was[i].access;
-		same += was[i].access == listing->access;
-		other += was[i].access && was[i].access != listing->access;
-		cut += was_longer(&was[i], entries->rules[i].until);
-	}
 	print_object(NULL);
 	print_string("gate", NULL, context->gate);
 	print_string("list", NULL, access_words[listing->access]);
+	if (entries->count == 1)
+		print_string("prefix", NULL, prefix_format(&entries->rules[0].prefix, text));
+	print_array("prefixes");
+	for (unsigned int i = 0; i < entries->count; i++) {
+		const struct rule *entry = &entries->rules[i];
+
+		print_string(NULL, "%s: ", prefix_format(&entry->prefix, text));
+		print_text("%s", access_done[listing->access]);
+		span_print(listing);
+		was_print(&was[i], entry->until, true);
+		print_text("\n");
+		fresh += !was[i].access;
+		same += was[i].access == listing->access;
+		other += was[i].access && was[i].access != listing->access;
+		cut += was_longer(&was[i], entry->until);
+	}
+	print_end();
 	print_number("entries", NULL, entries->count);
 	print_number("new", NULL, fresh);
 	print_number("same", NULL, same);
 	print_number("other", NULL, other);
 	print_number("shortened", NULL, cut);
-	if (entries->count == 1)
-		print_string("prefix", NULL, prefix_format(&entries->rules[0].prefix, text));
 	if (listing->ns)
 		print_real("seconds", listing->ns / 1e9);
-	print_array("prefixes");
-	for (unsigned int i = 0; i < entries->count; i++)
-		hand_print(listing, &entries->rules[i], &was[i]);
-	print_end();
 	print_end();
 }
 
 static int hands_change(const struct context *context, struct gate *gate, struct listing *listing)
 {
+	struct ruleset *entries = &listing->entries;
+	uint32_t until = listing_end(listing);
 	_cleanup_free_ struct was *was = NULL;
-	int err;
+	int err = 0;
 
-	ruleset_unique(&listing->entries);
-	was = calloc(listing->entries.count, sizeof(*was));
+	ruleset_unique(entries);
+	was = calloc(entries->count, sizeof(*was));
 	if (!was)
 		return error_add(ENOMEM, "no-memory", NULL, "out of memory");
-	err = hands_apply(gate, listing, was);
+	for (unsigned int i = 0; !err && i < entries->count; i++) {
+		struct rule rule;
+
+		err = rules_get(gate, &entries->rules[i].prefix, &rule);
+		if (err)
+			break;
+		was[i] = (struct was){rule.access, rule.until};
+		rule.access = listing->access;
+		rule.until = until;
+		entries->rules[i] = rule;
+	}
+	err = err
+		      ?: rules_change(gate,
+				      &(struct ruleset){.rules = entries->rules,
+							.count = entries->count},
+				      NULL);
 	if (!err)
 		hands_print(context, listing, was);
 	return err;
@@ -242,29 +244,14 @@ static int hands_change(const struct context *context, struct gate *gate, struct
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-/* Prints the ends: of the list if its entries end with it, and what it was before. */
-static void ends_print(const struct listing *listing, const struct sl_list_info *list,
-		       const struct was *was)
-{
-	uint64_t left_ns = until_left_ns(list->until);
-	char left[UNITS_TEXT];
-
-	span_print(listing);
-	if (list->until && (!listing->ns || (listing->ends_entries && left_ns < listing->ns)))
-		print_text(", until the list ends in %s", left_format(left_ns, left));
-	if (was_longer(was, list->until) && was->until)
-		print_text(" (was %s for %s more)", access_done[was->access],
-			   left_format(until_left_ns(was->until), left));
-	else if (was_longer(was, list->until))
-		print_text(" (was %s without an end)", access_done[was->access]);
-}
-
 static void list_print(const struct context *context, const struct listing *listing,
 		       const struct sl_list_info *list, const struct was *was,
 		       const struct list_counts *counts)
 {
 	unsigned int named = counts->fresh + counts->same;
-	uint64_t ns = listing->ns ?: list->until ? until_left_ns(list->until) : 0;
+	uint64_t left_ns = list->until ? until_left_ns(list->until) : 0;
+	uint64_t ns = listing->ns ?: left_ns;
+	char left[UNITS_TEXT];
 
 	print_object(NULL);
 	print_string("gate", NULL, context->gate);
@@ -272,7 +259,10 @@ static void list_print(const struct context *context, const struct listing *list
 	print_string("name", "list %s: ", listing->name);
 	print_number("entries", "%" PRIu64, named);
 	print_text(" %s %s", plural(named, "entry", "entries"), access_done[listing->access]);
-	ends_print(listing, list, was);
+	span_print(listing);
+	if (list->until && (!listing->ns || (listing->ends_entries && left_ns < listing->ns)))
+		print_text(", until the list ends in %s", left_format(left_ns, left));
+	was_print(was, list->until, false);
 	print_number("new", ": %" PRIu64 " new", counts->fresh);
 	print_number("same", ", %" PRIu64, counts->same);
 	print_text(" %s there", plural(counts->same, "was", "were"));
@@ -322,31 +312,25 @@ static int list_change(const struct context *context, struct gate *gate, struct 
 
 /* --- The commands --------------------------------------------------------------------------- */
 
-/* An allow by hand is accepted with any prefix, because it cannot lock out the operator. */
-static int widths_check(const struct listing *listing)
-{
-	int err = 0;
-
-	if (listing->args->force || (listing->access == SL_ACCESS_ALLOW && !listing->name))
-		return 0;
-	for (unsigned int i = 0; !err && i < listing->entries.count; i++)
-		err = entry_check_width(&listing->entries.rules[i].prefix, FORCE);
-	return err;
-}
-
 static int allow_run(const struct context *context, const void *data)
 {
 	const struct allow_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(listing_free) struct listing listing = {.args = args};
 	struct stamp stamp = {0};
+	bool is_free;
 	int err = listing_parse(context->command, &listing);
 
 	if (err)
 		return err;
+	/* an allow by hand is accepted with any prefix, because it cannot lock out the operator */
+	is_free = args->force || (listing.access == SL_ACCESS_ALLOW && !listing.name);
+	for (unsigned int i = 0; !err && !is_free && i < listing.entries.count; i++)
+		err = entry_check_width(&listing.entries.rules[i].prefix, FORCE);
 	if (args->file && strcmp(args->file, "-"))
 		stamp = stamp_of(args->file);
-	err = args->file ? file_take(context, &listing) : widths_check(&listing);
+	if (args->file)
+		err = file_take(context, &listing);
 	if (err)
 		return err;
 	err = gate_open_to_try(&gate, context);

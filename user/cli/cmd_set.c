@@ -118,21 +118,6 @@ static int rule_set(const struct gate *gate, struct setting *setting)
 	return limits_put(gate, setting);
 }
 
-/* Reports the effects of a change in force that may surprise. */
-static void set_warn(struct gate *gate, const struct setting *setting, const struct rule *before,
-		     const struct shadowed *shadowed)
-{
-	const struct rule *rule = &setting->rule;
-
-	warn_rules(gate, before, rule, 1);
-	warn_shadowed(gate, shadowed, false);
-	if (!before->limits && !setting->args->inherit)
-		warn_inherit(gate, rule);
-	if (!rule->prefix.bits)
-		warn_budget(gate, rule);
-	shared_note(gate, rule);
-}
-
 static int set_apply(struct gate *gate, struct setting *setting)
 {
 	const struct sl_prefix *prefix = &setting->args->prefix;
@@ -143,22 +128,24 @@ static int set_apply(struct gate *gate, struct setting *setting)
 
 	if (err)
 		return err;
-	err = rule_copy(&before, &setting->rule);
-	if (err)
-		return err;
 	setting->replaced.prefix = *prefix;
-	err = rule_set(gate, setting);
+	err = rule_copy(&before, &setting->rule) ?: rule_set(gate, setting);
 	if (err)
 		return err;
 	shaping_add(&shaping,
 		    &(struct rule){.limits = setting->limits.count, .limit = setting->limits.list});
-	err = shaping_check(gate, &shaping, setting->args->no_fq);
+	err = shaping_check(gate, &shaping, setting->args->no_fq)
+		      ?: rule_change(gate, &setting->rule, &shadowed);
 	if (err)
 		return err;
-	err = rule_change(gate, &setting->rule, &shadowed);
-	if (!err)
-		set_warn(gate, setting, &before, &shadowed);
-	return err;
+	warn_rules(gate, &before, &setting->rule, 1);
+	warn_shadowed(gate, &shadowed, false);
+	if (!before.limits && !setting->args->inherit)
+		warn_inherit(gate, &setting->rule);
+	if (!prefix->bits)
+		warn_budget(gate, &setting->rule);
+	shared_note(gate, &setting->rule);
+	return 0;
 }
 
 /* --- Report --------------------------------------------------------------------------------- */
@@ -249,10 +236,7 @@ static int set_run(const struct context *context, const void *data)
 		if (err)
 			return err;
 	}
-	err = gate_open_to_try(&gate, context);
-	if (err)
-		return err;
-	err = set_apply(&gate, &setting);
+	err = gate_open_to_try(&gate, context) ?: set_apply(&gate, &setting);
 	if (err)
 		return err;
 	if (!context->trial_ns)

@@ -87,7 +87,11 @@ static int hands_remove(struct gate *gate, struct unlisting *unlisting)
 		rule_free(&rule);
 	}
 	entries->count = found;
-	return err || !found ? err : rules_change(gate, &(struct ruleset){.rules = entries->rules, .count = found}, NULL);
+	return err || !found
+		       ? err
+		       : rules_change(gate,
+				      &(struct ruleset){.rules = entries->rules, .count = found},
+				      NULL);
 }
 
 static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,
@@ -134,16 +138,6 @@ static void gone_print(const struct context *context, enum sl_access access, con
 	print_end();
 }
 
-/* Returns whether a list has that name, or is the list of the file. */
-static bool list_exists(const struct gate *gate, const char *name, bool is_file)
-{
-	struct sl_list_info lists[SL_LIST_PLACES];
-
-	lists_copy(gate, lists);
-	return *name &&
-	       (lists_find(lists, name) >= 0 || (is_file && lists_find_file(lists, name) >= 0));
-}
-
 static int list_take_back(const struct context *context, struct gate *gate,
 			  struct unlisting *unlisting)
 {
@@ -152,14 +146,16 @@ static int list_take_back(const struct context *context, struct gate *gate,
 	bool is_whole = args->file;
 	struct list_counts counts;
 	struct sl_list_info list;
+	unsigned int mark = error_count();
 	int err;
 
-	if (args->force && !list_exists(gate, name, is_whole)) {
+	err = is_whole ? list_of_file(gate, name, &list) : list_named(gate, name, &list);
+	if (err == -ENOENT && args->force) {
+		error_drop(mark);
 		gone_print(context, unlisting->access, name, 0, false);
 		print_text("there was none\n");
 		return 0;
 	}
-	err = is_whole ? list_of_file(gate, name, &list) : list_named(gate, name, &list);
 	if (err)
 		return err;
 	if (unlisting->access && unlisting->access != list.access)
