@@ -31,7 +31,7 @@ bool attachment_place(const struct attachment *a, struct place *ret)
 		return false;
 	snprintf(place.device, sizeof(place.device), "%s", a->device);
 	memcpy(place.netns, netns, sizeof(place.netns));
-	if (!place_can_be_told(&place))
+	if (!place_is_nameable(&place))
 		return false;
 	*ret = place;
 	return true;
@@ -55,7 +55,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 				"unnamed-device", seen.all[i].device,
 				"no file can name it, or its network namespace: it is left out");
 	}
-	places.said = places.count;
+	places.specified = places.count;
 	if (err)
 		places_free(&places);
 	else
@@ -279,7 +279,7 @@ int placings_plan(const struct gate *gate, const struct places *places, bool may
 	enum missing missing = may_lack ? MISSING_NOTED : MISSING_FAILS;
 	struct seen seen = {.sight = SIGHT_LINKS};
 	struct placings placings = {0};
-	int err = places->said ? attachments_see(gate, &seen) : 0;
+	int err = places->specified ? attachments_see(gate, &seen) : 0;
 	bool found;
 
 	if (!err && seen.sight == SIGHT_NONE) /* a notice says why */
@@ -287,7 +287,7 @@ int placings_plan(const struct gate *gate, const struct places *places, bool may
 	for (unsigned int i = 0; !err && i < places->count; i++)
 		err = place_want(&places->list[i], missing, &placings, &found);
 	if (!err)
-		err = plan_make(&placings, seen.all, seen.count, places->said);
+		err = plan_make(&placings, seen.all, seen.count, places->specified);
 	if (err)
 		placings_free(&placings);
 	else
@@ -301,7 +301,7 @@ int placings_plan_present(const struct gate *gate, const struct places *places, 
 	struct attachment all[ATTACHMENTS_MAX];
 	struct placings placings = {0};
 	unsigned int count = 0;
-	int err = places->said ? attachments_read(gate, all, &count) : 0;
+	int err = places->specified ? attachments_read(gate, all, &count) : 0;
 
 	for (unsigned int i = 0; !err && i < places->count; i++) {
 		bool found;
@@ -311,7 +311,7 @@ int placings_plan_present(const struct gate *gate, const struct places *places, 
 		ret_missing[i] = !failed && !found && !places->list[i].optional;
 	}
 	if (!err)
-		err = plan_make(&placings, all, count, places->said && !placings.failed);
+		err = plan_make(&placings, all, count, places->specified && !placings.failed);
 	if (err)
 		placings_free(&placings);
 	else

@@ -117,7 +117,7 @@ static int apply_warn(const struct gate *gate, struct apply *change)
 /* Warns of a gate without a device: it has rules, and no packet to judge by them. */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
-	if (!places->said)
+	if (!places->specified)
 		error_notice(
 			"not-attached", NULL,
 			"gate '%s' filters nothing yet, because no device is attached; 'sluice "

@@ -57,11 +57,12 @@ static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
 	int err = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !err && i < SIZES; i++)
-		if (size[i] && size[i] != size_told(&has, i))
+		if (size[i] && size[i] != size_specified(&has, i))
 			return error_misuse("other-size", NULL,
 					    "gate '%s' has %s %u, and not %u; only 'apply FILE "
 					    "--resize' changes that",
-					    gate->name, size_names[i], size_told(&has, i), size[i]);
+					    gate->name, size_names[i], size_specified(&has, i),
+					    size[i]);
 	return err;
 }
 

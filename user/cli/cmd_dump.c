@@ -67,8 +67,8 @@ static bool print_attach(const struct attachment *a, struct gate_sizes sizes, co
 	if (mode != MODE_AUTO)
 		print_text(" mode %s", mode_names[mode]);
 	for (int i = 0; i < SIZES; i++)
-		if (size_told(&sizes, i))
-			print_text(" %s %u", size_names[i], size_told(&sizes, i));
+		if (size_specified(&sizes, i))
+			print_text(" %s %u", size_names[i], size_specified(&sizes, i));
 	print_text("\n");
 	return true;
 }
@@ -199,7 +199,8 @@ static void print_sizes(struct diff *diff)
 
 	print_object("sizes");
 	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t from = size_told(&diff->sizes, i), to = size_told(&diff->config.sizes, i);
+		uint32_t from = size_specified(&diff->sizes, i),
+			 to = size_specified(&diff->config.sizes, i);
 
 		if (!from || !to || to == from)
 			continue;

@@ -145,7 +145,7 @@ static const struct sl_policy *policy_of(const struct gate *gate, const struct s
 void warn_budget(const struct gate *gate, const struct rule *rule)
 {
 	const struct sl_policy *policy = policy_of(gate, &rule->prefix);
-	bool sends = rule_meets_destinations(rule);
+	bool sends = rule_sees_destinations(rule);
 	char buffer[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, buffer);
 

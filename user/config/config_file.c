@@ -335,7 +335,7 @@ static int file_finish(struct config_reader *reader, const struct config_item *i
 {
 	const struct node *root = item->node;
 
-	reader->config.places.said = node_find(root, "attach");
+	reader->config.places.specified = node_find(root, "attach");
 	if (node_find(root, "policies") || node_find(root, "allow") || node_find(root, "deny"))
 		return 0;
 	return error_misuse("empty-file", reader->document.name,
@@ -462,7 +462,7 @@ static uint32_t list_requires(const struct ruleset *rules, int place, enum size 
 		if (rules->rules[i].lists & 1ULL << place)
 			room_add(&room, NULL, &rules->rules[i]);
 	sizes = room_sizes(&room);
-	return size_told(&sizes, size);
+	return size_specified(&sizes, size);
 }
 
 static void list_remove(struct ruleset *rules, int place)
@@ -516,12 +516,12 @@ static int sizes_check(struct config_reader *reader)
 	struct config *config = &reader->config;
 
 	for (enum size i = 0; gate && i < SIZES; i++) {
-		uint32_t size = size_told(&config->sizes, i);
+		uint32_t size = size_specified(&config->sizes, i);
 
 		while (size) {
 			struct room room = room_needed(&config->rules);
 			struct gate_sizes needed = room_sizes(&room);
-			uint32_t least = size_told(&needed, i);
+			uint32_t least = size_specified(&needed, i);
 			unsigned int mark = error_count();
 			bool is_left_out;
 

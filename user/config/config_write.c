@@ -150,9 +150,9 @@ static json_t *sizes_json(const struct gate_sizes *sizes)
 	json_t *object = json_object();
 
 	for (unsigned int i = 0; i < SIZES; i++)
-		if (size_told(sizes, i))
+		if (size_specified(sizes, i))
 			json_object_set_new(object, size_names[i],
-					    json_integer(size_told(sizes, i)));
+					    json_integer(size_specified(sizes, i)));
 	if (json_object_size(object))
 		return object;
 	json_decref(object);
@@ -177,7 +177,7 @@ static json_t *place_json(const struct place *place)
 json_t *config_json(const struct config *config)
 {
 	const struct ruleset *rules = &config->rules;
-	json_t *places = config->places.said ? json_array() : NULL, *policies = json_array();
+	json_t *places = config->places.specified ? json_array() : NULL, *policies = json_array();
 
 	for (unsigned int i = 0; places && i < config->places.count; i++)
 		json_array_append_new(places, place_json(&config->places.list[i]));

@@ -305,7 +305,7 @@ static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, u
 	const struct sl_limit_spec budget = budget_of(rule);
 	char text[PREFIX_TEXT], rate[UNITS_TEXT], more[48] = "";
 	const char *policy = prefix_format(prefix, text);
-	bool sends = rule && rule_meets_destinations(rule);
+	bool sends = rule && rule_sees_destinations(rule);
 	const char *what = sends ? "destination" : "source";
 
 	if (!count)

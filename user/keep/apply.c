@@ -130,8 +130,9 @@ static int sizes_check(const struct gate *gate, struct apply *apply)
 
 	snprintf(object, sizeof(object), "gate '%s'", gate->name);
 	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t has = size_told(&apply->has, i), after = size_told(&apply->after, i);
-		uint32_t during = size_told(&apply->during, i);
+		uint32_t has = size_specified(&apply->has, i),
+			 after = size_specified(&apply->after, i);
+		uint32_t during = size_specified(&apply->during, i);
 		char has_text[SIZE_TEXT], text[SIZE_TEXT];
 
 		size_format(has, has_text);
@@ -140,7 +141,7 @@ static int sizes_check(const struct gate *gate, struct apply *apply)
 					   "it has %s %s, and the file says %s; only 'apply FILE "
 					   "--resize' changes that",
 					   size_names[i], has_text,
-					   size_format(size_told(&apply->said, i), text));
+					   size_format(size_specified(&apply->said, i), text));
 		else if (during != has)
 			err = error_add(ENOSPC, "needs-resize", object,
 					"it has %s %s, and this change takes %s, because old and "
@@ -160,7 +161,7 @@ static int shaping_prepare(const struct gate *gate, const struct config *config,
 
 	for (unsigned int i = 0; i < config->rules.count; i++)
 		shaping_add(&shaping, &config->rules.rules[i]);
-	if (!config->places.said)
+	if (!config->places.specified)
 		return shaping_check(gate, &shaping, may_lack);
 	return shaping_check_planned(gate, &shaping, placings->wanted, placings->wanted_count,
 				     may_lack);

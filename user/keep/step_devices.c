@@ -53,7 +53,7 @@ static void programs_match(struct keep *keep, const struct gate *gate)
 /* Returns whether the file names devices, and the gate is there to filter them. */
 static bool has_devices(const struct keep *keep)
 {
-	return keep->config.places.said && keep->snapshot.exists && !keep->is_hidden;
+	return keep->config.places.specified && keep->snapshot.exists && !keep->is_hidden;
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */

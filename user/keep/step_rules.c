@@ -123,7 +123,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 		if (err)
 			gate_undo(&gate);
 	}
-	if (!err && renew == RENEW_ALL && !config->places.said)
+	if (!err && renew == RENEW_ALL && !config->places.specified)
 		unattached_note(keep, &gate);
 	if (gate.state)
 		gate_snapshot_take(&gate, &keep->snapshot);

@@ -174,7 +174,7 @@ static bool is_named(const struct places *places, uint64_t netns)
 
 	for (unsigned int i = 0; !named && i < places->count; i++)
 		named = *places->list[i].netns && netns_named(places->list[i].netns) == netns;
-	return named && places->said;
+	return named && places->specified;
 }
 
 int watch_devices(struct watch *watch, const struct places *places)
@@ -186,7 +186,7 @@ int watch_devices(struct watch *watch, const struct places *places)
 			close(watch->sockets[i].fd);
 			watch->sockets[i--] = watch->sockets[--watch->sockets_count];
 		}
-	if (places->said)
+	if (places->specified)
 		err = socket_add(watch, netns_current());
 	for (unsigned int i = 0; i < places->count; i++)
 		if (*places->list[i].netns)

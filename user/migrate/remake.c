@@ -61,7 +61,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 		if (*size_of(&asked, i) < *size_of(&needed, i))
 			return gate_error(gate, ENOSPC, "size-small",
 					  "`%s` cannot be %u: its rules need %u", size_names[i],
-					  size_told(sizes, i), size_told(&needed, i));
+					  size_specified(sizes, i), size_specified(&needed, i));
 	return 0;
 }
 
@@ -382,11 +382,11 @@ int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < SIZES; i++)
-		if (size_told(&has, i) != size_told(sizes, i))
+		if (size_specified(&has, i) != size_specified(sizes, i))
 			length += snprintf(text + length, GROWN_TEXT - length, "%s%s %s -> %s",
 					   length ? ", " : "", size_names[i],
-					   size_format(size_told(&has, i), from),
-					   size_format(size_told(sizes, i), to));
+					   size_format(size_specified(&has, i), from),
+					   size_format(size_specified(sizes, i), to));
 	if (missing)
 		return gate_error(gate, EPERM, "grow-rights",
 				  "has no room, and to grow it (%s) needs %s; run this as root, or "

@@ -78,7 +78,7 @@ bool place_is_pattern(const struct place *place)
 	return strpbrk(place->device, "*?[\\");
 }
 
-bool place_can_be_told(const struct place *place)
+bool place_is_nameable(const struct place *place)
 {
 	return !place_is_pattern(place) && text_is_printable(place->device) &&
 	       text_is_printable(place->netns) && (!*place->netns || netns_is_name(place->netns));

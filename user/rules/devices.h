@@ -54,7 +54,7 @@ struct place {
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool said; /* a file without `attach` leaves attachments unchanged */
+	bool specified; /* a file without `attach` leaves attachments unchanged */
 };
 
 bool place_is_pattern(const struct place *place);
@@ -63,7 +63,7 @@ bool place_is_pattern(const struct place *place);
  * Whether a rules file can name the place. The kernel accepts almost any byte in names: not text,
  * and a device's name that reads as a pattern.
  */
-bool place_can_be_told(const struct place *place);
+bool place_is_nameable(const struct place *place);
 
 int places_add(struct places *places, const struct place *place);
 void places_free(struct places *places);

@@ -89,7 +89,7 @@ void rule_free(struct rule *rule)
 	free(rule->newcomers);
 	rule->limit = rule->newcomers = NULL;
 	rule->limits = 0;
-	rule->inherit = INHERIT_UNSAID;
+	rule->inherit = INHERIT_UNSPECIFIED;
 }
 
 uint32_t rule_list_end(const struct rule *rule, int place)
@@ -135,7 +135,7 @@ bool rule_budget_is_idle(const struct rule *rule)
 	return idle;
 }
 
-bool rule_meets_destinations(const struct rule *rule)
+bool rule_sees_destinations(const struct rule *rule)
 {
 	bool meets = rule->limits;
 
@@ -234,7 +234,7 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 		difference.access = difference.until = 0;
 	rule_remove_lists(&difference, other->lists & ~lists_of_other_end(rule, other));
 	if (other->limits && rule_inherits(rule) == rule_inherits(other))
-		difference.inherit = INHERIT_UNSAID;
+		difference.inherit = INHERIT_UNSPECIFIED;
 	for (unsigned int i = 0; !err && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
 			err = rule_add_limit(&difference, &rule->limit[i]);

@@ -17,7 +17,7 @@
  * UNSAID means that they agree.
  */
 enum inherit {
-	INHERIT_UNSAID, /* it does not inherit */
+	INHERIT_UNSPECIFIED, /* it does not inherit */
 	INHERIT_NO,
 	INHERIT_YES,
 };
@@ -106,7 +106,7 @@ bool rule_inherits(const struct rule *rule);
 bool rule_budget_is_idle(const struct rule *rule);
 
 /* Whether newcomers are destinations to it: so are the keys of all its limits that drop. */
-bool rule_meets_destinations(const struct rule *rule);
+bool rule_sees_destinations(const struct rule *rule);
 
 /* Sets the budget of a rule to a copy of this one; NULL: none. */
 int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);

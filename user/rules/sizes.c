@@ -16,7 +16,7 @@ static uint32_t size_own(enum size size)
 	return size == SIZE_POLICIES ? SL_POLICY_FIRST : 0;
 }
 
-uint32_t size_told(const struct gate_sizes *sizes, enum size size)
+uint32_t size_specified(const struct gate_sizes *sizes, enum size size)
 {
 	uint32_t has = *size_of((struct gate_sizes *)sizes, size), own = size_own(size);
 
@@ -63,7 +63,7 @@ struct gate_sizes room_sizes(const struct room *room)
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed)
 {
 	for (enum size i = 0; i < SIZES; i++)
-		if (size_told(sizes, i) < size_told(needed, i))
+		if (size_specified(sizes, i) < size_specified(needed, i))
 			return false;
 	return true;
 }
@@ -74,7 +74,7 @@ struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_si
 	struct gate_sizes grown = *has;
 
 	for (enum size i = 0; i < SIZES; i++) {
-		uint64_t old = size_told(has, i), least = size_told(needed, i), size = 1;
+		uint64_t old = size_specified(has, i), least = size_specified(needed, i), size = 1;
 
 		if (fixed & SIZE_BIT(i) || old >= least)
 			continue;

@@ -35,7 +35,7 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 }
 
 /* The size as users write it: without what the gate reserves. */
-uint32_t size_told(const struct gate_sizes *sizes, enum size size);
+uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
 /* The entries that rules require in each map. Zeroed at first. */

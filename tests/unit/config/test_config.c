@@ -48,7 +48,7 @@ static void test_every_key_is_read(void **state)
 	assert_int_equal(config.sizes.sources, 256 << 10);
 	assert_int_equal(config.sizes.buckets, 65536);
 	assert_int_equal(config.sizes.policies, SL_POLICY_FIRST + 4096);
-	assert_int_equal(size_told(&config.sizes, SIZE_POLICIES), 4096);
+	assert_int_equal(size_specified(&config.sizes, SIZE_POLICIES), 4096);
 	assert_int_equal(config.sizes.hosts, 1 << 20);
 	assert_int_equal(config.sizes.prefixes, 64 << 20);
 	config_free(&config);

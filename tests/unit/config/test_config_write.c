@@ -98,7 +98,7 @@ static void test_devices_are_written_as_they_are_read(void **state)
 
 	(void)state;
 	assert_int_equal(text_read(text, &config), 0);
-	assert_true(config.places.said && place_is_pattern(&config.places.list[2]));
+	assert_true(config.places.specified && place_is_pattern(&config.places.list[2]));
 	again = written(&config);
 	assert_string_equal(again, text);
 	free(again);
@@ -112,13 +112,13 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	free(again);
 	config_free(&config);
 	assert_int_equal(text_read("attach: []\npolicies: []\n", &config), 0);
-	assert_true(config.places.said && !config.places.count);
+	assert_true(config.places.specified && !config.places.count);
 	again = written(&config);
 	assert_string_equal(again, "attach: []\npolicies: []\n");
 	free(again);
 	config_free(&config);
 	assert_int_equal(text_read("policies: []\n", &config), 0);
-	assert_false(config.places.said);
+	assert_false(config.places.specified);
 	config_free(&config);
 }
 

@@ -9,10 +9,10 @@ static void test_policies_are_told_without_those_of_the_gate(void **state)
 	struct gate_sizes sizes = {0};
 
 	(void)state;
-	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 0);
+	assert_int_equal(size_specified(&sizes, SIZE_POLICIES), 0);
 	size_set(&sizes, SIZE_POLICIES, 5);
 	assert_int_equal(sizes.policies, 5 + SL_POLICY_FIRST);
-	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 5);
+	assert_int_equal(size_specified(&sizes, SIZE_POLICIES), 5);
 }
 
 /* --- Growing -------------------------------------------------------------------------------- */
