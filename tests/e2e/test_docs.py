@@ -14,7 +14,8 @@ import pytest
 from lab import BUILD, MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
-PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-rules": "sluice-rules.5"}
+PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-rules": "sluice-rules.5",
+         "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]
 
@@ -27,7 +28,7 @@ def read(*path):
 # --- mdoc -----------------------------------------------------------------------------------------
 
 # Macros that end what the one before has begun. Of these, the arguments of Cm, Ar and Fl are told.
-MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
+MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
 
@@ -104,6 +105,7 @@ def test_install_installs_all_of_it(tmp_path):
                          "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice", "usr/sbin/sluice-share",
                          "usr/share/bash-completion/completions/sluice",
                          "usr/share/bash-completion/completions/sluice-share", "usr/share/man/man5/sluice-rules.5",
+                         "usr/share/man/man7/sluice-inspect.7", "usr/share/man/man7/sluice-limits.7",
                          "usr/share/man/man8/sluice-share.8", "usr/share/man/man8/sluice.8",
                          "usr/share/sluice/sluice.schema.json"]
 
@@ -111,8 +113,8 @@ def test_install_installs_all_of_it(tmp_path):
 # --- sluice(8) against the tables of the commands -------------------------------------------------
 
 def metrics_documented():
-    """(type, unit, labels, help) of each metric in sluice(8), by name; and the labels."""
-    section = "\n".join(parts(read("docs/man/sluice.8"), "Sh")["METRICS"])
+    """(type, unit, labels, help) of each metric in sluice-inspect(7), by name; and the labels."""
+    section = "\n".join(parts(read("docs/man/sluice-inspect.7"), "Sh")["METRICS"])
     metrics, _, labels = section.partition(".El")
     found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
              re.findall(r"^\.It Va (\S+)\n(Counter|Gauge), (.+?); labels? (.+)\.\n((?:[^.].*\n)+)", metrics, re.MULTILINE)}
@@ -143,11 +145,10 @@ def synopsis_in(lines):
     """The same of each form in a command's part of the page: what stands before its text."""
     forms = []
     for line in lines[:lines.index(".Pp")]:
-        if line == ".Nm":
+        if line.startswith(".Nm"):
             forms.append([])
-        else:
-            forms[-1] += [f"-{word}" if macro == "Fl" else word
-                          for macro, word in words_of(line) if macro in ("Cm", "Ar", "Fl")]
+        forms[-1] += [f"-{word}" if macro == "Fl" else word
+                      for macro, word in words_of(line) if macro in ("Cm", "Ar", "Fl")]
     return forms
 
 
@@ -158,7 +159,10 @@ def is_part(form, words):
 
 
 def described():
-    return parts(read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0], "Ss")
+    """The lines of each command. A part for two commands has `.Nm Cm allow | deny`."""
+    page = read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0]
+    return {name: [line.replace(f".Nm Cm {title.replace(', ', ' | ')} ", f".Nm Cm {name} ") for line in lines]
+            for title, lines in parts(page, "Ss").items() for name in title.split(", ")}
 
 
 def test_the_page_has_all_commands_in_the_order_of_the_tables():
@@ -194,7 +198,7 @@ def test_the_page_of_sluice_share_has_the_words_of_its_table():
 def test_the_page_has_the_options_of_the_table():
     expected = [(f"-{o['letter']}", f"--{o['name']}", o.get("value", "")) for o in tables()["options"]]
     paged = []
-    for line in parts(read("docs/man/sluice.8"), "Sh")["DESCRIPTION"]:
+    for line in parts(read("docs/man/sluice.8"), "Sh")["OPTIONS"]:
         if line.startswith(".It Fl"):
             words = words_of(line)
             flags = [f"-{word}" for macro, word in words if macro == "Fl"]
@@ -205,14 +209,14 @@ def test_the_page_has_the_options_of_the_table():
 
 
 def test_the_page_has_all_reasons(gate):
-    reasons = items(parts(read("docs/man/sluice.8"), "Sh")["REASONS"], "Sy")
+    reasons = items(parts(read("docs/man/sluice-inspect.7"), "Sh")["REASONS"], "Sy")
     assert reasons == list(gate.json("stats")["reasons"])
 
 
 def test_the_page_has_all_findings_in_the_order_of_the_table():
     told = re.findall(r'^\t\{"([a-z-]+)", (WRONG|ADVICE), ', read("user/doctor/findings.c"), re.MULTILINE)
     assert len(told) > 40
-    lines = parts(read("docs/man/sluice.8"), "Sh")["FINDINGS"]
+    lines = parts(read("docs/man/sluice-inspect.7"), "Sh")["FINDINGS"]
     wrong, advice = (lines[:lines.index("Advice:")], lines[lines.index("Advice:"):])
     assert [items(part, "Sy") for part in (wrong, advice)] == \
         [[name for name, severity in told if severity == kind] for kind in ("WRONG", "ADVICE")]
@@ -323,10 +327,10 @@ def test_each_fault_names_tests_that_exist():
         assert names and re.sub(r"`[^`]*`", "", row[2]).strip(" ,") == "", row
         for file, _, test in (name.partition("::") for name in names):
             source = read("tests", file)
-            assert re.search(rf"^(def|static void) {test}\(", source, re.MULTILINE), (file, test)
+            assert re.search(rf"^((def|static void) {test}\(|TEST\({test}\))", source, re.MULTILINE), (file, test)
 
 
 def test_the_manual_has_each_map():
-    section = read(MAN, PAGES["sluice"]).split(".Sh MAPS")[1].split(".Sh ")[0]
+    section = read(MAN, PAGES["sluice-inspect"]).split(".Sh MAPS")[1].split(".Sh ")[0]
     assert set(MAPS) - {"buckets4", "buckets6"} <= set(re.findall(r"\w+", " ".join(
         line for line in section.splitlines() if line.startswith(".It Cm"))))
