@@ -15,64 +15,42 @@ static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
 		struct limit_state *state = &verdict->states[i];
-		int status = limit_state_read(gate, &verdict->source, limit, &verdict->packet, now,
-					      state);
+		int err = limit_state_read(gate, &verdict->source, limit, &verdict->packet, now,
+					   state);
 
-		if (status)
-			return status;
+		if (err)
+			return err;
 		if (state->matches && !state->known)
-			return misuse("check: limit '%s' counts by destination: say 'to ADDRESS'",
-				      source_limit(&verdict->source, limit).spec.name);
+			return error_misuse("no-destination", "check",
+					    "limit '%s' counts by destination; say 'to ADDRESS'",
+					    source_limit(&verdict->source, limit).spec.name);
 	}
-	return OK;
+	return 0;
 }
 
-/* Reads how the packet is met under each limit under which it has no state. */
-static int params_read(const struct gate *gate, struct verdict *verdict)
-{
-	const struct packet_args *packet = &verdict->packet;
-	int status = OK;
-
-	for (unsigned int i = 0; !status && i < verdict->count; i++) {
-		const struct sl_limit *limit = &verdict->limits[i];
-
-		if (!verdict->states[i].matches || !verdict->states[i].fresh)
-			continue;
-		status = newcomer_read(gate, limit,
-				       limit->key_dst ? &packet->destination : &packet->source,
-				       uptime_ticks(), verdict->flooded, &verdict->newcomers[i]);
-	}
-	return status;
-}
-
+/* Reads how the packet is handled under each limit under which its key has no state. */
 static int newcomers_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
+	const struct packet_args *packet = &verdict->packet;
 	struct pressure pressure;
-	int status = pressure_read(gate, &pressure);
+	int err = pressure_read(gate, &pressure);
 
-	if (status)
-		return status;
+	if (err)
+		return err;
 	verdict->flooded = pressure.crowded[policy && policy->newcomers.burst];
-	status = params_read(gate, verdict);
-	if (status)
-		return status;
-	if (pressure.crowded[false] && policy)
-		status = policy_passed_by(gate, policy, &verdict->passes_by);
-	if (status)
-		return status;
-	return OK;
-}
+	for (unsigned int i = 0; !err && i < verdict->count; i++) {
+		const struct sl_limit *limit = &verdict->limits[i];
 
-static int budget_read(const struct gate *gate, struct verdict *verdict)
-{
-	const struct sl_policy *policy = verdict->source.policy;
-
-	verdict->budget.reason = SL_PASS_NEWCOMER;
-	if (!policy || !policy->newcomers.burst)
-		return OK;
-	return budget_state_read(gate, policy, verdict->packet.bytes, uptime_ticks(),
-				 verdict->waits, &verdict->budget);
+		if (verdict->states[i].matches && verdict->states[i].fresh)
+			err = newcomer_read(gate, limit,
+					    limit->key_dst ? &packet->destination : &packet->source,
+					    uptime_ticks(), verdict->flooded,
+					    &verdict->newcomers[i]);
+	}
+	if (!err && pressure.crowded[false] && policy)
+		err = policy_passed_by(gate, policy, &verdict->passes_by);
+	return err;
 }
 
 /* --- Deciding ------------------------------------------------------------------------------- */
@@ -145,7 +123,7 @@ static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
  */
 static int limits_judge(const struct gate *gate, struct verdict *verdict)
 {
-	int status;
+	int err = 0;
 
 	verdict->reason = SL_PASS_NO_LIMIT;
 	verdict->pays = budget_pays(verdict);
@@ -170,14 +148,17 @@ static int limits_judge(const struct gate *gate, struct verdict *verdict)
 		}
 	}
 	verdict->newcomer |= verdict->pays;
-	status = budget_read(gate, verdict);
-	if (status || verdict->by)
-		return status;
+	verdict->budget.reason = SL_PASS_NEWCOMER;
+	if (verdict->source.policy->newcomers.burst)
+		err = budget_state_read(gate, verdict->source.policy, verdict->packet.bytes,
+					uptime_ticks(), verdict->waits, &verdict->budget);
+	if (err || verdict->by)
+		return err;
 	if (verdict->pays || verdict->waits)
 		verdict->reason = verdict->pays ? verdict->budget.reason : SL_PASS_NEWCOMER;
 	for (unsigned int i = 0; verdict->reason < SL_FIRST_DROP && i < verdict->count; i++)
 		newcomer_judge_limit(verdict, i);
-	return OK;
+	return 0;
 }
 
 /* The limit that drops packets while their source waits; NULL: none. */
@@ -193,40 +174,31 @@ static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
 	return NULL;
 }
 
-static int verdict_judge(const struct gate *gate, struct verdict *verdict)
-{
-	int status = OK;
-	const struct judgement *rule = &verdict->source.rule;
-
-	if (verdict->source.policy)
-		status = limits_judge(gate, verdict);
-	else if (!rule->found)
-		verdict->reason = SL_PASS_NO_RULE;
-	else
-		verdict->reason =
-			rule->access == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
-	verdict->empty = limit_from_empty(verdict);
-	return status;
-}
-
 /* --- The verdict ---------------------------------------------------------------------------- */
 
 int verdict_find(const struct gate *gate, const struct packet_args *packet, struct verdict *ret)
 {
 	struct verdict verdict = {.gate = gate, .packet = *packet};
-	int status = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
+	const struct judgement *rule = &verdict.source.rule;
+	int err = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
 
-	if (!status) {
-		verdict.limits = source_limits(&verdict.source, &verdict.count);
-		status = limit_states_read(gate, &verdict);
-	}
-	status = status ?: newcomers_read(gate, &verdict) ?: verdict_judge(gate, &verdict);
-	if (status) {
+	if (err)
+		return err;
+	verdict.limits = source_limits(&verdict.source, &verdict.count);
+	err = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
+	if (!err && verdict.source.policy)
+		err = limits_judge(gate, &verdict);
+	else if (!rule->found)
+		verdict.reason = SL_PASS_NO_RULE;
+	else if (!verdict.source.policy)
+		verdict.reason = rule->access == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
+	if (err) {
 		verdict_free(&verdict);
-		return status;
+		return err;
 	}
+	verdict.empty = limit_from_empty(&verdict);
 	*ret = verdict;
-	return OK;
+	return 0;
 }
 
 void verdict_free(struct verdict *verdict)
