@@ -17,15 +17,6 @@
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-static bool (*filter)(void *data, const char *message);
-static void *filter_data;
-
-void log_filter(bool (*wanted)(void *data, const char *message), void *data)
-{
-	filter = wanted;
-	filter_data = data;
-}
-
 /* Adds a message of the old form to the list of errors. */
 static void say(enum sl_severity severity, bool is_misuse, const char *format, va_list args)
 {
@@ -33,10 +24,6 @@ static void say(enum sl_severity severity, bool is_misuse, const char *format, v
 
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
-	else if (filter && severity != SL_INFO && !filter(filter_data, text)) {
-		free(text);
-		return;
-	}
 	if (is_misuse)
 		error_misuse("misuse", NULL, "%s", text ?: "out of memory");
 	else if (severity == SL_ERROR)

@@ -20,12 +20,6 @@ void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void inform(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Old: error_count() and error_drop(). Asks before each message but those of inform() is printed.
- * False: it is not; NULL: all are.
- */
-void log_filter(bool (*wanted)(void *data, const char *message), void *data);
-
-/*
  * The meaning of an errno of bpf(2) and similar calls: names the missing capability, or a full
  * memory or map. err: positive or negative. The text lives until the next call.
  */

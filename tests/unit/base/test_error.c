@@ -54,6 +54,22 @@ static void test_items_from_a_mark_get_a_place_and_are_dropped(void **state)
 	error_drop(0);
 }
 
+static void test_one_item_is_removed(void **state)
+{
+	static const char *const objects[] = {"a", "b", "c"};
+
+	(void)state;
+	for (size_t removed = 0; removed < ARRAY_SIZE(objects); removed++) {
+		for (size_t i = 0; i < ARRAY_SIZE(objects); i++)
+			error_warn("x", objects[i], "x");
+		error_remove(removed);
+		assert_int_equal(error_count(), 2);
+		assert_string_equal(error_get(0)->object, objects[removed == 0]);
+		assert_string_equal(error_get(1)->object, objects[removed < 2 ? 2 : 1]);
+		error_drop(0);
+	}
+}
+
 static unsigned int printed;
 
 static void count_printed(const struct sl_error *error)
@@ -79,6 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_first_semicolon_of_the_format_begins_the_hint),
 		cmocka_unit_test(test_items_from_a_mark_get_a_place_and_are_dropped),
+		cmocka_unit_test(test_one_item_is_removed),
 		cmocka_unit_test(test_a_flush_prints_all_items_once),
 	};
 

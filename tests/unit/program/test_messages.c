@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/log.h: who is told of priorities, and which messages are printed. */
+/* user/program/messages.h: whether the journal reads standard error. */
 #include <sys/stat.h>
 #include "test.h"
-#include "base/log.h"
 #include "program/messages.h"
-#include "capture.h"
 
 static void test_the_journal_is_told_by_device_and_inode(void **state)
 {
@@ -25,36 +23,10 @@ static void test_the_journal_is_told_by_device_and_inode(void **state)
 			fail_msg("%s", cases[i].stream);
 }
 
-static bool is_no_secret(void *data, const char *message)
-{
-	(*(int *)data)++;
-	return strcmp(message, "secret");
-}
-
-static void test_a_filter_is_asked_of_all_but_what_was_done(void **state)
-{
-	struct capture capture = capture_begin(stderr);
-	int asked = 0;
-
-	(void)state;
-	log_filter(is_no_secret, &asked);
-	failure("a");
-	misuse("secret");
-	note("secret");
-	warning("b");
-	inform("secret");
-	log_filter(NULL, NULL);
-	note("secret");
-	assert_string_equal(capture_end(&capture),
-			    "sluice: a\nsluice: b\nsluice: secret\nsluice: secret\n");
-	assert_int_equal(asked, 4);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_journal_is_told_by_device_and_inode),
-		cmocka_unit_test(test_a_filter_is_asked_of_all_but_what_was_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
