@@ -56,8 +56,8 @@ static int plus_one_parse(const struct value_type *type, const char *what, const
 }
 
 /*
- * Builds the facts that the packet path would find in such a packet, which has nothing that is not
- * said.
+ * Builds the facts that the packet path would find in such a packet, without
+ * anything that the words do not specify.
  */
 static int packet_build(const struct check_args *args, struct packet_args *packet)
 {
@@ -374,8 +374,8 @@ static const struct word check_words[] = {
 	{"syn", KEYWORD, NULL, offsetof(struct check_args, syn),
 	 "a TCP packet with SYN and without ACK"},
 	{"unread", KEYWORD, NULL, offsetof(struct check_args, unread),
-	 "its headers are too deep, or cut short, to tell the rest: it matches each\n"
-	 "limit that asks for that"},
+	 "its headers are too deep, or cut short, so its port and flags are not known:\n"
+	 "it matches each limit that asks for them"},
 	{"fragment", KEYWORD, &fragment_type, offsetof(struct check_args, fragment),
 	 "the first one, which has the ports, or a later one, which has not"},
 	{"vlan", KEYWORD, &vlan_type, offsetof(struct check_args, vlan),
@@ -389,8 +389,8 @@ static const struct word check_words[] = {
 };
 
 static const char check_details[] =
-	"Consumes nothing. The packet comes from ADDRESS; of what is not said it has nothing: no\n"
-	"port, no tag.";
+	"Consumes nothing. The packet comes from ADDRESS, and has only what the words specify:\n"
+	"without 'port' it has no port, without 'vlan' no tag.";
 
 const struct command command_check = {
 	.name = "check",

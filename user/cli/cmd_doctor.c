@@ -90,7 +90,7 @@ static const struct word doctor_words[] = {
 
 static const char doctor_details[] =
 	"Looks at the kernel, the devices and the rules of all gates, or of one with -g, or of\n"
-	"those of the named devices. Where a device is attached it watches for a while what\n"
+	"those of the named devices. If a device is attached, it watches for a while what\n"
 	"arrives. It changes nothing. Each finding has its name in brackets, and below it a\n"
 	"command to paste. wrong: something that was asked for does not happen, or packets are\n"
 	"lost; then the exit status is 1. advice: it may not be what was meant, or it could be\n"

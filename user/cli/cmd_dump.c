@@ -228,7 +228,7 @@ static void print_placing(struct diff *diff, const struct attachment *a, const c
 	print_end();
 }
 
-/* What filters nothing any more does not differ. */
+/* An attachment that no longer filters is no difference. */
 static void print_placings(struct diff *diff)
 {
 	const struct placings *placings = &diff->placings;
@@ -323,7 +323,7 @@ static const struct word diff_words[] = {
 static const char diff_details[] =
 	"As the commands of 'sluice show', - before what would go and + before what would come.\n"
 	"A device of the file that is missing is noted, and the rest is compared.\n"
-	"Exit status 0: no difference; 1: there is one; 2: it cannot be told.";
+	"Exit status 0: no difference; 1: a difference; 2: an error.";
 
 const struct command command_diff = {
 	.name = "diff",

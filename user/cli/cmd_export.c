@@ -26,7 +26,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Maps of sources and rules; the rest are arrays, whose size says nothing. */
+/* Maps of sources and rules; the rest are arrays of a fixed size. */
 #define MAPS_LISTED MAP_ADMISSION
 
 struct exported {

@@ -386,8 +386,9 @@ static const struct word sources_words[] = {
 };
 
 static const char sources_details[] =
-	"Of one address or prefix, or of all: those that have a bucket, and those of which a\n"
-	"level is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: no\n"
+	"Prints the sources of one address or prefix, or all: each source that has a bucket, or a\n"
+	"level that is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: "
+	"no\n"
 	"CPU uses one. WOULD: packets that passed, but exceeded a limit with action observe.\n"
 	"BYTES: all bytes sent. LIMIT: the limit that refuses now, otherwise the limit with the\n"
 	"least left. LEVEL: the part of its burst that is left or, if it refuses, the time until\n"

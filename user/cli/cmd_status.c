@@ -228,7 +228,7 @@ static void print_sources(const struct facts *facts)
 	print_end();
 }
 
-/* The rows of text add up to the memory of all maps: that of an index is in the row of its map. */
+/* The rows of text add up to the memory of all maps: the row of a map includes its index. */
 static void print_maps(const struct facts *facts)
 {
 	static const struct column columns[] = {

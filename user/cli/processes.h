@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What commands print of the processes that keep a gate and share its limits. */
+/* Cli: prints the processes that keep a gate and share its limits. */
 #ifndef SLUICE_PROCESSES_H
 #define SLUICE_PROCESSES_H
 

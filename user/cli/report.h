@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What more than one command prints of attachments, sources and limits. */
+/* Cli: prints attachments, sources, limits and findings, for several commands. */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
 

@@ -129,7 +129,7 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 		error_notice("budget-idle", prefix_format(&idle->prefix, prefix),
 			     "the newcomers' budget drops no packet as long as all limits only "
 			     "observe%s",
-			     idles > 1 ? "; other prefixes have such budgets, too" : "");
+			     idles > 1 ? "; other prefixes also have such budgets" : "");
 }
 
 /* Returns the policy in force of a prefix; NULL: there is none. */
@@ -258,7 +258,7 @@ void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, boo
 			     "meant, write 'sluice %sdel %s' and 'sluice %sset default rate RATE'",
 			     name,
 			     shadowed->family_inherits[i]
-				     ? "its limits replace those of the same name of default"
+				     ? "its limits replace default's limits of the same name"
 				     : "no limit of default holds",
 			     name, option, prefix, option);
 	}

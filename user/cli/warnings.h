@@ -19,8 +19,8 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 		unsigned int count);
 
 /*
- * Warns once for a gate that a flood of new sources passes the limits of a rule, which is that of
- * default and inherits nothing. After that only doctor reports it.
+ * Warns once for a gate that a flood of new sources passes the limits of a rule, which is the rule
+ * of default and inherits nothing. After that only doctor reports it.
  */
 void warn_budget(const struct gate *gate, const struct rule *rule);
 

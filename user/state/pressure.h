@@ -37,8 +37,8 @@ extern const char *const cause_names[CAUSES];
 
 /*
  * Reads whether new sources have passed a policy without a budget although it has limits that drop.
- * The rules alone do not tell: if all its packets are denied, or match none of its limits, a budget
- * would stop no packet.
+ * The rules alone are not enough: if all its packets are denied, or match none of its limits, a
+ * budget would stop no packet.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 

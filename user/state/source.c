@@ -89,7 +89,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/* of shape, as kind_decide() tells: the last packet may depart at the horizon itself */
+	/* shape, as in kind_decide(): the last packet may depart at the horizon itself */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -223,7 +223,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	return 0;
 }
 
-/* The slices of the budget are charged as those of buckets with one slice. */
+/* The slices of the budget are charged like buckets that have one slice. */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {

@@ -58,15 +58,15 @@ struct packet_args {
 };
 
 struct limit_state {
-	bool matches;			  /* the limit matches the packet */
-	bool known;			  /* the packet's key is known; else the rest is not set */
-	bool fresh;			  /* the key has no state yet */
-	uint32_t age;			  /* of its entry, in units of `made`; 0: not established */
-	enum sl_reason reason;		  /* SL_PASS_WITHIN, or why such a packet is refused */
-	bool never;			  /* no wait lets it pass: it is oversize */
-	uint64_t remaining;		  /* what would pass now: packets, or bytes of a bit rate */
-	uint64_t owed;			  /* of a token bucket: by how much it is below empty */
-	uint64_t retry_after_ms;	  /* time until it would pass; 0: now */
+	bool matches;		 /* the limit matches the packet */
+	bool known;		 /* the packet's key is known; otherwise the rest is not set */
+	bool fresh;		 /* the key has no state yet */
+	uint32_t age;		 /* of its entry, in units of `made`; 0: not established */
+	enum sl_reason reason;	 /* SL_PASS_WITHIN, or why such a packet is refused */
+	bool never;		 /* no wait lets it pass: it is oversize */
+	uint64_t remaining;	 /* what would pass now: packets, or bytes of a bit rate */
+	uint64_t owed;		 /* of a token bucket: by how much it is below empty */
+	uint64_t retry_after_ms; /* time until it would pass; 0: now */
 	uint64_t remaining_after_waiting; /* what would pass then, it included */
 	uint64_t full_in_ms;		  /* time until nothing is charged any more */
 	uint64_t blocked_ms;		  /* remaining time of a block */

@@ -11,7 +11,7 @@
 
 struct listed_source {
 	struct sl_prefix prefix; /* prefix_source() of its address */
-	bool is_counted;	 /* it has a bucket; else the cells are 0 */
+	bool is_counted;	 /* it has a bucket; otherwise the cells are 0 */
 	struct sl_cell passed;
 	struct sl_cell dropped;
 	struct sl_cell observed;

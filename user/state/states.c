@@ -155,7 +155,7 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
  * if a packet is charged between, the swap of that word fails. If the bucket was idle, slices may
  * still be out, and a charge between both finds the full state that the caller is to make.
  *
- * The entry may get another key at any time. Until then the words are those of this key; after it
+ * The entry may get another key at any time. Until then the words belong to this key; after it
  * the swaps fail, because the words of two states are equal only if both count the same: then the
  * other key loses no more than this key. `full_at`, or `charged_at` of a shape, is then a time
  * before that key was inserted, and changes nothing.

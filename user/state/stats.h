@@ -34,7 +34,7 @@ struct stats_line {
 	struct sl_counters counters;
 	bool blocks; /* one of its limits blocks, own or inherited */
 	unsigned int limits;
-	/* its own limits, whose refusals include those of packets of policies that inherit them */
+	/* its own limits; their refusals include packets of policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
