@@ -7,6 +7,18 @@
 #include "base/error.h"
 #include "test.h"
 
+/* Copies the next of the parts of a text, which are between bars. Returns false if there is none. */
+static inline bool part_next(const char **rest, char part[128])
+{
+	size_t length = *rest ? strcspn(*rest, "|") : 0;
+
+	if (!*rest)
+		return false;
+	snprintf(part, 128, "%.*s", (int)length, *rest);
+	*rest = (*rest)[length] ? *rest + length + 1 : NULL;
+	return true;
+}
+
 /* Fails unless the list has one error, with this id, whose object has this part. Empties the list. */
 static inline void assert_one_error(const char *id, const char *part)
 {

@@ -81,6 +81,18 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 
 /* --- Fields --------------------------------------------------------------------------------- */
 
+/* Parses a field of one byte, whose type stores an unsigned int. */
+static int byte_parse(const struct value_type *type, const char *what, const char *text,
+		      uint8_t *ret)
+{
+	unsigned int number;
+	int err = value_parse(type, what, text, &number);
+
+	if (!err)
+		*ret = number;
+	return err;
+}
+
 static int name_parse(const char *text, struct limit *limit)
 {
 	char *name = limit->spec.name;
@@ -181,57 +193,23 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-static int horizon_parse(const char *text, struct limit *limit)
-{
-	return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
-}
-
-/* Parses a field whose values are numbers of one byte. */
-static int byte_parse(const struct value_type *type, const char *what, const char *text,
-		      uint8_t *ret)
-{
-	unsigned int number;
-	int err = value_parse(type, what, text, &number);
-
-	if (!err)
-		*ret = number;
-	return err;
-}
-
-static int groups_parse(const char *text, struct limit *limit)
-{
-	return byte_parse(&value_groups, "groups", text, &limit->spec.groups);
-}
-
-static int match_field_parse(const char *text, struct limit *limit)
-{
-	return match_parse(text, &limit->match);
-}
-
-/* Parses "24/56" into both lengths, "24" into the first. ret_is_one: there is one. */
-static int per_parse(const char *text, struct limit *limit, bool *ret_is_one)
+/* Parses "24/56" into both lengths, "24" into the first. */
+static int per_parse(const char *text, struct spec *spec, unsigned int index)
 {
 	unsigned int first, second = 0;
 	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
+	bool is_one = end && !*end;
 
-	*ret_is_one = end && !*end;
 	if (end && *end == '/')
 		end = number_read(end + 1, 128, &second);
-	if (!end || *end)
+	if (!end || *end || (!is_one && first > 32))
 		return error_misuse("bad-length", object_of("per", text),
 				    "not the length of a key; write 24, or 56, or for default "
-				    "24/56");
-	if (!*ret_is_one && first > 32)
-		return error_misuse("bad-length", object_of("per", text),
-				    "the first length is of IPv4, 0 to 32");
-	limit->spec.per[0] = first;
-	limit->spec.per[1] = second;
+				    "24/56, of which the first is of IPv4, 0 to 32");
+	spec->limits[index].spec.per[0] = first;
+	spec->limits[index].spec.per[1] = second;
+	spec->is_one_length = (spec->is_one_length & ~(1U << index)) | is_one << index;
 	return 0;
-}
-
-static int key_parse(const char *text, struct limit *limit)
-{
-	return byte_parse(&value_key, "key", text, &limit->spec.key_dst);
 }
 
 /*
@@ -297,38 +275,47 @@ static int action_parse(const char *text, struct limit *limit)
 	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
 }
 
-static int start_parse(const char *text, struct limit *limit)
+static int match_field_parse(const char *text, struct limit *limit)
 {
-	return byte_parse(&value_start, "start", text, &limit->spec.start);
+	return match_parse(text, &limit->match);
 }
 
-static int shared_parse(const char *text, struct limit *limit)
+/* Parses one value of a field. Sets a bit of is_one_length for a `per` of one length. */
+static int part_parse(enum spec_field field, const char *text, struct spec *spec,
+		      unsigned int index)
 {
-	/* as YAML and JSON write them */
-	const char *word = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
+	static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
+		[SPEC_NAME] = name_parse,     [SPEC_RATE] = rates_parse,
+		[SPEC_BURST] = bursts_parse,  [SPEC_WINDOW] = window_parse,
+		[SPEC_SHAPE] = shape_parse,   [SPEC_MATCH] = match_field_parse,
+		[SPEC_ACTION] = action_parse,
+	};
+	struct limit *limit = &spec->limits[index];
+	const char *what = spec_names[field];
 
-	return byte_parse(&value_shared, "shared", word, &limit->spec.shared);
+	switch (field) {
+	case SPEC_GROUPS:
+		return byte_parse(&value_groups, what, text, &limit->spec.groups);
+	case SPEC_HORIZON:
+		return value_parse(&value_horizon, what, text, &limit->spec.span_ns);
+	case SPEC_PER:
+		return per_parse(text, spec, index);
+	case SPEC_KEY:
+		return byte_parse(&value_key, what, text, &limit->spec.key_dst);
+	case SPEC_START:
+		return byte_parse(&value_start, what, text, &limit->spec.start);
+	case SPEC_SHARED: /* true and false as in YAML and JSON */
+		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
+		return byte_parse(&value_shared, what, text, &limit->spec.shared);
+	default:
+		return parsers[field](text, limit);
+	}
 }
-
-/* Parsers of one value. The parser of `per` has one more argument. */
-static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
-	[SPEC_NAME] = name_parse,	[SPEC_RATE] = rates_parse,
-	[SPEC_BURST] = bursts_parse,	[SPEC_WINDOW] = window_parse,
-	[SPEC_GROUPS] = groups_parse,	[SPEC_SHAPE] = shape_parse,
-	[SPEC_HORIZON] = horizon_parse, [SPEC_MATCH] = match_field_parse,
-	[SPEC_KEY] = key_parse,		[SPEC_ACTION] = action_parse,
-	[SPEC_START] = start_parse,	[SPEC_SHARED] = shared_parse,
-};
 
 /* The fields that have a value for each length of `per`. */
 #define LISTED_FIELDS                                                                              \
 	(1U << SPEC_PER | 1U << SPEC_RATE | 1U << SPEC_BURST | 1U << SPEC_WINDOW |                 \
 	 1U << SPEC_SHAPE | 1U << SPEC_HORIZON)
-
-static bool field_is_listed(enum spec_field field)
-{
-	return LISTED_FIELDS >> field & 1;
-}
 
 /* Copies one of the values of a text: commas end them, blanks may precede them. */
 static const char *part_copy(const char *text, unsigned int index, char part[SPEC_TEXT])
@@ -347,7 +334,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	struct spec *spec = ret;
 	char part[SPEC_TEXT];
 
-	for (const char *p = text; *p && field_is_listed(field); p++)
+	for (const char *p = text; *p && LISTED_FIELDS >> field & 1; p++)
 		count += *p == ',';
 	if (count > SL_LIMITS_MAX)
 		return error_misuse("too-many-values", object_of(what, text),
@@ -355,16 +342,10 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	if (count > 1 && strlen(text) >= SPEC_TEXT)
 		return error_misuse("too-long", object_of(what, text), "too long");
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
-		const char *value = count > 1 ? part_copy(text, i, part) : text;
-		struct limit *limit = &spec->limits[i];
-		bool is_one = false;
-		int err = field == SPEC_PER ? per_parse(value, limit, &is_one)
-					    : parsers[field](value, limit);
+		int err = part_parse(field, count > 1 ? part_copy(text, i, part) : text, spec, i);
 
 		if (err)
 			return err;
-		if (field == SPEC_PER)
-			spec->is_one_length = (spec->is_one_length & ~(1U << i)) | is_one << i;
 	}
 	spec->given |= 1U << field;
 	spec->count[field] = count;

@@ -175,19 +175,17 @@ static void test_two_rates_compile_as_two_limits(void **state)
 
 static void test_what_words_make_is_sound(void **state)
 {
-	static const char *const cases[] = {
-		"rate 1/h burst 1",
-		"rate 1/h burst 17520",
-		"rate 400gbit burst 1B",
-		"rate 1kpps action block 1ms escalate 2 max 32s",
-		"rate 1kpps action block 730d",
-		"rate 1kpps per 32/128 key dst",
-		"rate 1kpps name a-name_15-chars start empty",
-		"rate 1kpps match tcp port 1,2,3,4,5,6,7,9 vlan 4094",
-		"window 140737488355328 per 730d groups 10",
-		"window 1B per 1ms groups 1",
-		"shape 1/s horizon 10s",
-	};
+	static const char *const cases[] = {"rate 1/h burst 1",
+					    "rate 1/h burst 17520",
+					    "rate 400gbit burst 1B",
+					    "rate 1kpps action block 1ms escalate 2 max 32s",
+					    "rate 1kpps action block 730d",
+					    "rate 1kpps per 32/128 key dst",
+					    "rate 1kpps name a-name_15-chars start empty",
+					    "rate 1kpps match tcp port 1,2,3,4,5,6,7,9 vlan 4094",
+					    "window 140737488355328 per 730d groups 10",
+					    "window 1B per 1ms groups 1",
+					    "shape 1/s horizon 10s"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
