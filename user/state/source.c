@@ -123,25 +123,21 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 	return slice;
 }
 
-/* Returns whether the packet would pass with that slice, as limit_charge_state() in bpf/charge.h decides. */
-static bool slice_passes(const struct trial *q, unsigned int index)
+/* Returns whether the packet would pass with the slice of any CPU: limit_charge() in bpf/charge.h. */
+static bool trial_passes(const struct trial *q)
 {
-	struct sl_slice slice = slice_of(q, index);
-	struct sl_state state = q->state;
+	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
+		struct sl_slice slice = slice_of(q, i);
+		struct sl_state state = q->state;
+		struct kind_charge charge = {.cost = q->cost, .now = q->now};
 
-	if (credit_must_wait(&slice, q->cost, q->now))
-		return false;
-	kind_roll(q->limit, &state, q->now);
-	return kind_charge(q->limit->kind, q->limit, &state, &slice,
-			   &(struct kind_charge){.cost = q->cost, .now = q->now});
-}
-
-static enum sl_reason trial_reason(const struct trial *q)
-{
-	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++)
-		if (slice_passes(q, i))
-			return SL_PASS_WITHIN;
-	return kind_refusal(q->limit, q->cost);
+		if (credit_must_wait(&slice, q->cost, q->now))
+			continue;
+		kind_roll(q->limit, &state, q->now);
+		if (kind_charge(q->limit->kind, q->limit, &state, &slice, &charge))
+			return true;
+	}
+	return false;
 }
 
 /* Returns ticks in milliseconds, rounded up so that a time is past by then. */
@@ -167,7 +163,9 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 			held += slice.credit;
 	}
 	decision = kind_decide(q->limit, &q->state, held, q->cost, q->now);
-	state->reason = is_blocked ? SL_DROP_BLOCKED : trial_reason(q);
+	state->reason = is_blocked	  ? SL_DROP_BLOCKED
+			: trial_passes(q) ? SL_PASS_WITHIN
+					  : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
 	/* of large packets, of other nodes, and of a limit divided by more nodes than its burst */
 	if (debt > 0)

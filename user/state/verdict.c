@@ -61,8 +61,8 @@ static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 }
 
 /*
- * Whether the packet gets no state under a limit, as newcomer_show() and new_entry_insert() decide:
- * on a CPU with a crowd if it has not shown itself, on any where none may be forgotten for it.
+ * Returns whether the packet gets no state under a limit, as sketch_admits() and new_entry_insert()
+ * in bpf/flood.h decide: in a flood if the key has too few hits, or if no entry can be evicted.
  */
 static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 {
@@ -73,7 +73,7 @@ static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 		(!newcomer->has_room && !newcomer->is_refused));
 }
 
-/* Whether the budget pays for the packet: newcomer_pays() in bpf/charge.h. */
+/* Returns whether the budget pays for the packet: policy_charge_new() in bpf/charge.h. */
 static bool budget_pays(const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
