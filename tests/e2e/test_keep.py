@@ -680,7 +680,7 @@ def test_a_state_that_exceeds_the_size_of_files_is_tried_again(lab, keeping):
 
 
 @pytest.mark.parametrize("text", [
-    "", '{"version": 1, "bo', state_text({"prefix": "1.2.3.4/8", "access": "deny"})])
+    "", '{"version": 1, "bo', state_text("1.2.3.4/8 deny")])
 def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):
     (tmp_path / "main.state").write_text(text)
     keep = keeping(rules("in0"))
@@ -692,7 +692,7 @@ def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):
 @pytest.mark.parametrize("spoil,names", [
     (lambda path: os.chmod(path, 0o622), "0622"), (lambda path: os.chown(path, 12345, 0), "12345")])
 def test_a_state_that_others_could_have_written_is_not_believed(lab, keeping, tmp_path, spoil, names):
-    (tmp_path / "main.state").write_text(state_text({"prefix": "192.0.2.9", "access": "allow"}))
+    (tmp_path / "main.state").write_text(state_text("192.0.2.9 allow"))
     spoil(tmp_path / "main.state")
     keep = keeping(rules("in0"))
     assert names in keep.said() and "allow" not in lab.rules()
@@ -742,8 +742,7 @@ def test_a_reload_of_a_file_with_the_state_as_a_list_changes_nothing(lab, keepin
                                              (-82800, {"192.0.2.1": 3600, "192.0.2.2": 1000})], ids=["later", "set back"])
 def test_the_time_away_shortens_a_ban_and_a_clock_that_was_set_back_does_not_lengthen_it(
         lab, keeping, tmp_path, saved_ago, left):
-    entries = [{"prefix": "192.0.2.1", "access": "deny", "left_ms": 3600000},
-               {"prefix": "192.0.2.2", "access": "deny", "left_ms": 1000000}, {"prefix": "192.0.2.4", "access": "deny"}]
+    entries = ["192.0.2.1 deny:3600000", "192.0.2.2 deny:1000000", "192.0.2.4 deny"]
     (tmp_path / "main.state").write_text(
         state_text(*entries, boot="another", saved_ms=int((time.time() - saved_ago) * 1000)))
     lab.attach("in0")  # something made the gate earlier in this boot

@@ -2,8 +2,10 @@
 #include "keep/state_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -64,37 +66,36 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	return ended || !lists_put(set->lists, &list, place);
 }
 
-/* Parses {"prefix", "access", "left_ms", "lists", "timed", "list_left_ms"}. */
+/* Parses "PREFIX [allow|deny][:LEFT_MS] [LIST[:LEFT_MS]]..."; LIST is the place of a list. */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
-	json_int_t left_ms = 0, list_left_ms = 0, timed = -1;
-	const char *prefix, *access = NULL;
-	json_t *lists = NULL, *list;
-	bool ended, list_ended;
+	_cleanup_free_ char *text = json_is_string(item) ? strdup(json_string_value(item)) : NULL;
+	char *rest, *end, *word = text ? strtok_r(text, " ", &rest) : NULL;
 	struct rule rule = {0};
-	enum sl_access word;
-	uint32_t until;
-	size_t i;
 
-	if (json_unpack_ex(item, NULL, JSON_STRICT, "{s:s, s?s, s?I, s?o, s?I, s?I}", "prefix",
-			   &prefix, "access", &access, "left_ms", &left_ms, "lists", &lists,
-			   "timed", &timed, "list_left_ms", &list_left_ms) ||
-	    prefix_parse(prefix, &rule.prefix) ||
-	    !end_parse(left_ms, passed_ms, &rule.until, &ended) ||
-	    !end_parse(list_left_ms, passed_ms, &until, &list_ended) ||
-	    (access && !access_parse(access, &word)))
+	if (!word || prefix_parse(word, &rule.prefix))
 		return false;
-	if (access && !ended)
-		rule.access = word;
-	json_array_foreach(lists, i, list)
-	{
-		json_int_t place = json_is_integer(list) ? json_integer_value(list) : -1;
+	while ((word = strtok_r(NULL, " ", &rest))) {
+		char *left = strchrnul(word, ':');
+		json_int_t left_ms = *left ? strtoll(left + 1, &end, 10) : 0;
+		enum sl_access access;
+		unsigned long place;
+		uint32_t until;
+		bool ended;
 
-		if (place < 0 || place >= SL_LIST_PLACES)
+		if ((*left && *end) || !end_parse(left_ms, passed_ms, &until, &ended))
 			return false;
+		*left = '\0';
+		if (access_parse(word, &access)) {
+			rule.access = ended ? SL_ACCESS_NONE : access;
+			rule.until = until;
+			continue;
+		}
+		place = strtoul(word, &end, 10);
 		/* a list that has ended is left out, and so are its entries */
-		if (*set->lists[place].name && !(place == timed && list_ended))
-			rule_add_list(&rule, place, place == timed ? until : 0);
+		if (end == word || *end || place >= SL_LIST_PLACES ||
+		    (*set->lists[place].name && !ended && !rule_add_list(&rule, place, until)))
+			return false;
 	}
 	return rule_is_empty(&rule) || !ruleset_add(set, &rule);
 }
@@ -111,16 +112,22 @@ static bool root_parse(json_t *root, struct state_file *state)
 	if (json_unpack_ex(root, NULL, JSON_STRICT, "{s:i, s:s, s:I, s:I, s:o, s:o}", "version",
 			   &version, "boot", &boot, "saved_ms", &saved_ms, "bpffs", &bpffs, "lists",
 			   &lists, "rules", &rules) ||
-	    version != VERSION || !json_is_array(lists) || !json_is_array(rules) ||
+	    version != VERSION || saved_ms < 0 || !json_is_array(lists) || !json_is_array(rules) ||
 	    ruleset_make_lists(&state->entries))
 		return false;
 	snprintf(state->boot, sizeof(state->boot), "%s", boot);
 	state->bpffs = bpffs;
 	passed_ms = now_ms > saved_ms ? now_ms - saved_ms : 0;
-	json_array_foreach(lists, i,
-			   item) if (!list_parse(item, passed_ms, &state->entries)) return false;
-	json_array_foreach(rules, i,
-			   item) if (!rule_parse(item, passed_ms, &state->entries)) return false;
+	json_array_foreach(lists, i, item)
+	{
+		if (!list_parse(item, passed_ms, &state->entries))
+			return false;
+	}
+	json_array_foreach(rules, i, item)
+	{
+		if (!rule_parse(item, passed_ms, &state->entries))
+			return false;
+	}
 	ruleset_unique(&state->entries);
 	return true;
 }
@@ -150,33 +157,30 @@ void state_file_free(struct state_file *state)
 
 /* --- Formatting ----------------------------------------------------------------------------- */
 
-/* Adds the time left. An end that is past counts as 1 ms, because 0 is no end. */
-static void left_add(json_t *object, const char *key, uint32_t until)
+/* Returns the time left. An end that is past counts as 1 ms, because 0 is no end. */
+static uint64_t left_ms_of(uint32_t until)
 {
-	uint64_t left_ms = until ? until_left_ns(until) / NS_PER_MS : 0;
-
-	if (until)
-		json_object_set_new(object, key, json_integer(left_ms ?: 1));
+	return until ? until_left_ns(until) / NS_PER_MS ?: 1 : 0;
 }
 
 static json_t *rule_json(const struct rule *rule)
 {
-	char text[PREFIX_TEXT];
-	json_t *item = json_pack("{s:s}", "prefix", prefix_format(&rule->prefix, text)), *lists;
+	char prefix[PREFIX_TEXT], text[PREFIX_TEXT + (SL_LIST_PLACES + 1) * 24];
+	int length = sprintf(text, "%s", prefix_format(&rule->prefix, prefix));
 
 	if (rule->access)
-		json_object_set_new(item, "access", json_string(access_words[rule->access]));
-	left_add(item, "left_ms", rule->until);
-	if (!rule->lists)
-		return item;
-	lists = json_array();
-	for (uint64_t bits = rule->lists; bits; bits &= bits - 1)
-		json_array_append_new(lists, json_integer(__builtin_ctzll(bits)));
-	json_object_set_new(item, "lists", lists);
-	if (rule->list_until)
-		json_object_set_new(item, "timed", json_integer(rule->timed));
-	left_add(item, "list_left_ms", rule->list_until);
-	return item;
+		length += sprintf(text + length, " %s", access_words[rule->access]);
+	if (rule->access && rule->until)
+		length += sprintf(text + length, ":%" PRIu64, left_ms_of(rule->until));
+	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+		int place = __builtin_ctzll(bits);
+		uint32_t until = rule_list_end(rule, place);
+
+		length += sprintf(text + length, " %d", place);
+		if (until)
+			length += sprintf(text + length, ":%" PRIu64, left_ms_of(until));
+	}
+	return json_string(text);
 }
 
 json_t *state_file_json(const struct state_file *state)
@@ -193,7 +197,8 @@ json_t *state_file_json(const struct state_file *state)
 		item = json_pack("{s:i, s:s, s:s, s:I}", "place", place, "name", list->name,
 				 "access", access_words[list->access], "replaced",
 				 (json_int_t)list->replaced);
-		left_add(item, "left_ms", list->until);
+		if (list->until)
+			json_object_set_new(item, "left_ms", json_integer(left_ms_of(list->until)));
 		json_array_append_new(lists, item);
 	}
 	for (unsigned int i = 0; i < set->count; i++)

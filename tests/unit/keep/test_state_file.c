@@ -40,8 +40,7 @@ static void test_what_is_left_of_a_ban(void **state)
 		snprintf(text, sizeof(text),
 			 "{\"version\": 1, \"boot\": \"b\", \"saved_ms\": %lld, \"bpffs\": 31, "
 			 "\"lists\": "
-			 "[], \"rules\": [{\"prefix\": \"192.0.2.1\", \"access\": \"deny\", "
-			 "\"left_ms\": %lld}]}",
+			 "[], \"rules\": [\"192.0.2.1 deny:%lld\"]}",
 			 (long long)(wall_ms() - cases[i].saved_ago_ms),
 			 (long long)cases[i].left_ms);
 		assert_int_equal(state_file_parse("state", text, strlen(text), &file), 0);
@@ -61,10 +60,9 @@ static void test_what_is_left_of_a_ban(void **state)
 #define STATE(lists, rules)                                                                        \
 	"{\"version\": 1, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [" lists       \
 	"], \"rules\": [" rules "]}"
-#define LIST(rest)    "{\"place\": 0, \"access\": \"deny\", \"replaced\": 1, " rest "}"
-#define DENY(rest)    "{\"prefix\": \"192.0.2.1\", \"access\": \"deny\"" rest "}"
-#define LIST_A	      LIST("\"name\": \"a\"")
-#define RULE_ON(rest) STATE(LIST_A, "{\"prefix\": \"192.0.2.1\", \"lists\": " rest "}")
+#define LIST(rest) "{\"place\": 0, \"access\": \"deny\", \"replaced\": 1, " rest "}"
+#define LIST_A	   LIST("\"name\": \"a\"")
+#define RULE(rest) STATE(LIST_A, "\"192.0.2.1" rest "\"")
 
 static const char *const refused[] = {
 	"",
@@ -79,20 +77,21 @@ static const char *const refused[] = {
 	"{\"version\": 1, \"boot\": \"\", \"saved_ms\": 0, \"bpffs\": 0, \"lists\": [], "
 	"\"rules\": [], \"more\": 1}",
 	STATE("", "7"),
-	STATE("", "{\"access\": \"deny\"}"),
-	STATE("", "{\"prefix\": \"192.0.2.1\", \"access\": \"drop\"}"),
-	STATE("", DENY("") ", {\"prefix\": \"192.0.2.256\", \"access\": \"deny\"}"),
-	STATE("", DENY(", \"left_ms\": -1")),
-	STATE("", DENY(", \"left_ms\": 63072000001")),
-	STATE("", DENY(", \"left_ms\": \"1\"")),
+	STATE("", "\"\""),
+	STATE("", "\"192.0.2.1 deny\", \"192.0.2.256 deny\""),
+	RULE(" drop"),
+	RULE(" deny:-1"),
+	RULE(" deny:63072000001"),
+	RULE(" deny:1x"),
 	STATE("7", ""),
 	STATE(LIST("\"name\": \"a b\""), ""),
 	STATE(LIST_A ", " LIST_A, ""),
 	STATE("{\"place\": 64, \"name\": \"a\", \"access\": \"deny\", \"replaced\": 1}", ""),
 	STATE("{\"place\": 1, \"name\": \"a\", \"access\": \"\", \"replaced\": 1}", ""),
-	RULE_ON("[64]"),
-	RULE_ON("[\"a\"]"),
-	RULE_ON("[0], \"timed\": 0, \"list_left_ms\": -1"),
+	RULE(" 64"),
+	RULE(" -1"),
+	RULE(" 0x"),
+	RULE(" 0:-1"),
 };
 
 static void test_what_is_damaged_is_refused_whole(void **state)
@@ -128,6 +127,10 @@ static struct state_file state_make(void)
 	file.entries.lists[3] = list;
 	assert_true(rule_add_list(&rule, 3, until_after(2 * HOUR_MS * NS_PER_MS)));
 	assert_int_equal(ruleset_add(&file.entries, &rule), 0);
+	rule = (struct rule){.access = SL_ACCESS_ALLOW};
+	assert_int_equal(prefix_parse("default", &rule.prefix), 0);
+	assert_int_equal(ruleset_add(&file.entries, &rule), 0);
+	ruleset_sort(&file.entries);
 	return file;
 }
 
@@ -145,8 +148,9 @@ static void test_what_is_written_is_read(void **state)
 	state_file_read("state", &again);
 	assert_string_equal(again.boot, "b");
 	assert_int_equal(again.bpffs, 31);
-	assert_int_equal(again.entries.count, 1);
-	assert_true(rule_equal(&again.entries.rules[0], &file.entries.rules[0]));
+	assert_int_equal(again.entries.count, 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(rule_equal(&again.entries.rules[i], &file.entries.rules[i]));
 	for (int place = 0; place <= 3; place += 3) {
 		assert_true(list_same(&again.entries.lists[place], &file.entries.lists[place]));
 		assert_int_equal(again.entries.lists[place].replaced, 1000000);
@@ -194,7 +198,7 @@ static void test_a_file_that_cannot_be_written_stays_as_it_was(void **state)
 	assert_true(state_file_write("state", &file) < 0);
 	assert_int_equal(rmdir("state.new"), 0);
 	state_file_read("state", &again);
-	assert_int_equal(again.entries.count, 1);
+	assert_int_equal(again.entries.count, 2);
 	state_file_free(&file);
 	state_file_free(&again);
 	error_drop(0);
