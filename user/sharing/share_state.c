@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,37 +64,30 @@ static const char *state_path(const char *gate, char path[STATE_PATH])
 	return path;
 }
 
-static json_t *state_json(const struct share_state *state)
+/* Sets a member to a word that a user typed, which may be no UTF-8. */
+static void word_set(json_t *object, const char *key, const char *word)
 {
-	json_t *object = json_pack("{s:s, s:s?}", "store", state->store_is_away ? "away" : "ok",
-				   "why", *state->why ? state->why : NULL);
-
-	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
-		json_object_set_new(object, share_numbers[i].name,
-				    json_integer((json_int_t)share_number(state, i)));
-	return object;
-}
-
-/* Sets members to words that a user typed, which may be no UTF-8. */
-static void words_set(json_t *object, const char *store, const char *name, const char *node)
-{
-	json_object_set_new(object, "address", json_string(store) ?: json_string("?"));
-	json_object_set_new(object, "name", json_string(name) ?: json_string("?"));
-	json_object_set_new(object, "node", json_string(node) ?: json_string("?"));
+	json_object_set_new(object, key, json_string(word) ?: json_string("?"));
 }
 
 int share_state_publish(const struct gate *gate, const struct share_source *source,
 			const struct share_state *state)
 {
+	json_t *object =
+		json_pack("{s:i, s:I, s:s, s:s?}", "version", STATE_VERSION, "uptime_ns",
+			  (json_int_t)uptime_ns(), "store", state->store_is_away ? "away" : "ok",
+			  "why", *state->why ? state->why : NULL);
 	struct stat st = {.st_gid = GROUP_KEPT};
-	json_t *object = state_json(state);
 	_cleanup_free_ char *text = NULL;
 	char path[STATE_PATH];
 
-	words_set(object, source->store, source->name, source->node);
+	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
+		json_object_set_new(object, share_numbers[i].name,
+				    json_integer((json_int_t)share_number(state, i)));
+	word_set(object, "address", source->store);
+	word_set(object, "name", source->name);
+	word_set(object, "node", source->node);
 	json_object_set_new(object, "command", json_string(source->command) ?: json_string(""));
-	json_object_set_new(object, "version", json_integer(STATE_VERSION));
-	json_object_set_new(object, "uptime_ns", json_integer((json_int_t)uptime_ns()));
 	text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
 	state_path(gate->name, path);
@@ -118,7 +112,7 @@ void share_state_forget(const char *gate)
 
 /* --- For other commands --------------------------------------------------------------------- */
 
-/* The words of a process are printed by other commands. */
+/* Copies a word only if it is printable, because commands print it. */
 static void word_get(json_t *object, const char *key, char *word, size_t size)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -153,20 +147,19 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	}
 }
 
-/* Without a file, or the right to read it, nothing is reported: sharing is not for every gate. */
+/* Reads nothing without a file, or the right to read it: not every gate is shared. */
 static void state_read(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
 	struct file file;
-	bool is_there;
+	bool exists;
 	json_t *object;
 
-	if (access(state_path(gate, path), R_OK) || file_read_own(path, &file, &is_there) ||
-	    !is_there)
+	if (access(state_path(gate, path), R_OK) || file_read_own(path, &file, &exists) || !exists)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
 	state_unpack(object, sharing);
-	/* it is told to be pasted: root is to paste none that another user can have written */
+	/* a command to paste: root must paste none that another user can have written */
 	if (file.owner != geteuid())
 		sharing->command[0] = '\0';
 	json_decref(object);
@@ -188,10 +181,6 @@ static bool gate_has_shared(const struct gate *gate)
 	return false;
 }
 
-/*
- * The lock tells at once that a process has died, and the state that it stands still. A caller who
- * may not read the lock has the state alone.
- */
 struct sharing sharing_read(const struct gate *gate)
 {
 	struct sharing sharing = {
@@ -206,6 +195,7 @@ struct sharing sharing_read(const struct gate *gate)
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
+	/* the lock shows at once that a process has died; the state, that it is stopped */
 	if (lock == LOCK_FREE) {
 		sharing.sharer = SHARER_NONE;
 		sharing.state = (struct share_state){0};
@@ -221,24 +211,16 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 	return text;
 }
 
-unsigned int sharing_most(const struct sharing *sharing)
+const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM])
 {
 	uint64_t asked = sharing->state.reported + sharing->state.left_out_now;
 
 	if (asked > SHARE_MOST_MAX)
-		return 0;
-	return 2 * asked < SHARE_MOST_MAX ? 2 * asked : SHARE_MOST_MAX;
-}
-
-const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM])
-{
-	unsigned int most = sharing_most(sharing);
-
-	if (most)
-		snprintf(text, SHARING_ROOM, "--most %u has room", most);
-	else
 		snprintf(text, SHARING_ROOM, "no --most has room, which is %d at most",
 			 SHARE_MOST_MAX);
+	else
+		snprintf(text, SHARING_ROOM, "--most %" PRIu64 " has room",
+			 2 * asked < SHARE_MOST_MAX ? 2 * asked : SHARE_MOST_MAX);
 	return text;
 }
 
@@ -247,7 +229,7 @@ const char *sharing_why(const struct sharing *sharing)
 	const char *why = sharing->state.why;
 	size_t length = strlen(sharing->store);
 
-	/* of a store of one node the reason begins with its address */
+	/* the reason of a store with one node begins with its address */
 	return !strncmp(why, sharing->store, length) && !strncmp(why + length, ": ", 2)
 		       ? why + length + 2
 		       : why;
@@ -257,21 +239,21 @@ const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEX
 {
 	char process[SHARER_TEXT], since[48] = "yet";
 
+	if (sharing->sharer == SHARER_NONE)
+		return "no process shares them";
+	if (sharing->sharer == SHARER_LIVES) {
+		if (!sharing->state.store_is_away)
+			return NULL;
+		snprintf(text, SHARING_TEXT, "the store does not answer: %s%s%s", sharing->store,
+			 *sharing->state.why ? ": " : "", sharing_why(sharing));
+		return text;
+	}
 	if (sharing->silent_ns)
 		snprintf(since, sizeof(since), "for %" PRIu64 " s",
 			 sharing->silent_ns / NS_PER_SEC);
-	switch (sharing->sharer) {
-	case SHARER_NONE:
-		return "no process shares them";
-	case SHARER_SILENT:
-		snprintf(text, SHARING_TEXT, "%s, which shares them, has told nothing %s",
-			 sharer_format(sharing, process), since);
-		return text;
-	default:
-		snprintf(text, SHARING_TEXT, "the store does not answer: %s%s%s", sharing->store,
-			 *sharing->state.why ? ": " : "", sharing_why(sharing));
-		return sharing->state.store_is_away ? text : NULL;
-	}
+	snprintf(text, SHARING_TEXT, "%s, which shares them, has told nothing %s",
+		 sharer_format(sharing, process), since);
+	return text;
 }
 
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT])

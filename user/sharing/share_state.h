@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sharing: the state of the process that shares a gate's limits, which the process writes once a
- * second to /run/sluice/GATE.share.json (0640, of the gate's group). Its lock shows that it lives.
+ * Sharing: the state of the process that shares a gate's limits, which it writes once a second to
+ * /run/sluice/GATE.share.json (0640, of the gate's group). Its lock shows that it lives.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
@@ -14,32 +14,20 @@
 
 #define SHARE_WHY 160
 
+/* share_numbers has the meaning of the numbers. */
 struct share_state {
-	bool store_is_away;    /* the last rounds got no answer */
-	char why[SHARE_WHY];   /* then: printable; "": it is not away */
-	uint64_t nodes;	       /* that share, this one included; 0: not known yet */
-	uint64_t unlike;       /* of them, whose shared limits are not all the same as here */
-	uint64_t same_node;    /* other processes that share under this node's name */
-	uint64_t reported;     /* keys that this node reports to the store */
-	uint64_t round_ms;     /* how long the last round took */
-	uint64_t rounds;       /* that were answered */
-	uint64_t rounds_lost;  /* that were not */
-	uint64_t left_out;     /* keys that found no account, at each scan */
-	uint64_t left_out_now; /* at the last scan */
-	uint64_t charged;      /* steps in which a state was charged for others */
-	uint64_t blocked;      /* blocks that began for others */
-	uint64_t commands;     /* sent to the store */
-	uint64_t lost;	       /* keys of a round: sent, and no answer came */
-	uint64_t refused;      /* commands: by an error of the store */
-	uint64_t connects;     /* attempts */
-	uint64_t cpu_ms;       /* that the process has used */
+	bool store_is_away;  /* the last rounds got no reply */
+	char why[SHARE_WHY]; /* the reason, printable; "": it is not away */
+	uint64_t nodes;	     /* 0: not known yet */
+	uint64_t unlike, same_node, reported, round_ms, rounds, rounds_lost, left_out, left_out_now,
+		charged, blocked, commands, lost, refused, connects, cpu_ms;
 };
 
-/* The members that are numbers, by the name that they have in JSON. */
+/* The members that are numbers, by their names in JSON. */
 struct share_number {
 	const char *name;
 	size_t offset; /* in struct share_state */
-	bool is_total; /* it only grows: a counter of Prometheus */
+	bool is_total; /* a counter of Prometheus */
 	const char *help;
 };
 
@@ -61,7 +49,7 @@ int share_state_publish(const struct gate *gate, const struct share_source *sour
 			const struct share_state *state);
 void share_state_remove(const char *gate);
 
-/* Removes what a process left that was killed, of a gate that does not exist any more. */
+/* Removes the files of a process that was killed, of a gate that does not exist any more. */
 void share_state_forget(const char *gate);
 
 /* --- For other commands --------------------------------------------------------------------- */
@@ -76,43 +64,37 @@ enum sharer {
 #define SHARE_COMMAND 2048
 
 struct sharing {
-	bool is_wanted; /* a limit of the gate says that it is shared */
+	bool is_wanted; /* a limit of the gate is to be shared */
 	enum sharer sharer;
-	pid_t pid;		 /* 0: it has no number here, or the caller may not read the lock */
+	pid_t pid;		 /* 0: it has no number here, or the lock cannot be read */
 	uint64_t silent_ns;	 /* since the process has written its state; 0: it never has */
 	unsigned int divided_by; /* the packet path divides each shared limit by this now */
-	char store[SHARE_TEXT];	 /* these of the process that wrote a state last; "": not known */
+	char store[SHARE_TEXT];	 /* of the last process that wrote a state; "": not known */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	char command[SHARE_COMMAND]; /* that started it; whole, or "". Of the caller's own file */
-	struct share_state state;    /* zero unless it lives */
+	char command[SHARE_COMMAND]; /* only from a file of the caller's own; "": not known */
+	struct share_state state;    /* 0 unless it lives */
 };
 
-/* Trusts no file that another user than that of the gates can have written. */
+/* Trusts no file that an untrusted user could have written. */
 struct sharing sharing_read(const struct gate *gate);
 
-/* "process 4711"; "a process", where its number is not known. */
+/* Formats "process 4711", or "a process" without a number. */
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
-/*
- * A value of --most that has room for what is told and was left out at the last scan, and, as far
- * as it goes, for as many again. 0: none has room.
- */
-unsigned int sharing_most(const struct sharing *sharing);
-
-/* The same in words. */
+/* Formats the --most with room for all sources of the last scan, and as many again. */
 #define SHARING_ROOM 64
 const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM]);
 
-/* Why the store is away, without its address where that is told beside it. "": it is not. */
+/* Returns why the store is away, without its address. "": it is not away. */
 const char *sharing_why(const struct sharing *sharing);
 
-/* Why limits are not shared now, as "no process shares them". NULL: they are. */
+/* Formats why limits are not shared now, as "no process shares them". NULL: they are. */
 #define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
-/* What shared limits are then: "each limit is this node's alone", or divided. */
+/* Formats what shared limits are then: "each limit is this node's alone", or divided. */
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
 
 #endif
