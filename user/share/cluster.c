@@ -148,8 +148,8 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 		int err;
 		bool is_later, is_stale; /* retry after a delay; the map is out of date */
 	} kinds[] = {
-		[REFUSAL_MOVED] = {&counts->moved},
-		[REFUSAL_ASK] = {&counts->asked},
+		[REFUSAL_MOVED] = {&counts->moved, 0, false, false},
+		[REFUSAL_ASK] = {&counts->asked, 0, false, false},
 		[REFUSAL_TRY] = {&counts->try_again, -EAGAIN, true, false},
 		[REFUSAL_DOWN] = {&counts->down, -EAGAIN, true, true},
 		[REFUSAL_LOADING] = {&counts->loading, -EAGAIN, true, false},
