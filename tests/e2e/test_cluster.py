@@ -70,9 +70,6 @@ def test_what_is_not_shared_is_not(cluster):
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
 
 
-
-
-
 def test_a_new_source_has_a_share_of_the_burst(cluster):
     cluster.store.start()
     nodes = cluster.make(4, RATE)
@@ -102,9 +99,6 @@ def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
     assert late > 0.2
     assert nodes[1].status()["blocked"] == (word == "block")
     assert nodes[0].status()["blocked"] == 0
-
-
-
 
 
 def test_copies_of_one_machine_are_two_nodes(cluster):
@@ -175,22 +169,6 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         assert said.count(AWAY) == said.count(BACK_AGAIN) >= 1
         assert told[node] == ("away", 2 if on_loss == "divide" else 1)
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
-
-
-
-
-def test_counters_that_are_flushed(cluster):
-    port = cluster.store.start()
-    cluster.make(2, RATE)
-    cluster.share()
-    talk = cluster.store.talk(port)
-    done = Run(cluster, 7, flood(2), {at: lambda: talk("FLUSHALL") for at in (3, 4, 5)})
-    flushed = done.seconds(2.5, 6.5)
-    print(f"figure: the store flushed three times: {done.mean(2.5, 6.5):.2f} x the limit, seconds "
-          f"{min(flushed):.2f} to {max(flushed):.2f}")
-    assert 0.9 < done.mean(2.5, 6.5) < 1.1
-    wait_until(lambda: (keys := [key for key in talk("KEYS", "sluice:*") if SOURCE in key]) and
-               all(talk("TTL", key) > 0 for key in keys), "an end of a key of which the source is gone")
 
 
 @pytest.mark.parametrize("words", [("SADD", "{}", "text"), ("HSET", "{}", "t", "1")])
@@ -390,26 +368,6 @@ def test_a_store_that_lies(cluster):
         assert node.end() == 0
 
 
-def test_a_store_that_lies_of_blocks(cluster):
-    """A block lasts no longer than the limit says, and nobody is blocked once the store says the truth."""
-    with Liar(cluster.netns) as liar:
-        cluster.address = f"127.0.0.1:{liar.port}"
-        node, = cluster.make(1, RATE)
-        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE), "action", "block", "1s",
-                    "shared", "block")
-        node.share(cluster.address)
-        wait_until(lambda: (node.status() or {}).get("nodes") == 2, "two nodes")
-        truth = liar.answers[b"PTTL"]
-        done = Run(cluster, 9, lambda node, at: 0.5, {
-            3: lambda: liar.answers.update({b"PTTL": answer(2**63 - 1)}),
-            5: lambda: liar.answers.update({b"PTTL": truth})})
-        before, lied, behind = done.mean(1, 3), done.mean(4, 5), done.mean(7, 9)
-        print(f"figure: a block that lasts for ever: {before:.2f}, {lied:.2f}, {behind:.2f} behind")
-        assert before > 0.4 and lied < 0.2 and behind > 0.4
-        assert node.status()["blocked"] >= 1
-        assert node.end() == 0
-
-
 # --- What commands tell ---------------------------------------------------------------------------
 
 def test_what_commands_tell(cluster):
@@ -475,7 +433,6 @@ def test_nodes_that_share_other_limits_are_told(cluster):
     nodes[2].sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     wait_until(lambda: nodes[2].status()["unlike"] == 0, "the same limits", 5)
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 60)
-
 
 
 def test_the_watchdog_is_fed_until_a_process_stands_still(cluster, tmp_path):

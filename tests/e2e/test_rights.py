@@ -54,6 +54,7 @@ def machine(tmp):
         os.makedirs(os.path.dirname(COMMAND))
         os.mkdir("/run/netns")
         shutil.copy(SLUICE, COMMAND)
+        shutil.copy(f"{SLUICE}-share", f"{COMMAND}-share")
         for path, mode in (PINS, 0o750), (PUBLISHED, 0o755):
             os.mkdir(path)
             os.chmod(path, mode)

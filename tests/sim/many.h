@@ -276,10 +276,11 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	for (uint32_t i = 0; i < many->most; i++)
 		choices_add(&many->leave, many_account_weight(many, node, &node->account[i]),
 			    &number);
-	choices_sort(&many->leave, false);
-	choices_sort(&many->come, true);
+	choices_sort(&many->leave);
+	choices_sort(&many->come);
 	for (unsigned int i = 0; i < many->come.count; i++) {
-		const struct choice *come = &many->come.list[i], *leave = &many->leave.list[i];
+		const struct choice *come = &many->come.list[many->come.count - 1 - i],
+				    *leave = &many->leave.list[i];
 
 		if (come->weight <= leave->weight)
 			break;

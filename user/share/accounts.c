@@ -187,13 +187,14 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 	for (i = 0; leaves && i < accounts->most; i++)
 		choices_add(&leave, account_weight(accounts, &accounts->list[i], scan->now),
 			    &number);
-	choices_sort(&leave, false);
-	choices_sort(&scan->choices, true);
+	choices_sort(&leave);
+	choices_sort(&scan->choices);
+	come += scan->choices.count;
 	for (i = 0; i < scan->choices.count && i < leave.count; i++) {
-		if (come[i].weight <= leaves[i].weight)
+		if ((--come)->weight <= leaves[i].weight)
 			break;
 		account_begin(accounts, &accounts->list[leaves[i].number],
-			      &scan->list[come[i].number], scan->now - scan->passed);
+			      &scan->list[come->number], scan->now - scan->passed);
 	}
 	return i;
 }

@@ -14,6 +14,7 @@
 #include "share/debt.h"
 #include "share/samples.h"
 #include "share/shared_limits.h"
+#include "share/store.h"
 
 #define NO_ENTRY UINT32_MAX
 
@@ -70,5 +71,23 @@ void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now)
 
 /* Closes an account. What it took since its last report becomes excess of the key. */
 void account_free(struct accounts *accounts, struct account *account);
+
+/* --- Rounds: report.c ----------------------------------------------------------------------- */
+
+/*
+ * Begins a round. items: room for accounts->most, which the caller keeps until accounts_learn().
+ * Returns the number of items.
+ */
+unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
+
+/* Ends the round. items: those of accounts_report(), with the replies of the store. */
+void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
+		    uint64_t now);
+
+/* Charges states for others. */
+void accounts_step(struct accounts *accounts, uint64_t now);
+
+/* Instead of a step, while the packet path divides limits: flow_forget(). */
+void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -70,14 +70,8 @@ static int by_weight(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int by_weight_down(const void *a, const void *b)
-{
-	return by_weight(b, a);
-}
-
-void choices_sort(struct choices *choices, bool largest_first)
+void choices_sort(struct choices *choices)
 {
 	if (choices->count)
-		qsort(choices->list, choices->count, sizeof(*choices->list),
-		      largest_first ? by_weight_down : by_weight);
+		qsort(choices->list, choices->count, sizeof(*choices->list), by_weight);
 }

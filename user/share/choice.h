@@ -49,6 +49,7 @@ struct choices {
  */
 bool choices_add(struct choices *choices, double weight, unsigned int *ret_number);
 
-void choices_sort(struct choices *choices, bool largest_first);
+/* Sorts by weight, ascending. */
+void choices_sort(struct choices *choices);
 
 #endif

@@ -49,33 +49,26 @@ static void queue_end(struct cluster *cluster, struct queue *queue, enum outcome
 
 /* --- Nodes ---------------------------------------------------------------------------------- */
 
-struct node *node_new(const struct endpoint *at)
+void cluster_open(struct cluster *cluster)
 {
-	struct node *node = calloc(1, sizeof(*node));
-
-	if (node)
-		node->connection.at = *at;
-	return node;
+	slot_map_clear(&cluster->map);
+	for (unsigned int i = 0; i < NODES_MAX; i++)
+		cluster->node[i] = &cluster->pool[i];
 }
 
-void node_free(struct node *node, struct connection_setup *setup)
+void cluster_close(struct cluster *cluster)
 {
-	if (node)
-		connection_close(&node->connection, setup);
-	free(node);
+	for (unsigned int i = 0; i < NODES_MAX; i++)
+		connection_close(&cluster->pool[i].connection, &cluster->setup);
 }
 
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 {
-	unsigned int number = slot_map_node(&cluster->map, at);
+	unsigned int before = cluster->map.nodes, number = slot_map_node(&cluster->map, at);
 
-	if (number == NODE_NONE || cluster->node[number])
-		return number;
-	cluster->node[number] = node_new(at);
-	if (cluster->node[number])
-		return number;
-	cluster->map.nodes--;
-	return NODE_NONE;
+	if (number != NODE_NONE && number >= before)
+		cluster->node[number]->connection.at = *at;
+	return number;
 }
 
 /* Puts a command into the queue of its node. */
@@ -226,8 +219,10 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 	} else {
 		is_sound = false;
 	}
-	if (is_sound)
-		connection_proves_sound(&node->connection);
+	if (is_sound) {
+		node->connection.attempts = 0;
+		node->connection.has_failed = false;
+	}
 	freeReplyObject(reply);
 	return is_sound;
 }

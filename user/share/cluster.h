@@ -62,7 +62,8 @@ struct cluster {
 	unsigned int seeds;
 
 	struct slot_map map;
-	struct node *node[NODES_MAX]; /* as numbered in the map */
+	struct node *node[NODES_MAX]; /* as numbered in the map; the rest are closed */
+	struct node pool[NODES_MAX];
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures, map_turn;
 	uint64_t map_rest_ms; /* the map is not read before this */
@@ -73,8 +74,8 @@ struct cluster {
 	struct queue delayed;
 };
 
-struct node *node_new(const struct endpoint *at);
-void node_free(struct node *node, struct connection_setup *setup);
+void cluster_open(struct cluster *cluster);
+void cluster_close(struct cluster *cluster);
 
 /* Returns the number of the node at a place, which may be new; NODE_NONE: there are too many. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);

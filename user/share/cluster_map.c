@@ -57,43 +57,30 @@ static bool map_read(struct slot_map *map, const redisReply *reply, const struct
 	return has_slots;
 }
 
-static int node_find(const struct slot_map *map, const struct endpoint *at)
-{
-	for (unsigned int i = 0; i < map->nodes; i++)
-		if (endpoint_equal(&map->node[i], at))
-			return (int)i;
-	return -1;
-}
-
-/*
- * Replaces the map of the cluster. Nodes that are in both keep their connections. Returns false,
- * and changes nothing, if there is no memory.
- */
-static bool map_adopt(struct cluster *cluster, const struct slot_map *map)
+/* Replaces the map of the cluster. Nodes that are in both keep their connections. */
+static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
 	struct node *nodes[NODES_MAX] = {NULL};
-	bool is_whole = true;
 
 	for (unsigned int i = 0; i < map->nodes; i++)
-		if (node_find(&cluster->map, &map->node[i]) < 0)
-			is_whole &= (nodes[i] = node_new(&map->node[i])) != NULL;
-	for (unsigned int i = 0; i < map->nodes; i++) {
-		int before = node_find(&cluster->map, &map->node[i]);
-
-		if (!is_whole) {
-			node_free(nodes[i], &cluster->setup);
-		} else if (before >= 0) {
-			nodes[i] = cluster->node[before];
-			cluster->node[before] = NULL;
-		}
+		for (unsigned int j = 0; j < cluster->map.nodes; j++)
+			if (endpoint_equal(&map->node[i], &cluster->map.node[j])) {
+				nodes[i] = cluster->node[j];
+				cluster->node[j] = NULL;
+			}
+	for (unsigned int i = 0, j = 0; i < NODES_MAX; i++) {
+		if (nodes[i])
+			continue;
+		while (!cluster->node[j])
+			j++;
+		nodes[i] = cluster->node[j++];
+		connection_close(&nodes[i]->connection, &cluster->setup);
+		*nodes[i] = (struct node){0};
+		if (i < map->nodes)
+			nodes[i]->connection.at = map->node[i];
 	}
-	if (!is_whole)
-		return false;
-	for (unsigned int i = 0; i < cluster->map.nodes; i++)
-		node_free(cluster->node[i], &cluster->setup);
 	memcpy(cluster->node, nodes, sizeof(nodes));
 	cluster->map = *map;
-	return true;
 }
 
 /* Reads the reply of a node to CLUSTER SLOTS: an error if the store is no cluster. */
@@ -117,7 +104,8 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 		return false;
 	}
 	cluster->setup.counts->is_cluster = is_cluster;
-	return map_adopt(cluster, map);
+	map_adopt(cluster, map);
+	return true;
 }
 
 /* Asks one node for the map, until a moment. Returns whether the map is known then. */

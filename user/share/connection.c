@@ -110,12 +110,6 @@ void connection_close(struct connection *connection, struct connection_setup *se
 	connection->has_failed = false;
 }
 
-void connection_proves_sound(struct connection *connection)
-{
-	connection->attempts = 0;
-	connection->has_failed = false;
-}
-
 bool connection_check(struct connection *connection, struct connection_setup *setup)
 {
 	struct pollfd ready = {.fd = connection->context->fd, .events = POLLIN};

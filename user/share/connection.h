@@ -48,12 +48,12 @@ struct connection {
 	redisContext *context;
 	struct ssl_st *ssl;    /* of the context; NULL: no TLS */
 	struct lookup *lookup; /* of at.host; it may have begun in an earlier attempt */
-	unsigned int attempts; /* since it last proved sound */
+	unsigned int attempts; /* since a reply to a command that a hanging node would not give */
 	uint64_t give_up_ms;   /* when to stop connecting */
 	uint64_t retry_ms;     /* when to connect again */
 	uint64_t asked_ms;     /* when it was last asked, having been idle; 0: it has replied */
 	uint64_t rtt_ms;       /* the smoothed time of a reply, rounded up; 0: not known */
-	bool has_failed;       /* it ended, or timed out, since it proved sound */
+	bool has_failed;       /* it ended, or timed out, since such a reply */
 	bool has_output;       /* not everything has been sent */
 	/* the limits of a reply, and what the present reply has left of them */
 	redisReplyObjectFunctions functions, *defaults;
@@ -88,9 +88,6 @@ bool connection_read(struct connection *connection, struct connection_setup *set
 
 /* Returns the next reply, for freeReplyObject(); NULL: it has not come, or the connection failed. */
 redisReply *connection_reply(struct connection *connection, struct connection_setup *setup);
-
-/* It has replied to a command of its own: to more than a greeting, or what any node knows. */
-void connection_proves_sound(struct connection *connection);
 
 /* Closes an idle connection that the node has ended, without back-off. Returns whether it is open. */
 bool connection_check(struct connection *connection, struct connection_setup *setup);

@@ -3,32 +3,15 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its state is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- * All amounts are ticks of time at the rate of the limit. A token bucket refills one tick a tick,
- * so the rate is 1, and a packet of cost c adds c to `asked`, and to `taken` if it was admitted.
- * Nodes therefore never compare clocks.
+ * All amounts are ticks of time at the rate of the limit: the rate is 1, and a packet of cost c adds
+ * c to `asked`, and to `taken` if it was admitted. docs/cluster.md, "The protocol", has the reasons
+ * for what a round charges:
  *
- * Each round returns what the other nodes took and were offered since the previous round: the
- * increase of the totals minus what this node added. It determines what the next round charges:
- *
- *   expected  what the others are expected to take: their part of all demand if demand exceeds the
- *             rate, otherwise their demand
- *   repaid    the part 1/nodes of what they took beyond `expected` (`unsettled`), or all of it if
- *             nothing is offered anywhere. If nothing is offered here, also as much at once as
- *             leaves half of a burst
- *   refunded  if they took less: this node's part of all demand of what was charged in vain, at once
- *   kept      what this node always keeps for its own demand, at most 0.9 x rate/nodes. Demand is
- *             that of the last round or of the last seconds, whichever is more.
- *             expected + repaid <= rate - kept
- *
- * `kept` uses seconds because packets of a slow limit, and bursts, are in few rounds: a flood
- * through one node would silence such a source at the others.
- * `repaid` is 1/nodes because all nodes repay the same excess; more oscillates. A refund can be
- * taken only once, by the nodes that ask for it. An idle node leaves half of a burst: with a full
- * burst a source that moves from node to node would take too much, and with none it would wait.
- *
- * Until the first difference of totals nothing is known of the others. A node that is offered more
- * than the rate assumes that the others are, too, and uses 1/nodes of the limit. A node reports at
- * most FLOW_ASKED times the rate as demand: more changes no share, and totals would overflow.
+ *   expected  the others' part of all demand if demand exceeds the rate, otherwise their demand
+ *   repaid    1/nodes of what they took beyond that (`unsettled`), or all of it if nothing is
+ *             offered anywhere; if nothing is offered here, also what leaves half of a burst
+ *   refunded  if they took less: this node's part of what was charged in vain
+ *   kept      this node's own demand, at most 0.9 x rate/nodes: expected + repaid <= rate - kept
  *
  * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and refunds no more
  * than it charged, and `unsettled` stays within flow_cap(), so a lie ends within a bounded time.

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "share/report.h"
+/*
+ * What accounts report to the store in a round, learn from its reply, and charge for others.
+ *
+ * A block is reported once, with the time that it still lasts; the store forgets it after that. A
+ * node assumes that a block lasts from before it asked, so never longer than it does, and reports
+ * only a block that lasts longer than all that it was told. So no block goes back and forth.
+ */
+#include "share/accounts.h"
 
 #include "block.h"
 

@@ -21,9 +21,9 @@
 #include "gate/snapshot.h"
 #include "keep/lock_file.h"
 #include "migrate/open.h"
+#include "share/accounts.h"
 #include "share/division.h"
 #include "share/exchange.h"
-#include "share/report.h"
 #include "sharing/share_state.h"
 
 #define STEP_NS	       (10 * NS_PER_MS)	 /* between two charges for others */

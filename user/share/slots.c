@@ -5,50 +5,38 @@
 #include "base/array.h"
 #include "share/slots.h"
 
-/* --- Keys ----------------------------------------------------------------------------------- */
-
-/* CRC-16/XMODEM: polynomial 0x1021, begins with 0, bits in their order. */
-static uint16_t crc16(const char *bytes, size_t size)
-{
-	uint16_t crc = 0;
-
-	for (size_t i = 0; i < size; i++) {
-		crc ^= (uint16_t)((uint8_t)bytes[i] << 8);
-		for (int bit = 0; bit < 8; bit++)
-			crc = (uint16_t)(crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0));
-	}
-	return crc;
-}
-
 unsigned int slot_of_key(const char *key)
 {
 	const char *open = strchr(key, '{');
 	const char *close = open ? strchr(open, '}') : NULL;
+	size_t size = strlen(key);
+	uint16_t crc = 0;
 
-	if (close && close > open + 1)
-		return crc16(open + 1, close - open - 1) % SLOTS;
-	return crc16(key, strlen(key)) % SLOTS;
-}
-
-/* --- Places --------------------------------------------------------------------------------- */
-
-static bool host_is_valid(const char *host, size_t size)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789.-_:";
-
-	for (size_t i = 0; i < size; i++)
-		if (!host[i] || !strchr(allowed, host[i]))
-			return false;
-	return size < HOST_TEXT;
+	if (close && close > open + 1) {
+		key = open + 1;
+		size = close - key;
+	}
+	/* CRC-16/XMODEM: polynomial 0x1021, initial value 0, bits not reversed */
+	for (size_t i = 0; i < size; i++) {
+		crc ^= (uint16_t)((uint8_t)key[i] << 8);
+		for (int bit = 0; bit < 8; bit++)
+			crc = (uint16_t)(crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0));
+	}
+	return crc % SLOTS;
 }
 
 bool endpoint_set(const char *host, size_t size, long long port, struct endpoint *ret)
 {
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789.-_:";
+
 	if (size == 1 && *host == '?')
 		size = 0;
-	if (port < 1 || port > UINT16_MAX || !host_is_valid(host, size))
+	if (port < 1 || port > UINT16_MAX || size >= HOST_TEXT)
 		return false;
+	for (size_t i = 0; i < size; i++)
+		if (!host[i] || !strchr(allowed, host[i]))
+			return false;
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->host, host, size);
 	ret->port = port;
@@ -94,8 +82,6 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 	return text;
 }
 
-/* --- The map -------------------------------------------------------------------------------- */
-
 void slot_map_clear(struct slot_map *map)
 {
 	map->nodes = 0;
@@ -120,8 +106,6 @@ bool slot_map_give(struct slot_map *map, long long first, long long last, unsign
 	memset(map->of + first, node, last - first + 1);
 	return true;
 }
-
-/* --- Refusals ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *word;

@@ -305,8 +305,7 @@ static int options_read(struct store *store, const struct store_options *options
 		return EINVAL;
 	setup->timeout_ms = options->timeout_ms;
 	for (unsigned int i = 0; i < cluster->seeds; i++)
-		if (cluster_node(cluster, &cluster->seed[i]) == NODE_NONE)
-			return ENOMEM;
+		cluster_node(cluster, &cluster->seed[i]);
 	if (options->user && !(setup->user = strdup(options->user)))
 		return ENOMEM;
 	if (options->password && !(setup->password = strdup(options->password)))
@@ -323,7 +322,7 @@ struct store *store_open(const struct store_options *options)
 
 	if (!store)
 		return NULL;
-	slot_map_clear(&store->cluster.map);
+	cluster_open(&store->cluster);
 	store->cluster.setup.counts = &store->counts;
 	if (getrandom(&store->cluster.setup.random, sizeof(store->cluster.setup.random), 0) < 0)
 		store->cluster.setup.random = store_now_ms();
@@ -342,8 +341,7 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	setup = &store->cluster.setup;
-	for (unsigned int i = 0; i < store->cluster.map.nodes; i++)
-		node_free(store->cluster.node[i], setup);
+	cluster_close(&store->cluster);
 	tls_close(setup->tls);
 	free(setup->user);
 	if (setup->password)
