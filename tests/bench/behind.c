@@ -34,7 +34,8 @@ static struct bpf_object *object_load(const struct sized_map *map)
 	if (!err)
 		return object;
 	bpf_object__close(object);
-	failure("cannot load %s: %s; run this where `make bench` is run", BENCH_OBJECT, why(err));
+	error_add(EIO, "bench", NULL, "cannot load %s: %s; run this where `make bench` is run",
+		  BENCH_OBJECT, why(err));
 	return NULL;
 }
 
@@ -51,7 +52,7 @@ static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 
 	if (!bpf_map_update_elem(slots, &first, &prog, BPF_ANY))
 		return object;
-	failure("cannot put a program behind another: %s", why(errno));
+	error_add(EIO, "bench", NULL, "cannot put a program behind another: %s", why(errno));
 	bpf_object__close(object);
 	return NULL;
 }
@@ -79,8 +80,9 @@ int bench_missed(const struct bpf_object *object, uint64_t *ret)
 	__u32 first = 0;
 
 	if (bpf_map_lookup_elem(fd, &first, ret))
-		return failure("cannot read the variables of %s: %s", BENCH_OBJECT, why(errno));
-	return OK;
+		return error_add(EIO, "bench", NULL, "cannot read the variables of %s: %s",
+				 BENCH_OBJECT, why(errno));
+	return 0;
 }
 
 int bench_program(const struct bpf_object *object, const char *name)

@@ -27,7 +27,7 @@ static const struct plan quick = {.rounds = 5, .run_ns = 60e6, .warm_ns = 300e6}
 static int bench(bool is_quick, bool is_whole)
 {
 	struct result *results = calloc(bench_cases_count, sizeof(*results));
-	int status = results ? caps_require() : failure("no memory");
+	int status = results ? caps_require() : error_add(EIO, "bench", NULL, "no memory");
 	struct veth_result *veth = NULL;
 	size_t veth_count = 0;
 
@@ -55,9 +55,10 @@ int main(int argc, char **argv)
 
 	messages_begin();
 	if (argc > 1 && !is_quick && *argv[1] == '-')
-		return messages_exit_status(misuse("usage: bench [--quick] [NAME...]"));
+		return messages_exit_status(
+			error_misuse("bench", NULL, "usage: bench [--quick] [NAME...]"), false);
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a table as soon as it is ready */
 	run_init();
 	cases_choose(is_quick, names);
-	return messages_exit_status(bench(is_quick, !is_quick && !*names));
+	return messages_exit_status(bench(is_quick, !is_quick && !*names), false);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include "establish.h"
 
 #include "rules/prefix.h"
@@ -22,13 +23,14 @@ int sources_walk(const struct bpf_object *object, const char *sources)
 	int err;
 
 	if (sources_parse(sources, &parsed))
-		return FAILED;
+		return -EIO;
 	run_on(0);
 	frame_write(&frame, &parsed, 0);
 	program = prefix_is_ipv4(&parsed.prefix) ? "bench_walk4" : "bench_walk6";
 	err = frame_run(bench_program(object, program), &frame, sources_count(&parsed), &ns,
 			&verdict);
-	return err ? failure("%s: cannot run packets: %s", sources, why(err)) : OK;
+	return err ? error_add(EIO, "bench", NULL, "%s: cannot run packets: %s", sources, why(err))
+		   : 0;
 }
 
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources)

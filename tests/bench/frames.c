@@ -21,7 +21,7 @@ int sources_parse(const char *text, struct sources *ret)
 	int status;
 
 	if (nets && (size_t)(nets - text) >= sizeof(prefix))
-		return misuse("'%s' is too long", text);
+		return error_misuse("bench", NULL, "'%s' is too long", text);
 	if (nets)
 		memcpy(prefix, text, nets - text);
 	status = prefix_parse(nets ? prefix : text, &sources.prefix);
@@ -31,7 +31,7 @@ int sources_parse(const char *text, struct sources *ret)
 	if (nets)
 		sources.end = SL_FAMILY_BITS + 64;
 	*ret = sources;
-	return OK;
+	return 0;
 }
 
 uint32_t sources_count(const struct sources *sources)

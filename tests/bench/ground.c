@@ -80,7 +80,7 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
 	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
-	int status = OK;
+	int status = 0;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);
 	for (uint64_t i = 0; !status && i < sources_count(sources); i++) {
@@ -116,13 +116,14 @@ static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 static int rules_make(enum subject which, struct gate *gate)
 {
 	struct ruleset rules = {0};
-	int status = which <= ON_CROWD ? rules_usual(&rules) : OK;
+	int status = which <= ON_CROWD ? rules_usual(&rules) : 0;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (bench_cases[i].subject == which)
 			status = rules_case(&rules, &bench_cases[i]);
 	if (!status)
-		status = rules_change(gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
+		status = rules_change(
+			gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
 	ruleset_free(&rules);
 	return status;
 }

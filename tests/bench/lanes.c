@@ -47,13 +47,15 @@ static int lane_load(struct lane *lane)
 	lane->object = bpf_object__open_file(GENERATE_OBJECT, NULL);
 	err = lane->object ? bpf_object__load(lane->object) : -errno;
 	if (err)
-		return failure("cannot load %s: %s", GENERATE_OBJECT, why(err));
+		return error_add(EIO, "bench", NULL, "cannot load %s: %s", GENERATE_OBJECT,
+				 why(err));
 	bss = bpf_map__fd(bpf_object__find_map_by_name(lane->object, ".bss"));
 	lane->state = mmap(NULL, sizeof(*lane->state), PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
 	if (lane->state != MAP_FAILED)
-		return OK;
+		return 0;
 	lane->state = NULL;
-	return failure("cannot map the variables of %s: %s", GENERATE_OBJECT, why(errno));
+	return error_add(EIO, "bench", NULL, "cannot map the variables of %s: %s", GENERATE_OBJECT,
+			 why(errno));
 }
 
 int lanes_make(unsigned int wanted)
@@ -62,7 +64,7 @@ int lanes_make(unsigned int wanted)
 
 	if (!status) {
 		receivers = bench_load();
-		status = receivers ? OK : FAILED;
+		status = receivers ? 0 : -EIO;
 	}
 	for (; !status && lanes_count < wanted; lanes_count++) {
 		lanes[lanes_count].index = lanes_count;
@@ -98,9 +100,9 @@ int lanes_attach(const char *program)
 
 	for (unsigned int i = 0; !err && i < lanes_count; i++)
 		err = device_attach(i, prog);
-	return err ? failure("cannot put %s on " LANE_DEVICE "0: %s",
-			     program ? program : "no program", why(err))
-		   : OK;
+	return err ? error_add(EIO, "bench", NULL, "cannot put %s on " LANE_DEVICE "0: %s",
+			       program ? program : "no program", why(err))
+		   : 0;
 }
 
 uint64_t lanes_take_dropped(void)
@@ -224,7 +226,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	int err = 0;
 
 	if (sources_parse(sources, &parsed))
-		return FAILED;
+		return -EIO;
 	run_hurry(RUN_PRIORITY + 1); /* to watch them */
 	for (; !err && started < count; started += !err)
 		err = lane_start_random(&lanes[started], &parsed);
@@ -237,7 +239,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	}
 	run_hurry(0);
 	ret->packets = lanes_sent(count);
-	return err ? failure("cannot send packets: %s", why(err)) : OK;
+	return err ? error_add(EIO, "bench", NULL, "cannot send packets: %s", why(err)) : 0;
 }
 
 int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
@@ -247,7 +249,7 @@ int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
 	int err = 0;
 
 	if (sources_parse(sources, &parsed))
-		return FAILED;
+		return -EIO;
 	for (; !err && started < count; started += !err)
 		err = lane_start_walk(&lanes[started], &parsed, count);
 	for (unsigned int i = 0; i < started; i++) {
@@ -255,5 +257,5 @@ int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
 		err = err ? err : lanes[i].err;
 	}
 	*ret_packets = lanes_sent(count);
-	return err ? failure("cannot send packets: %s", why(err)) : OK;
+	return err ? error_add(EIO, "bench", NULL, "cannot send packets: %s", why(err)) : 0;
 }

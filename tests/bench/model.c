@@ -56,7 +56,8 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	for (size_t i = 0; !status && i < ARRAY_SIZE(models); i++)
 		status = ground_add(&rules, models[i].prefix, &models[i].limit);
 	if (!status)
-		status = rules_change(gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
+		status = rules_change(
+			gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
 	ruleset_free(&rules);
 	return status ? status : programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
@@ -112,19 +113,19 @@ static int model_print(const struct gate *gate, int prog, size_t number)
 
 	if (sources_parse(models[number].source, &account.source) ||
 	    rules_judge(gate, &account.source.prefix, &found))
-		return FAILED;
+		return -EIO;
 	account.limit = &gate->policies[found.record].limit[SL_IPV4][0];
 	run_hurry(RUN_PRIORITY);
 	draws = draws_count(&account, prog, models[number].pps);
 	run_hurry(0);
 	if (draws < 0)
-		return failure("cannot run packets: %s", why(draws));
+		return error_add(EIO, "bench", NULL, "cannot run packets: %s", why(draws));
 	transfers = draws * models[number].pps * TRANSFERS_PER_DRAW;
 	printf("%-8s %-6s %10.0f %12.5f %12.0f %9.2f%%  %9.0f%%\n", models[number].limit.rate,
 	       models[number].limit.burst, models[number].pps, draws, transfers,
 	       transfers * TRANSFER_NS * 1e-7,
 	       models[number].pps * TRANSFERS_PER_DRAW * TRANSFER_NS * 1e-7);
-	return OK;
+	return 0;
 }
 
 static const char notes[] =

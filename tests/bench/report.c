@@ -145,8 +145,8 @@ static json_t *veth_json(const struct veth_result *veth, size_t count)
 	return list;
 }
 
-int report_json(const char *path, const struct result *results,
-			const struct veth_result *veth, size_t veth_count)
+int report_json(const char *path, const struct result *results, const struct veth_result *veth,
+		size_t veth_count)
 {
 	struct utsname kernel;
 	json_t *json;
@@ -157,5 +157,5 @@ int report_json(const char *path, const struct result *results,
 			 "cases", cases_json(results), "veth", veth_json(veth, veth_count));
 	err = json ? json_dump_file(json, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
 	json_decref(json);
-	return err ? failure("cannot write %s", path) : OK;
+	return err ? error_add(EIO, "bench", NULL, "cannot write %s", path) : 0;
 }

@@ -8,7 +8,7 @@
 void report_cases(const struct result *results);
 
 /* All of it as JSON, at `path`. */
-int report_json(const char *path, const struct result *results,
-			const struct veth_result *veth, size_t veth_count);
+int report_json(const char *path, const struct result *results, const struct veth_result *veth,
+		size_t veth_count);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include "rounds.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static int work_begin(struct work *work, const struct bench_case *bench, uint64_
 	work->run.prog = subject_program(bench, &sources.prefix);
 	for (unsigned int i = 0; i < RUN_CPUS; i++)
 		frame_write(&work->run.frame[i], &sources, seed * RUN_CPUS + i);
-	return OK;
+	return 0;
 }
 
 /* Finds how many packets make a run, and lets the case settle. */
@@ -60,7 +61,7 @@ static int work_warm(struct work *work, const struct plan *plan, enum expect exp
 
 static int works_begin(struct work *works, const struct plan *plan)
 {
-	int status = OK;
+	int status = 0;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++) {
 		const struct bench_case *bench = &bench_cases[i];
@@ -84,15 +85,14 @@ static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reaso
 	return true;
 }
 
-static int counts_check(const struct bench_case *bench, uint64_t packets,
-				struct result *result)
+static int counts_check(const struct bench_case *bench, uint64_t packets, struct result *result)
 {
 	uint64_t all = 0, unmeant = 0;
 	struct sl_counters counts;
 	double part;
 
 	if (subject_take_counts(bench, &counts))
-		return FAILED;
+		return -EIO;
 	for (int reason = 0; reason < SL_REASONS; reason++) {
 		all += counts.reason[reason].packets;
 		if (!reason_is_meant(bench, reason))
@@ -102,11 +102,10 @@ static int counts_check(const struct bench_case *bench, uint64_t packets,
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;
-	return OK;
+	return 0;
 }
 
-static int case_run(const struct bench_case *bench, struct work *work,
-			    struct result *result)
+static int case_run(const struct bench_case *bench, struct work *work, struct result *result)
 {
 	int status = subject_refresh(bench);
 	struct sl_counters before;
@@ -120,7 +119,7 @@ static int case_run(const struct bench_case *bench, struct work *work,
 
 static int round_run(struct work *works, struct result *results)
 {
-	int status = OK;
+	int status = 0;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (works[i].packets)
@@ -131,7 +130,7 @@ static int round_run(struct work *works, struct result *results)
 int cases_run(const struct plan *plan, struct result *results)
 {
 	struct work *works = calloc(bench_cases_count, sizeof(*works));
-	int status = works ? subjects_make() : failure("no memory");
+	int status = works ? subjects_make() : error_add(EIO, "bench", NULL, "no memory");
 
 	if (!status)
 		status = works_begin(works, plan);

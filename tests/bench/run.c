@@ -126,9 +126,9 @@ static int beside_start(struct beside *beside, struct run *run)
 	*beside = (struct beside){.run = run};
 	err = pthread_create(&beside->thread, NULL, beside_run, beside);
 	if (err)
-		return failure("cannot start a thread: %s", why(err));
+		return error_add(EIO, "bench", NULL, "cannot start a thread: %s", why(err));
 	sleep_ns(BESIDE_START_NS);
-	return OK;
+	return 0;
 }
 
 /* It has to be running still: else the figure is of one CPU. */
@@ -138,9 +138,10 @@ static int beside_end(struct beside *beside)
 
 	run_end(beside->thread, &beside->ended);
 	if (early || beside->err != -EINTR)
-		return failure("%s: the other CPU ended early: %s", beside->run->name,
-			       beside->err ? why(beside->err) : "too few packets");
-	return OK;
+		return error_add(EIO, "bench", NULL, "%s: the other CPU ended early: %s",
+				 beside->run->name,
+				 beside->err ? why(beside->err) : "too few packets");
+	return 0;
 }
 
 /* --- Both ------------------------------------------------------------------------------------ */
@@ -153,14 +154,15 @@ static int verdict_check(const struct run *run, uint32_t verdict)
 
 	if ((verdict != pass && verdict != drop) ||
 	    (run->expect != EXPECT_ANY && verdict != wanted))
-		return failure("%s: a packet %s, so the figure would be of something else",
-			       run->name, verdict == pass ? "passed" : "was dropped");
-	return OK;
+		return error_add(EIO, "bench", NULL,
+				 "%s: a packet %s, so the figure would be of something else",
+				 run->name, verdict == pass ? "passed" : "was dropped");
+	return 0;
 }
 
 int run_packets(struct run *run, uint32_t count, double *ret_ns)
 {
-	int status = OK, end = OK;
+	int status = 0, end = 0;
 	struct beside beside;
 	uint32_t ns = 0, verdict = 0;
 	int err;
@@ -176,7 +178,8 @@ int run_packets(struct run *run, uint32_t count, double *ret_ns)
 	if (run->cpus > 1)
 		end = beside_end(&beside);
 	if (err)
-		return failure("%s: cannot run packets: %s", run->name, why(err));
+		return error_add(EIO, "bench", NULL, "%s: cannot run packets: %s", run->name,
+				 why(err));
 	if (!end)
 		end = verdict_check(run, verdict);
 	if (!end)

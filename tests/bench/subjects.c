@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include "subjects.h"
 
 #include "behind.h"
@@ -65,11 +66,11 @@ static int subjects_others(void)
 {
 	others = bench_load();
 	if (!others)
-		return FAILED;
+		return -EIO;
 	for (int i = 0; i < SUBJECTS; i++)
 		if (other_names[i])
 			subjects[i].plain = bench_program(others, other_names[i]);
-	return OK;
+	return 0;
 }
 
 static bool subject_is_needed(enum subject which)
@@ -87,14 +88,14 @@ static int subjects_sized(void)
 			continue;
 		subjects[i].object = bench_load_sized(&sized_maps[i], &subjects[i].plain);
 		if (!subjects[i].object)
-			return FAILED;
+			return -EIO;
 	}
-	return OK;
+	return 0;
 }
 
 static int subjects_gates(void)
 {
-	int status = OK;
+	int status = 0;
 
 	for (int i = SUBJECTS_SLUICE; i < SUBJECTS; i++) {
 		gates[i] = GATE_CLOSED;
@@ -114,9 +115,9 @@ static int subjects_vary(void)
 			continue; /* what varies is a program of XDP */
 		subjects[i].object = bench_load_before(subjects[i].plain);
 		if (!subjects[i].object)
-			return FAILED;
+			return -EIO;
 	}
-	return OK;
+	return 0;
 }
 
 static int case_establish(const struct bench_case *bench)
@@ -130,7 +131,7 @@ static int case_establish(const struct bench_case *bench)
 
 static int subjects_establish(void)
 {
-	int status = OK;
+	int status = 0;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (case_is_established(&bench_cases[i]) && case_is_chosen(&bench_cases[i]))
@@ -164,14 +165,14 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
-		return OK; /* the maps of bench.bpf.c evict none */
+		return 0; /* the maps of bench.bpf.c evict none */
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
 /* What a subject has counted. A map of bench.bpf.c counts only new sources. */
 static int counts_read(enum subject which, struct sl_counters *ret)
 {
-	int status = OK;
+	int status = 0;
 	struct stats stats;
 	uint64_t missed;
 
@@ -202,7 +203,7 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		ret->reason[reason].packets -= last->reason[reason].packets;
 	*last = now;
-	return OK;
+	return 0;
 }
 
 void subjects_free(void)

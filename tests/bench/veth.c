@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include "base/array.h"
 #include "veth.h"
 
@@ -106,13 +107,13 @@ static int limiter_up(const struct limiter *limiter, struct veth_result *result)
 	char said[SAID_SIZE];
 
 	if (lanes_attach(limiter->xdp))
-		return FAILED;
+		return -EIO;
 	if (has_end)
 		shell_run(end_setup, said);
 	if (!limiter->setup || shell_run(limiter->setup, said))
-		return OK;
+		return 0;
 	snprintf(result->remark, sizeof(result->remark), "SKIP: %s", said);
-	return OK;
+	return 0;
 }
 
 static int limiter_down(const struct limiter *limiter)
@@ -144,10 +145,10 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 
 /* heard: how many packets the limiter has seen before. */
 static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
-			       uint64_t heard, struct veth_result *result)
+		       uint64_t heard, struct veth_result *result)
 {
 	const char *prefix = sources[source].prefix;
-	int status = OK;
+	int status = 0;
 	struct sent warm, sent;
 	uint64_t walked = 0, before, passed;
 
@@ -167,12 +168,11 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 	if (sources[source].known && result->passed > KNOWN_PASS)
 		snprintf(result->remark, sizeof(result->remark), "not refused, as they should be");
 	seen_check(limiter, result, heard + walked + warm.packets + sent.packets, before + passed);
-	return OK;
+	return 0;
 }
 
 /* Makes the sources known to Sluice, where that is the limiter. ret: how many packets it got. */
-static int sources_make_known(const struct limiter *limiter, const char *sources,
-				      uint64_t *ret)
+static int sources_make_known(const struct limiter *limiter, const char *sources, uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	struct bpf_object *object = NULL;
@@ -181,7 +181,7 @@ static int sources_make_known(const struct limiter *limiter, const char *sources
 	int status;
 
 	if (!limiter_is_sluice(limiter))
-		return OK;
+		return 0;
 	status = sources_parse(sources, &parsed);
 	if (!status)
 		status = gate_open(&gate, LIMITER_GATE, GATE_READ, NULL);
@@ -189,7 +189,7 @@ static int sources_make_known(const struct limiter *limiter, const char *sources
 		status = programs_load(&gate, HOOK_BIT(HOOK_XDP), &programs);
 	if (!status)
 		object = bench_load_before(programs.fd[HOOK_XDP]);
-	status = object ? establish(&gate, object, sources) : FAILED;
+	status = object ? establish(&gate, object, sources) : -EIO;
 	bpf_object__close(object);
 	programs_close(&programs);
 	gate_close(&gate);
@@ -199,7 +199,7 @@ static int sources_make_known(const struct limiter *limiter, const char *sources
 }
 
 static int contender_run(const struct limiter *limiter, unsigned int lanes, size_t source,
-				 struct veth_result *result)
+			 struct veth_result *result)
 {
 	int status, end;
 	uint64_t heard = 0;
@@ -219,7 +219,7 @@ static int contender_run(const struct limiter *limiter, unsigned int lanes, size
 /* Calls for each limiter, its kinds of sources, and numbers of CPUs. */
 static int round_run(struct veth_result *results, size_t *count)
 {
-	int status = OK;
+	int status = 0;
 
 	*count = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(contenders); i++) {
@@ -254,7 +254,7 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 {
 	struct veth_result *results =
 		calloc(ARRAY_SIZE(contenders) * ARRAY_SIZE(sources) * LANES_MAX, sizeof(*results));
-	int status = results ? lanes_make(run_cpus()) : failure("no memory");
+	int status = results ? lanes_make(run_cpus()) : error_add(EIO, "bench", NULL, "no memory");
 	size_t count = 0;
 
 	if (!status)
@@ -268,7 +268,7 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 	}
 	*ret = results;
 	*ret_count = count;
-	return OK;
+	return 0;
 }
 
 static bool results_chosen(const struct veth_result *results, size_t count)

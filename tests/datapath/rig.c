@@ -77,7 +77,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	if (rig->clock_ticks)
 		munmap((void *)rig->clock_ticks, sizeof(*bss));
 	programs_close(&rig->programs);
-	assert_int_equal(programs_load(&rig->gate, hooks, &rig->programs), OK);
+	assert_int_equal(programs_load(&rig->gate, hooks, &rig->programs), 0);
 	bss = bss_map(rig->programs.fd[hook]);
 	rig->clock_ticks = &bss->test_clock_ticks;
 	rig->clock_jiffies = &bss->test_jiffies;
@@ -140,9 +140,9 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 
 	assert_non_null(rig);
 	rig->programs = PROGRAMS_CLOSED;
-	assert_int_equal(machine_get(&machine), OK);
+	assert_int_equal(machine_get(&machine), 0);
 	machine.jiffy_ns = JIFFY / SL_TICKS_PER_NS;
-	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
+	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), 0);
 	rig->params = params_of_two(rig, &sizes);
 	rig_find_cpus(rig);
 	rig_load(rig, HOOKS_ALL);
@@ -459,7 +459,7 @@ struct sl_counters rig_counters(const struct rig *rig)
 	struct sl_counters total;
 	struct stats stats;
 
-	assert_int_equal(stats_read(&rig->gate, &stats), OK);
+	assert_int_equal(stats_read(&rig->gate, &stats), 0);
 	total = stats.total;
 	stats_free(&stats);
 	return total;
@@ -471,7 +471,7 @@ static unsigned int number_of(const struct rig *rig, const char *address)
 	struct sl_prefix prefix = prefix_of(address);
 	struct judgement found;
 
-	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
+	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), 0);
 	if (found.access)
 		return found.access == SL_ACCESS_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
 	return SL_POLICY(found.record);
@@ -482,7 +482,7 @@ struct sl_counters rig_counters_of(const struct rig *rig, const char *address)
 	const struct sl_policy *policy = rig_policy(rig, address);
 	struct sl_counters counters;
 
-	assert_int_equal(counters_read(&rig->gate, number_of(rig, address), &counters), OK);
+	assert_int_equal(counters_read(&rig->gate, number_of(rig, address), &counters), 0);
 	if (policy)
 		counters_take_from(&counters, &policy->base);
 	return counters;

@@ -96,7 +96,7 @@ bool rig_state(const struct rig *rig, const struct sl_prefix *address, const str
 	struct state_key key = key_of(limit, address);
 	struct found_entry found;
 
-	assert_int_equal(table_read(&rig->gate, NULL, &key, &found), OK);
+	assert_int_equal(table_read(&rig->gate, NULL, &key, &found), 0);
 	if (found.is_found)
 		memcpy(ret, &found.entry.state, sizeof(*ret));
 	return found.is_found;
@@ -112,8 +112,8 @@ void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 	struct sl_set *sets;
 	uint16_t *tag;
 
-	assert_int_equal(table_open(&rig->gate, &table), OK);
-	assert_int_equal(table_read(&rig->gate, &table, &key, &found), OK);
+	assert_int_equal(table_open(&rig->gate, &table), 0);
+	assert_int_equal(table_read(&rig->gate, &table, &key, &found), 0);
 	assert_true(found.is_found);
 	sets = table.sets.values;
 	tag = &sets[found.index / SL_WAYS].tag[found.index % SL_WAYS];
@@ -130,7 +130,7 @@ uint32_t rig_states_of(const struct rig *rig, enum sl_family family)
 	struct table table;
 	uint32_t count = 0;
 
-	assert_int_equal(table_open(&rig->gate, &table), OK);
+	assert_int_equal(table_open(&rig->gate, &table), 0);
 	sets = table.sets.values;
 	for (uint32_t i = 0; i < table.count; i++)
 		count += sets[i / SL_WAYS].tag[i % SL_WAYS] &&
@@ -151,7 +151,7 @@ uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family)
 
 	assert_int_equal(
 		buckets_count(&rig->gate, family == SL_IPV4 ? MAP_BUCKETS4 : MAP_BUCKETS6, &count),
-		OK);
+		0);
 	return count;
 }
 
@@ -165,7 +165,7 @@ bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
 	struct sl_bucket *buckets;
 	unsigned int count;
 
-	assert_int_equal(buckets_read(&rig->gate, address, &buckets, &count), OK);
+	assert_int_equal(buckets_read(&rig->gate, address, &buckets, &count), 0);
 	free(buckets);
 	return count > 0;
 }

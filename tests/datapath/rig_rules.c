@@ -23,7 +23,7 @@ struct limit rig_limit_of(const char *prefix, const char *words)
 	struct limit limit;
 
 	words_split(words, &split);
-	assert_int_equal(spec_parse_first(&split.spec, &parsed, &limit), OK);
+	assert_int_equal(spec_parse_first(&split.spec, &parsed, &limit), 0);
 	return limit;
 }
 
@@ -36,14 +36,14 @@ static void rule_add_words(struct rule *rule, const char *prefix, va_list list)
 	while ((words = va_arg(list, const char *))) {
 		struct limit limit = rig_limit_of(prefix, words);
 
-		assert_int_equal(rule_add_limit(rule, &limit), OK);
+		assert_int_equal(rule_add_limit(rule, &limit), 0);
 	}
 }
 
 static void rig_rule_change(struct rig *rig, struct rule *rule)
 {
 	assert_int_equal(
-		rules_change(&rig->gate, &(struct ruleset){.rules = rule, .count = 1}, NULL), OK);
+		rules_change(&rig->gate, &(struct ruleset){.rules = rule, .count = 1}, NULL), 0);
 	rule_free(rule);
 }
 
@@ -53,7 +53,7 @@ static struct rule rule_get(const struct rig *rig, const char *prefix)
 	struct sl_prefix parsed = prefix_of(prefix);
 	struct rule rule;
 
-	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), OK);
+	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), 0);
 	return rule;
 }
 
@@ -104,10 +104,10 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 	struct rule rule = rule_get(rig, prefix);
 	struct limit budget;
 
-	assert_int_equal(rule_set_newcomers(&rule, NULL), OK);
+	assert_int_equal(rule_set_newcomers(&rule, NULL), 0);
 	if (rate) {
-		assert_int_equal(budget_parse(rate, burst, &budget), OK);
-		assert_int_equal(rule_set_newcomers(&rule, &budget), OK);
+		assert_int_equal(budget_parse(rate, burst, &budget), 0);
+		assert_int_equal(rule_set_newcomers(&rule, &budget), 0);
 	}
 	rig_rule_change(rig, &rule);
 }
@@ -127,7 +127,7 @@ void rules_add_limits(struct ruleset *set, const char *prefix, ...)
 	va_start(list, prefix);
 	rule_add_words(&rule, prefix, list);
 	va_end(list);
-	assert_int_equal(ruleset_add(set, &rule), OK);
+	assert_int_equal(ruleset_add(set, &rule), 0);
 }
 
 void rules_add_heir(struct ruleset *set, const char *prefix, ...)
@@ -138,19 +138,19 @@ void rules_add_heir(struct ruleset *set, const char *prefix, ...)
 	va_start(list, prefix);
 	rule_add_words(&rule, prefix, list);
 	va_end(list);
-	assert_int_equal(ruleset_add(set, &rule), OK);
+	assert_int_equal(ruleset_add(set, &rule), 0);
 }
 
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list, uint32_t until)
 {
 	struct rule rule = {.prefix = prefix_of(prefix), .access = list, .until = until};
 
-	assert_int_equal(ruleset_add(set, &rule), OK);
+	assert_int_equal(ruleset_add(set, &rule), 0);
 }
 
 void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until)
 {
-	assert_int_equal(ruleset_make_lists(set), OK);
+	assert_int_equal(ruleset_make_lists(set), 0);
 	set->lists[place] = (struct sl_list_info){.access = list, .until = until};
 	snprintf(set->lists[place].name, SL_LIST_NAME, "list%d", place);
 }
@@ -159,7 +159,7 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists)
 {
 	struct rule rule = {.prefix = prefix_of(prefix), .lists = lists};
 
-	assert_int_equal(ruleset_add(set, &rule), OK);
+	assert_int_equal(ruleset_add(set, &rule), 0);
 }
 
 int rig_change(struct rig *rig, struct ruleset *set)
@@ -188,7 +188,7 @@ bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop)
 		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
 		assert_int_equal(waitpid(child, &status, 0), child);
 		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), OK);
+			assert_int_equal(WEXITSTATUS(status), 0);
 			return false;
 		}
 	}
@@ -218,7 +218,7 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 	struct sl_prefix prefix = prefix_of(address);
 	struct judgement found;
 
-	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
+	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), 0);
 	return found.record ? policy_version(&rig->gate, found.record) : NULL;
 }
 
@@ -256,11 +256,11 @@ struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit 
 	struct limit_state state;
 	struct source source;
 
-	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), 0);
 	packet = packet_args_of_source(&source, size);
 	packet.egress = true;
 	assert_int_equal(
-		limit_state_read(&rig->gate, &source, limit, &packet, rig_now(rig), &state), OK);
+		limit_state_read(&rig->gate, &source, limit, &packet, rig_now(rig), &state), 0);
 	assert_true(state.matches && state.known);
 	source_free(&source);
 	return state;
@@ -336,7 +336,7 @@ static void check_ids(const struct rig *rig)
 	unsigned int count, ids = 0;
 	uint32_t *id;
 
-	assert_int_equal(rules_policies(&rig->gate, &policies, &count), OK);
+	assert_int_equal(rules_policies(&rig->gate, &policies, &count), 0);
 	id = calloc(count * SL_LIMITS_MAX + 1, sizeof(*id));
 	assert_non_null(id);
 	for (unsigned int i = 0; i < count; i++)

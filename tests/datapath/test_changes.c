@@ -190,7 +190,7 @@ static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 	struct source source;
 	struct sl_bucket bucket;
 
-	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), 0);
 	assert_int_equal(source.count, 1);
 	bucket = source.buckets[0];
 	source_free(&source);
@@ -215,7 +215,7 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 	uint64_t cost = rig_limit(rig, "192.0.2.1")->cost;
 	uint32_t generation = rig->gate.state->generation;
 
-	assert_int_equal(rig_change(rig, set), OK);
+	assert_int_equal(rig_change(rig, set), 0);
 	*set = (struct ruleset){0};
 	assert_int_equal(rig->gate.state->generation, generation + 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);

@@ -341,7 +341,7 @@ static void test_two_rates_have_two_slots_and_one_name(void **state)
 		   "name y rate 2pps", NULL);
 	policy = rig_policy(rig, SOURCE);
 	assert_int_equal(policy->limits[SL_IPV4], 4);
-	assert_int_equal(rules_get(&rig->gate, &prefix, &rule), OK);
+	assert_int_equal(rules_get(&rig->gate, &prefix, &rule), 0);
 	assert_int_equal(rule.limits, 3);
 	assert_int_equal(rule_find_limit(&rule, "all")->second.rate, 1000);
 	assert_int_equal(rule_find_limit(&rule, "all")->second.burst, 3000);

@@ -38,7 +38,7 @@ static struct sl_cell observed(const struct rig *rig, const char *address)
 	struct sl_prefix prefix = prefix_of(address);
 	struct source source;
 
-	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), 0);
 	source_free(&source);
 	return source.observed;
 }
@@ -197,7 +197,7 @@ static int64_t slice_sum(const struct rig *rig, const char *address, unsigned in
 	struct source source;
 	int64_t sum = 0;
 
-	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), 0);
 	for (unsigned int i = 0; i < source.count; i++)
 		sum += source.buckets[i].slice[slot].credit;
 	source_free(&source);

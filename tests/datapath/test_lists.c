@@ -59,7 +59,7 @@ static void test_longest_prefix_of_all_rules(void **state)
 	rules_add_list(&set, "2001:db8:1:2::5", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8:1:2:8000::/65", SL_ACCESS_ALLOW, 0);
 	rules_add_limits(&set, "2001:db8:1:2:8000::9", "rate 1/h burst 6", NULL);
-	assert_int_equal(rig_change(rig, &set), OK);
+	assert_int_equal(rig_change(rig, &set), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t burst = rig_burst_of(rig, cases[i].source);
 
@@ -128,12 +128,12 @@ static void test_listed_are_counted(void **state)
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_send_from(rig, "192.0.2.1", 7), 7);
 	assert_int_equal(rig_send_from(rig, "2001:db8::1", 9), 0);
-	assert_int_equal(counters_read(&rig->gate, SL_POLICY_ALLOW, &counters), OK);
+	assert_int_equal(counters_read(&rig->gate, SL_POLICY_ALLOW, &counters), 0);
 	assert_int_equal(counters.reason[SL_PASS_ALLOWED].packets, 7);
 	assert_int_equal(counters.reason[SL_PASS_ALLOWED].bytes, 7 * 60);
 	assert_int_equal(counters_passed(&counters).packets, 7);
 	assert_int_equal(counters_dropped(&counters).packets, 0);
-	assert_int_equal(counters_read(&rig->gate, SL_POLICY_DENY, &counters), OK);
+	assert_int_equal(counters_read(&rig->gate, SL_POLICY_DENY, &counters), 0);
 	assert_int_equal(counters.reason[SL_DROP_DENIED].packets, 9);
 	assert_int_equal(counters_passed(&counters).packets, 0);
 	assert_int_equal(counters_dropped(&counters).packets, 9);
@@ -321,7 +321,7 @@ static void test_lists_and_words_by_hand(void **state)
 			rule->access = cases[i].rules[rules].hand;
 			rule->until = cases[i].rules[rules].brief ? rig_until(rig, SEC) : 0;
 		}
-		assert_int_equal(rig_change(rig, &set), OK);
+		assert_int_equal(rig_change(rig, &set), 0);
 		rig_check_tidy(rig, rules);
 		now = rig_burst_of(rig, "10.1.1.1");
 		rig_clock_forward(rig, 2 * SEC);
@@ -351,7 +351,7 @@ static void test_date_of_a_list(void **state)
 
 		rules_add_list(&entries, changes[i].prefix, SL_ACCESS_NONE, 0);
 		assert_int_equal(list_put(&rig->gate, &list, changes[i].replace, &entries, &counts),
-				 OK);
+				 0);
 		lists_copy(&rig->gate, lists);
 		assert_int_equal(lists[lists_find(lists, "bad")].replaced, 1000 + i);
 		ruleset_free(&entries);

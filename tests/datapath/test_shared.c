@@ -45,7 +45,7 @@ static struct found_entry find_entry(const struct rig *rig, const struct sl_limi
 
 	memcpy(addr, address.addr, sizeof(addr));
 	key = state_key_of(limit, addr, prefix_is_ipv4(&address));
-	assert_int_equal(table_read(&rig->gate, NULL, &key, &found), OK);
+	assert_int_equal(table_read(&rig->gate, NULL, &key, &found), 0);
 	assert_true(found.is_found);
 	return found;
 }

@@ -3,6 +3,7 @@
  * Changes of rules that are cut off: packets see all of a change or nothing of it, and the next
  * change tidies up.
  */
+#include <errno.h>
 #include "rig.h"
 
 #include <signal.h>
@@ -31,7 +32,7 @@ static void base_rules(struct rig *rig)
 			 "name tcp rate 1/h burst 7 match tcp", NULL);
 	rules_add_list(&set, "203.0.113.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "203.0.113.128/25", SL_ACCESS_ALLOW, 0);
-	assert_int_equal(rig_change(rig, &set), OK);
+	assert_int_equal(rig_change(rig, &set), 0);
 }
 
 #define HEIRS 2
@@ -44,7 +45,7 @@ static void heirs_add(struct rig *rig)
 	rules_add_heir(&set, "10.1.0.0/16", "name a rate 1/h burst 2 match udp", NULL);
 	rules_add_heir(&set, "10.1.2.0/24", "name b rate 1/h burst 20", "name a rate 1/h burst 25",
 		       NULL);
-	assert_int_equal(rig_change(rig, &set), OK);
+	assert_int_equal(rig_change(rig, &set), 0);
 }
 
 /* --- Killed --------------------------------------------------------------------------------- */
@@ -198,7 +199,7 @@ static struct ruleset lists_rules(bool after)
 {
 	struct ruleset set = {0};
 
-	assert_int_equal(ruleset_make_lists(&set), OK);
+	assert_int_equal(ruleset_make_lists(&set), 0);
 	rules_make_list(&set, after ? 2 : 0, SL_ACCESS_DENY, 0);
 	if (!after)
 		rules_make_list(&set, 1, SL_ACCESS_ALLOW, 0);
@@ -219,14 +220,14 @@ static bool cut_off_lists(struct rig *rig, int stop)
 	bool cut, seen;
 
 	rig_empty(rig);
-	assert_int_equal(rig_change(rig, &set), OK);
+	assert_int_equal(rig_change(rig, &set), 0);
 	cut = rig_change_cut_off(rig, lists_rules(true), stop);
 	seen = rig_burst_of(rig, "192.0.2.1") == ENOUGH;
 	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), seen ? 0 : ENOUGH);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, seen ? 2 : 3);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), seen ? ENOUGH : 0);
-	assert_int_equal(rules_read(&rig->gate, &now), OK);
+	assert_int_equal(rules_read(&rig->gate, &now), 0);
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
 		bool used = seen ? place == 2 : place < 2;
 
@@ -235,7 +236,7 @@ static bool cut_off_lists(struct rig *rig, int stop)
 		assert_int_equal(rig->gate.lists[place].gone, 0);
 	}
 	second = prefix_of("192.0.2.2");
-	assert_int_equal(rules_get(&rig->gate, &second, &rule), OK);
+	assert_int_equal(rules_get(&rig->gate, &second, &rule), 0);
 	assert_int_equal(rule.lists, seen ? 4 : 2);
 	ruleset_free(&now);
 	return cut;
@@ -319,7 +320,7 @@ static int differs(void *data, const struct rule *from, const struct rule *to)
 	(void)data;
 	(void)from;
 	(void)to;
-	return FAILED;
+	return -EIO;
 }
 
 /* What readers are told is what packets see. */
@@ -327,8 +328,8 @@ static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
 {
 	struct ruleset now = {0};
 
-	assert_int_equal(rules_read(&rig->gate, &now), OK);
-	assert_int_equal(ruleset_diff(rules, &now, differs, NULL), OK);
+	assert_int_equal(rules_read(&rig->gate, &now), 0);
+	assert_int_equal(ruleset_diff(rules, &now, differs, NULL), 0);
 	ruleset_free(&now);
 }
 
@@ -337,7 +338,7 @@ static struct ruleset base_read(struct rig *rig)
 	struct ruleset rules = {0};
 
 	base_rules(rig);
-	assert_int_equal(rules_read(&rig->gate, &rules), OK);
+	assert_int_equal(rules_read(&rig->gate, &rules), 0);
 	assert_int_equal(rules.count, BASE_RULES);
 	return rules;
 }
@@ -355,7 +356,7 @@ static void test_prepared(void **state)
 			prepare(rig, &changes[i], edits);
 			check_same_rules(rig, &base);
 			assert_false(change_is_seen(rig, &changes[i], -1));
-			assert_int_equal(rules_recover(&rig->gate), OK);
+			assert_int_equal(rules_recover(&rig->gate), 0);
 			rig_check_tidy(rig, BASE_RULES);
 			check_same_rules(rig, &base);
 			check_counted(rig, &changes[i], -1);
@@ -372,11 +373,11 @@ static void test_undone_twice(void **state)
 
 	for (unsigned int edits = 1; edits < EDITS_MAX; edits++) {
 		prepare(rig, change, edits);
-		assert_int_equal(rules_recover(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), 0);
 		rig->gate.state->changing = 1;
 		for (unsigned int i = edits; i < EDITS_MAX; i++)
 			edit_prepare(rig, &change->edits[i]);
-		assert_int_equal(rules_recover(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
 	}
@@ -393,10 +394,10 @@ static void test_switched(void **state)
 
 		prepare(rig, &changes[i], EDITS_MAX);
 		rig->gate.state->generation++;
-		assert_int_equal(rules_read(&rig->gate, &after), OK);
+		assert_int_equal(rules_read(&rig->gate, &after), 0);
 		assert_int_equal(after.count, changes[i].rules);
 		assert_true(change_is_seen(rig, &changes[i], -1));
-		assert_int_equal(rules_recover(&rig->gate), OK);
+		assert_int_equal(rules_recover(&rig->gate), 0);
 		rig_check_tidy(rig, changes[i].rules);
 		check_same_rules(rig, &after);
 		check_counted(rig, &changes[i], -1);
@@ -413,7 +414,7 @@ static void test_again_after_undoing(void **state)
 		struct ruleset set = change_rules(&changes[i]);
 
 		prepare(rig, &changes[i], EDITS_MAX);
-		assert_int_equal(rig_change(rig, &set), OK);
+		assert_int_equal(rig_change(rig, &set), 0);
 		rig_check_tidy(rig, changes[i].rules);
 		assert_true(change_is_seen(rig, &changes[i], -1));
 		check_counted(rig, &changes[i], -1);
@@ -510,7 +511,7 @@ static void test_between_stores(void **state)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(rules_recover(&rig->gate), OK); /* as any next change does */
+		assert_int_equal(rules_recover(&rig->gate), 0); /* as any next change does */
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
@@ -532,7 +533,7 @@ static void test_a_recovery_removes_what_has_ended(void **state)
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, 1);
 	rig_list(rig, "192.0.2.2", SL_ACCESS_DENY, 1);
 	rig->gate.state->changing = 1;
-	assert_int_equal(rules_recover(&rig->gate), OK);
+	assert_int_equal(rules_recover(&rig->gate), 0);
 	rig_check_tidy(rig, 1);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 5);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), ENOUGH);
@@ -555,7 +556,7 @@ static void test_undoing_keeps_levels(void **state)
 	for (unsigned int i = 0; i < EDITS_MAX; i++)
 		edit_prepare(rig, &change->edits[i]);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
-	assert_int_equal(rules_recover(&rig->gate), OK);
+	assert_int_equal(rules_recover(&rig->gate), 0);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 2);
 	rig_check_counted(rig);
 }

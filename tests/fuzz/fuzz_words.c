@@ -102,7 +102,7 @@ static void fuzz_match(const char *text)
 			       match.port[i].first > match.port[j].last);
 	}
 	expect(match_is_sound(&match));
-	expect(match_parse(match_format(&match, printed), &again) == OK);
+	expect(match_parse(match_format(&match, printed), &again) == 0);
 	expect(!memcmp(&match, &again, sizeof(match)));
 }
 
@@ -114,7 +114,7 @@ static struct sl_prefix fuzz_prefix(const char *text)
 
 	if (!taken(prefix_parse(text, &prefix)))
 		return (struct sl_prefix){0};
-	expect(prefix_parse(prefix_format(&prefix, printed), &again) == OK);
+	expect(prefix_parse(prefix_format(&prefix, printed), &again) == 0);
 	expect(prefix_equal(&prefix, &again));
 	expect(prefix_is_sound(&prefix));
 	return prefix;
@@ -156,7 +156,7 @@ static void fuzz_limit(const struct spec_texts *spec, const struct sl_prefix *pr
 	}
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		back.text[field] = spec_format(&limit, prefix, field, text[field]);
-	expect(spec_parse_first(&back, prefix, &again) == OK);
+	expect(spec_parse_first(&back, prefix, &again) == 0);
 	expect(!memcmp(&limit, &again, sizeof(limit)));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/error.h and log.h without text: what a fuzzer tries is wrong a million times. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -63,33 +64,6 @@ void error_place(unsigned int mark, const char *place)
 {
 	(void)mark;
 	(void)place;
-}
-
-int failure(const char *format, ...)
-{
-	(void)format;
-	return FAILED;
-}
-
-int misuse(const char *format, ...)
-{
-	(void)format;
-	return MISUSED;
-}
-
-void note(const char *format, ...)
-{
-	(void)format;
-}
-
-void warning(const char *format, ...)
-{
-	(void)format;
-}
-
-void inform(const char *format, ...)
-{
-	(void)format;
 }
 
 const char *why(int err)

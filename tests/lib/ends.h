@@ -20,7 +20,7 @@ static inline const char *ends_as_spans(const char *text)
 
 	for (; (end = strstr(text, "until ")); text = end + strlen("until ") + strlen(moment)) {
 		sscanf(end, "until %31s", moment);
-		assert_int_equal(moment_parse(moment, &when), OK);
+		assert_int_equal(moment_parse(moment, &when), 0);
 		length += snprintf(out + length, sizeof(out) - length, "%.*sin %s",
 				   (int)(end - text), text,
 				   time_format((when - time(NULL) + 30) / 60 * 60000000000, span));

@@ -56,9 +56,9 @@ static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
 	errno = 0;
 	value = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || value > max)
-		return misuse("'%s' is not a number up to %u", text, max);
+		return error_misuse("bench", NULL, "'%s' is not a number up to %u", text, max);
 	*ret = value;
-	return OK;
+	return 0;
 }
 
 static int job_parse(char **argv, struct job *job)
@@ -68,7 +68,7 @@ static int job_parse(char **argv, struct job *job)
 	    argument_parse(argv[5], CPU_SETSIZE - 1, &job->cpu) ||
 	    (argv[6] && argument_parse(argv[6], PPS_MAX, &job->pps)) ||
 	    (argv[6] && argv[7] && argument_parse(argv[7], FRAMES_MAX, &job->run)))
-		return MISUSED;
+		return -EINVAL;
 	job->device = argv[2];
 	return netns_enter(argv[1]);
 }
@@ -149,11 +149,11 @@ static int job_run(const struct job *job, struct forge *forge)
 	while (!err && now() < begin + job->seconds)
 		err = job_turn(job, program, &frame);
 	if (err)
-		return failure("cannot send from CPU %u out of '%s': %s", job->cpu, job->device,
-			       why(err));
+		return error_add(EIO, "bench", NULL, "cannot send from CPU %u out of '%s': %s",
+				 job->cpu, job->device, why(err));
 	printf("{\"sent\": %" PRIu64 ", \"begin\": %.6f, \"end\": %.6f}\n", (uint64_t)lane->sent,
 	       begin, now());
-	return fflush(stdout) ? FAILED : OK;
+	return fflush(stdout) ? -EIO : 0;
 }
 
 int main(int argc, char **argv)
@@ -164,13 +164,15 @@ int main(int argc, char **argv)
 
 	streams_open();
 	if (argc < 6 || argc > 8)
-		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU [PPS [RUN]]");
+		return error_misuse("bench", NULL,
+				    "usage: forge NETNS DEV PREFIX SECONDS CPU [PPS [RUN]]");
 	status = job_parse(argv, &job);
 	if (status)
 		return status;
 	forge = forge__open_and_load();
 	if (!forge)
-		return failure("cannot load the BPF programs: %s", why(errno));
+		return error_add(EIO, "bench", NULL, "cannot load the BPF programs: %s",
+				 why(errno));
 	status = job_run(&job, forge);
 	forge__destroy(forge);
 	return status;

@@ -53,7 +53,7 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b);
 /*
  * Reads a file of Sluice's own. Refuses, beside what file_read() refuses, a symbolic link, and a
  * file that belongs to none of root, the caller and OWNER_USER or that others may write.
- * OK and false in ret_is_there: there is no such file.
+ * Returns 0 and false in ret_is_there if there is no such file.
  */
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 

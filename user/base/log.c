@@ -2,75 +2,15 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 
 #include "base/array.h"
 #include "base/text.h"
-
-/* --- Messages ------------------------------------------------------------------------------- */
-
-/* Adds a message of the old form to the list of errors. */
-static void say(enum sl_severity severity, bool is_misuse, const char *format, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	if (is_misuse)
-		error_misuse("misuse", NULL, "%s", text ?: "out of memory");
-	else if (severity == SL_ERROR)
-		error_add(EIO, "failure", NULL, "%s", text ?: "out of memory");
-	else if (severity == SL_WARNING)
-		error_warn("warning", NULL, "%s", text ?: "out of memory");
-	else if (severity == SL_NOTICE)
-		error_notice("notice", NULL, "%s", text ?: "out of memory");
-	else
-		error_inform("info", NULL, "%s", text ?: "out of memory");
-	free(text);
-}
-
-#define SAY(severity, is_misuse)                                                                   \
-	do {                                                                                       \
-		va_list args;                                                                      \
-		va_start(args, format);                                                            \
-		say(severity, is_misuse, format, args);                                            \
-		va_end(args);                                                                      \
-	} while (0)
-
-int failure(const char *format, ...)
-{
-	SAY(SL_ERROR, false);
-	return FAILED;
-}
-
-int misuse(const char *format, ...)
-{
-	SAY(SL_ERROR, true);
-	return MISUSED;
-}
-
-void note(const char *format, ...)
-{
-	SAY(SL_NOTICE, false);
-}
-
-void warning(const char *format, ...)
-{
-	SAY(SL_WARNING, false);
-}
-
-void inform(const char *format, ...)
-{
-	SAY(SL_INFO, false);
-}
 
 const char *why(int err)
 {
@@ -96,17 +36,6 @@ const char *why(int err)
 	default:
 		return strerror(err);
 	}
-}
-
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	return vfprintf(stderr, format, args);
-}
-
-void log_libbpf(bool verbose)
-{
-	libbpf_set_print(verbose ? print_libbpf : NULL);
 }
 
 /* --- Capabilities --------------------------------------------------------------------------- */

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -120,6 +122,13 @@ static bool json_is_typed(char **argv)
 	return false;
 }
 
+/* Prints messages of libbpf on standard error (-v). */
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	return vfprintf(stderr, format, args);
+}
+
 static int run(struct context *context, struct command_line *line, int argc, char **argv)
 {
 	const struct program *program = context->program;
@@ -156,7 +165,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	}
 	if (!context->command->run)
 		return command_exec(program, argv, line->first);
-	log_libbpf(option[OPTION_VERBOSE]);
+	libbpf_set_print(option[OPTION_VERBOSE] ? print_libbpf : NULL);
 	context->gate = option[OPTION_GATE] ?: GATE_USUAL;
 	context->gate_given = option[OPTION_GATE];
 	err = gate_check_name(context->gate);

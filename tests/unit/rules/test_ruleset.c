@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/ruleset.h: rules in memory, what differs between them, and how they are printed. */
+#include <errno.h>
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -279,7 +280,7 @@ static int diff_note(void *data, const struct rule *from, const struct rule *to)
 		: !to ? "-"
 		      : "*",
 		prefix_format(from ? &from->prefix : &to->prefix, text));
-	return OK;
+	return 0;
 }
 
 static int diff_refuse(void *data, const struct rule *from, const struct rule *to)
@@ -287,7 +288,7 @@ static int diff_refuse(void *data, const struct rule *from, const struct rule *t
 	(void)from;
 	(void)to;
 	++*(int *)data;
-	return MISUSED;
+	return -EINVAL;
 }
 
 static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_access list)
@@ -327,7 +328,7 @@ static void test_a_diff_has_what_goes_comes_and_changes(void **state)
 	*words = '\0';
 	assert_int_equal(ruleset_diff(&from, &empty, diff_note, words), 0);
 	assert_string_equal(words, "-default -10.0.0.1 -10.0.0.3 -::1 ");
-	assert_int_equal(ruleset_diff(&from, &to, diff_refuse, &calls), MISUSED);
+	assert_int_equal(ruleset_diff(&from, &to, diff_refuse, &calls), -EINVAL);
 	assert_int_equal(calls, 1);
 	ruleset_free(&from);
 	ruleset_free(&to);
