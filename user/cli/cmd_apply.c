@@ -198,22 +198,20 @@ static int apply_run(const struct context *context, const void *data)
 static const struct word apply_words[] = {
 	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct apply_args, file), NULL},
 	{"no-fq", KEYWORD, NULL, offsetof(struct apply_args, no_fq),
-	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
+	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
-	 "also make maps of the sizes that the file says"},
+	 "also make maps of the sizes in the file"},
 	WORD_CONFIRM,
 };
 
 static const char apply_details[] =
-	"Makes the gate if it is not there yet. The devices that 'attach' of the file names are\n"
-	"attached, and others detached; of a file without it, 'sluice attach' makes the gate "
-	"filter.\n"
-	"The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors in\n"
-	"it are said, with line and column, and then nothing is applied; else all of it is, in "
-	"one\n"
-	"step. Rules that the file does not have go. An entry whose 'until' has passed is left "
-	"out,\n"
-	"and that is said. Sizes are those of 'sluice help attach'.";
+	"Makes the gate if it does not exist. The devices that 'attach' of the file names are\n"
+	"attached, and others are detached; without 'attach' in the file, 'sluice attach' makes\n"
+	"the gate filter. The file is YAML or JSON, as 'sluice dump' writes it; - is standard\n"
+	"input. If the file has errors, all of them are printed, with line and column, and\n"
+	"nothing is applied; otherwise all of it is, in one step. Rules that the file does not\n"
+	"have are removed. An entry whose 'until' has passed is left out, and is reported.\n"
+	"Sizes are those of 'sluice help attach'.";
 
 const struct command command_apply = {
 	.name = "apply",

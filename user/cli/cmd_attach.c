@@ -207,20 +207,20 @@ static const struct word attach_words[] = {
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
-	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses\n"
-	 "hook ingress, and on an ifb hook egress, and reports that. native; generic: a packet\n"
-	 "that the kernel, or its sender, has merged of many counts as one there, as it\n"
-	 "does on a tap.\n"
+	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses hook\n"
+	 "ingress, and on an ifb hook egress, and reports that. native; generic: a packet that\n"
+	 "the kernel, or its sender, has merged of many counts as one there, as it does on a\n"
+	 "tap.\n"
 	 "Of ingress and egress: auto (default), tcx, clsact"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),
-	 "levels that the gate tracks, one for each source and limit; 262144 by default:\n"
-	 "91 to 181 bytes each, allocated at once"},
+	 "states that the gate tracks, one for each source and limit; 262144 by default: 91 to\n"
+	 "181 bytes each, allocated at once"},
 	{"buckets", KEYWORD, &value_size, SIZE_FIELD(SIZE_BUCKETS),
-	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of\n"
-	 "their own, and count for 'sluice sources'; 16384 by default with up to 6 CPUs:\n"
-	 "416 bytes for each CPU and 168 more for N of both, allocated at once"},
+	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of their\n"
+	 "own, and count for 'sluice sources'; 16384 by default with up to 6 CPUs: 416 bytes for\n"
+	 "each CPU and 168 more for N of both, allocated at once"},
 	{"policies", KEYWORD, &value_size, SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", KEYWORD, &value_size, SIZE_FIELD(SIZE_HOSTS),
 	 "rules of whole addresses, of each family"},
@@ -228,10 +228,11 @@ static const struct word attach_words[] = {
 };
 
 static const char attach_details[] =
-	"Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
-	"sources and the words below it are sizes of the gate that this makes, 65536, 64k or 4m;\n"
-	"what a gate has, only 'sluice apply FILE --resize' changes. Those of rules that are not\n"
-	"stated are small at first, and grow. 'sluice status' shows what memory a gate takes.";
+	"Without a rule nothing is dropped, only counted. Makes the gate if it does not exist.\n"
+	"sources and the words below it are sizes of a gate that this makes, 65536, 64k or 4m;\n"
+	"only 'sluice apply FILE --resize' changes the sizes of a gate that exists. Sizes for\n"
+	"rules that are not stated are small at first, and grow. 'sluice status' prints the\n"
+	"memory of a gate.";
 
 const struct command command_attach = {
 	.name = "attach",

@@ -296,7 +296,7 @@ static int complete_run(const struct context *context, const void *data)
 
 static const struct word complete_words[] = {
 	{"WORD", OPERANDS, NULL, offsetof(struct complete_args, words),
-	 "the words behind sluice, up to the one that is being typed, which may be ''"},
+	 "the words after sluice, up to the one that is being typed, which may be ''"},
 };
 
 static const char complete_details[] =

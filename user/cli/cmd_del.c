@@ -172,13 +172,14 @@ static const struct word del_words[] = {
 	{"name", KEYWORD, VALUE_TEXT("LIMIT"), offsetof(struct del_args, name),
 	 "only the limit of that name"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct del_args, file),
-	 "instead: take all the list of that file, or of that name, back"},
+	 "instead: remove all the list of that file, or of that name"},
 	WORD_CONFIRM,
 };
 
 static const char del_details[] =
-	"Without a name all limits of just this prefix go, and its newcomers' budget; where it\n"
-	"has none, its entry by hand. Where it has both, del refuses: see 'sluice help undeny'.";
+	"Without a name all limits of exactly this prefix are deleted, and its newcomers'\n"
+	"budget; if it has none, its entry by hand. If it has both, del refuses: see 'sluice\n"
+	"help undeny'.";
 
 const struct command command_del = {
 	.name = "del",

@@ -248,7 +248,7 @@ static const struct value_type given_hook = {
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
 	{"hook", KEYWORD, &given_hook, offsetof(struct detach_args, hook),
-	 "only from that hook; else from all"},
+	 "only from that hook. Default: from all"},
 };
 
 static const char detach_details[] =

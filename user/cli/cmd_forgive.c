@@ -198,7 +198,7 @@ static const struct word forgive_words[] = {
 };
 
 static const char forgive_details[] =
-	"Under each limit that applies to it. Refused where an entry denies or allows it: see\n"
+	"Under each limit that applies to it. Refused if an entry denies or allows it: see\n"
 	"'sluice help undeny'.";
 
 const struct command command_forgive = {

@@ -34,19 +34,18 @@ static int keep_command_run(const struct context *context, const void *data)
 static const struct word keep_words[] = {
 	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_words, file), NULL},
 	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_words, state),
-	 "what commands allow and deny is saved here, and so outlives the gate and a reboot"},
+	 "save here what commands allow and deny, so that it outlives the gate and a reboot"},
 	{"--interval", OPTION, &interval_time, offsetof(struct keep_words, interval_ns),
-	 "look at list files also every TIME, 1s to 1d: for file systems without inotify"},
+	 "also read list files again every TIME, 1s to 1d: for file systems without inotify"},
 	{"--resize", OPTION, NULL, offsetof(struct keep_words, resize),
-	 "a reload also makes maps of the sizes that the file says"},
+	 "a reload also makes maps of the sizes in the file"},
 };
 
 static const char keep_details[] =
-	"Applies the file, and then stays: attaches its devices when they appear or come back, "
-	"and\n"
-	"reads list files again when they change. SIGHUP applies the file again; a bad file "
-	"changes\n"
-	"nothing. SIGTERM ends it. The filter does not need it, and goes on without it.";
+	"Applies the file, and then stays: attaches its devices when they appear or come back,\n"
+	"and reads list files again when they change. SIGHUP applies the file again; a bad file\n"
+	"changes nothing. SIGTERM ends it. The filter does not need this process, and continues\n"
+	"without it.";
 
 const struct command command_keep = {
 	.name = "keep",

@@ -136,7 +136,7 @@ static const struct value_type burst_type = SPEC_TYPE(SPEC_BURST, "BURST", VALUE
 static const struct word newcomers_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct newcomers_args, prefix), NULL},
 	{"rate", KEYWORD, &rate_type, offsetof(struct newcomers_args, spec),
-	 "as in 'sluice help set'. Needed, but for none"},
+	 "as in 'sluice help set'. Needed, except with none"},
 	{"burst", KEYWORD, &burst_type, offsetof(struct newcomers_args, spec), "the same"},
 	{"none", KEYWORD, NULL, offsetof(struct newcomers_args, none),
 	 "no budget, the default: new sources pass. Without other words"},

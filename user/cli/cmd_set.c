@@ -264,49 +264,50 @@ static const struct word set_words[] = {
 	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
 	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
 	{"window", SPEC_WORD(SPEC_WINDOW),
-	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
+	 "never more than N in any span of TIME: 1000 per 1min, 10MB per 1h"},
 	{"groups", SPEC_WORD(SPEC_GROUPS),
-	 "of a window: into how many parts its time is cut, 1 to 10. Who takes all it can\n"
-	 "gets 5/6 of what may pass with 5 parts, the default, and 10/11 with 10"},
+	 "of a window: the number of parts that its time is counted in, 1 to 10. A source that\n"
+	 "sends too much gets 5/6 of N with 5 parts, the default, and 10/11 with 10"},
 	{"shape", SPEC_WORD(SPEC_SHAPE),
-	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
-	 "the device needs the qdisc fq"},
+	 "delay packets instead of dropping them: 10kpps, 50mbit. Only on hook egress, and the\n"
+	 "device needs the qdisc fq"},
 	{"horizon", SPEC_WORD(SPEC_HORIZON),
-	 "of shape: what would wait longer is dropped; 1ms to 10s. Default: 200ms"},
+	 "of shape: a packet that would wait longer is dropped; 1ms to 10s. Default: 200ms"},
 	{"match", SPEC_WORD(SPEC_MATCH),
-	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
-	 "part of it), tcp-syn (SYN without ACK), fragment, proto N. Behind tcp, udp and\n"
-	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"
-	 "ranges). Behind any of them, or alone: vlan N.\n"
-	 "What cannot be read of a packet (headers too deep, or cut short) matches"},
+	 "any (default), tcp, udp, icmp (both families; IPv6 neighbour discovery is a part of\n"
+	 "it), tcp-syn (SYN without ACK), fragment, proto N. After tcp, udp and tcp-syn: port\n"
+	 "53, port 80,8000-8080 (of the destination, up to 8 ports and ranges). After any of\n"
+	 "them, or alone: vlan N.\n"
+	 "If a packet cannot be read (headers too deep, or cut short), it matches"},
 	{"per", SPEC_WORD(SPEC_PER),
-	 "how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
+	 "the length of the prefixes that have a bucket each: 24 (IPv4), 56 (IPv6); for default\n"
 	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each (all, all-24,\n"
-	 "all-16), with a value each of what is told so, rate 100pps,1kpps,20kpps"},
+	 "all-16); rate, burst, window, shape and horizon then have a value for each, rate\n"
+	 "100pps,1kpps,20kpps, or one for all"},
 	{"key", SPEC_WORD(SPEC_KEY),
-	 "src (default), or dst: each destination of what is sent, on hook egress"},
+	 "src (default); dst: each destination of packets that are sent, on hook egress"},
 	{"action", SPEC_WORD(SPEC_ACTION),
-	 "of a packet that finds no credit: drop (default); observe counts it and lets it\n"
-	 "pass; block 30s drops it and all that the limit matches from there for 30 s.\n"
-	 "With escalate 2 a block that follows within the length of the last one is twice\n"
-	 "as long, at most 10min or as max says"},
+	 "of a packet that finds no credit: drop (default); observe counts it and lets it pass;\n"
+	 "block 30s drops it, and then all packets that the limit matches for 30 s. With\n"
+	 "escalate 2 a block that follows within the length of the last one is twice as long, at\n"
+	 "most 10min, or the time after max"},
 	{"start", SPEC_WORD(SPEC_START),
-	 "full (default) or empty: what the bucket, or the window, of a new source holds;\n"
-	 "share: of what is shared, a burst divided by the machines that share it"},
+	 "what the bucket, or the window, of a new source holds: full (default); empty; share:\n"
+	 "of a shared limit, the burst divided by the machines that share it"},
 	{"shared", SPEC_WORD(SPEC_SHARED),
-	 "yes: one limit over all machines whose sluice share tells one store of it;\n"
-	 "block: and what one of them blocks, all block"},
+	 "yes: one limit over all machines whose sluice share uses the same store; block: a\n"
+	 "block by one machine holds on all of them, too"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),
-	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
+	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
 	{"inherit", KEYWORD, &inherit_choice, offsetof(struct set_args, inherit),
-	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
-	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
-	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"
-	 "only this changes, and the limits stay"},
+	 "yes: the limits of the next shorter prefix hold here, too, except those of the same\n"
+	 "name, and its newcomers' budget unless this prefix has one; 4 limits in all. Default:\n"
+	 "yes if the prefix has no limits yet; otherwise it stays as it is. Without a rate only\n"
+	 "this changes, and the limits stay"},
 	WORD_CONFIRM,
 };
 
-/* What limits of one kind have, and those of another kind have not. */
+/* Words of one kind of limit, which other kinds do not have. */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},
@@ -317,9 +318,9 @@ static const char set_details[] =
 	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
 	"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
 	"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers all.\n"
-	"A prefix has up to 4 limits, each with a name: a packet passes when every limit that\n"
-	"matches it lets it. Setting a limit of the same name replaces it; the command that\n"
-	"restores the old limit is printed.";
+	"A prefix has up to 4 limits, each with a name: a packet passes if every limit that\n"
+	"matches it lets it pass. Setting a limit of the same name replaces it; the command\n"
+	"that restores the old limit is printed.";
 
 const struct command command_set = {
 	.name = "set",

@@ -213,8 +213,7 @@ static int unallow_run(const struct context *context, const void *data)
 
 static const struct word unallow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct unallow_args, prefixes),
-	 "its entry by hand; its limits stay, and so does what lists say of it. One or\n"
-	 "more, or else -f FILE"},
+	 "its entry by hand; its limits stay, and its entries on lists. One or more, or -f FILE"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct unallow_args, file),
 	 "all the list of that file, or of that name, without as; the file is not read"},
 	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct unallow_args, name),
@@ -226,14 +225,14 @@ static const struct word unallow_words[] = {
 
 const struct command command_unallow = {
 	.name = "unallow",
-	.brief = "take back what allow said",
+	.brief = "remove what allow added",
 	COMMAND_WORDS(unallow_words, struct unallow_args),
 	.run = unallow_run,
 };
 
 const struct command command_undeny = {
 	.name = "undeny",
-	.brief = "take back what deny said",
+	.brief = "remove what deny added",
 	COMMAND_WORDS(unallow_words, struct unallow_args),
 	.run = unallow_run,
 };
