@@ -547,9 +547,10 @@ static int config_text_parse(const char *path, const char *text, size_t size, bo
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct config_reader reader = {.path = path, .leaves_out = leaves_out};
 	unsigned int others, mark;
+	int err = document_parse(name, text, size, &reader.document);
 
-	if (document_parse(name, text, size, &reader.document))
-		return error_last(0) && error_last(0)->is_misuse ? -EINVAL : -ENOMEM;
+	if (err)
+		return err;
 	config_map_read(&reader, reader.document.root, "a rules file", &config_file_map, NULL);
 	config_fail(&reader, claims_merge(&reader));
 	if (!reader.err)

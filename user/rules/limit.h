@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: a limit in words, a limit as users mean it, and the compiled limit that packets read. */
+/* Rules: a limit as users mean it, and the compiled limit that the packet path reads. */
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/host.h"
@@ -11,7 +12,7 @@
 /* The longest Ethernet frame of most networks, in bytes. */
 #define FRAME_USUAL 1514
 
-/* The longest horizon: that of the qdisc fq itself, which drops what would depart later. */
+/* The longest horizon: the qdisc fq drops packets that would depart later. */
 #define HORIZON_MAX_NS 10000000000ULL
 
 /* A limit in the units in which it was written. */
@@ -26,30 +27,25 @@ struct limit {
 	} second;
 };
 
-/* The limit of the second rate alone, as it is charged beside the first: in a slot of its own. */
+/* The limit of the second rate alone, which has a slot of its own. */
 struct limit limit_second(const struct limit *limit);
 
-/* The name of a limit among all of its policy: of two rates the second is NAME:bits. */
+/* The name of a limit in its policy: the second of two rates is NAME:bits. */
 #define LIMIT_LABEL (SL_NAME + sizeof(":bits"))
 const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]);
 
 /*
  * Checks that the parts of a limit fit each other. A burst holds one packet, or one byte of a bit
- * rate, and takes at most two years to refill; a frame may cost more: include/credit.h. A horizon
- * holds a second packet.
+ * rate, and refills in at most two years; a frame may cost more: include/credit.h. A horizon holds a
+ * second packet. limit_check_shared() checks `shared`, `start` and `action`.
  */
 int limit_check(const struct limit *limit);
-
-/* Whether the words of sharing fit each other: `shared`, `start` and `action`. */
 int limit_check_shared(const struct sl_limit_spec *spec);
 
-/* Whether the name can be that of a limit. It need not end, as a name in a map need not. */
+/* Whether the name can be the name of a limit. A name in a map need not end. */
 bool limit_name_is_valid(const char name[SL_NAME]);
 
-/*
- * Whether words could have made these numbers: every other function takes them for granted. The
- * name is not looked at, as that of a budget is never read.
- */
+/* Whether words could have made these numbers, which every other function requires. */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 
 /* How often a block is multiplied until it is as long as the longest: include/block.h. */
@@ -62,18 +58,18 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec);
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
 
-/* Whether a window is less than one packet that the kernel has merged of many may be. */
+/* Whether a window is smaller than a packet that the kernel has merged of many may be. */
 bool limit_is_below_merged(const struct limit *limit);
 
 /*
  * The least burst, in packets or bytes, with which CPUs hold slices of a limit. 0: they do already,
- * or it is of a kind, key or action that has none.
+ * or its kind, key or action has none.
  */
 uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine *machine);
 
 /*
- * Whether a limit that is changed can go on with its states: it has the same key and kind, and a
- * window counts in the same units and sub-windows.
+ * Whether a limit that is changed keeps its states: it has the same key and kind, and a window
+ * counts in the same units and sub-windows.
  */
 bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Rules: files of prefixes. A line has an address, a prefix or a range FIRST-LAST, and "for TIME"
- * or "until MOMENT" if the entry ends. '#', ';' and '//' begin a comment. Also read are the output
- * of `ipset save` and `ipset list` for one set, and lines of JSON as of Spamhaus DROP: an object
- * with one of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, an array of such objects, or an
- * array of entries.
+ * or "until MOMENT" if the entry ends. '#', ';' and '//' begin a comment. The output of `ipset save`
+ * and `ipset list` of one set is accepted, and lines of JSON as of Spamhaus DROP: an object with one
+ * of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, an array of such objects, or an array of
+ * entries.
  */
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H
@@ -13,17 +13,17 @@
 #include "rules/ruleset.h"
 
 /*
- * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file; a prefix
- * that is in the file twice is added once. Reports the first ten bad lines as "FILE:LINE: ..." and
- * then fails. skipped: if not NULL, bad lines are left out and counted there. A second set of ipset
- * and an exception (`nomatch`) are always refused, because without them the other lines would
- * change their meaning. force: see entry_check_width(). The time of an entry begins when the file
- * is written; an entry whose time is over is added with its end in the past.
+ * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. Adds an error
+ * for each of the first ten bad lines, and then returns -EINVAL. skipped: if not NULL, bad lines are
+ * left out and counted there. A second set of ipset and an exception (`nomatch`) are always refused,
+ * because without them the other lines would change their meaning. force: see entry_check_width().
+ * The time of an entry begins when the file is written; an entry whose time is over is added with
+ * its end in the past.
  */
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set);
 
-/* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
+/* list_read() for a text in memory, which it changes. name: of the file, in errors. */
 int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 	       unsigned int *skipped, struct ruleset *set);
 
@@ -32,7 +32,7 @@ int list_entry_add(const char *text, const struct rule *entry, struct ruleset *s
 
 /* --- Paths of such files -------------------------------------------------------------------- */
 
-/* A list file, and what it was before it was read: a change meanwhile is seen, too. */
+/* A list file. Its stamp is older than its contents, so that a change while it is read is seen. */
 struct list_path {
 	char *path;
 	struct stamp stamp;
@@ -45,10 +45,10 @@ struct list_paths {
 	unsigned int count, room;
 };
 
-/* Adds a path, which is owned from then on, also when it fails. */
+/* Adds a path, which it owns, also on failure. */
 int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
 
-/* Whether a list of these was left out. */
+/* Whether a list was left out. */
 bool list_paths_left_out(const struct list_paths *paths);
 void list_paths_free(struct list_paths *paths);
 
