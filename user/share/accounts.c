@@ -42,14 +42,14 @@ void accounts_close(struct accounts *accounts)
 
 void account_free(struct accounts *accounts, struct account *account)
 {
-	int64_t untold = credit_span(account->flow.reported.taken, account->own.taken);
+	int64_t unreported = credit_span(account->flow.reported.taken, account->own.taken);
 
 	if (account->entry != NO_ENTRY) {
 		struct sample *sample = &accounts->samples.list[account->entry];
 
 		sample->account = 0;
 		sample->excess = credit_max(
-			0, credit_min(untold >> account->limit->limit.unit_shift, UINT32_MAX));
+			0, credit_min(unreported >> account->limit->limit.unit_shift, UINT32_MAX));
 	}
 	account->limit = NULL;
 	accounts->count--;
@@ -217,7 +217,7 @@ static void count_add(struct accounts *accounts, struct sample *sample, struct c
 
 		account->own.taken += ticks_of(limit, counted->taken);
 		account->own.asked += ticks_of(limit, counted->asked);
-		if (counted->is_anew) {
+		if (counted->is_new_entry) {
 			account_lose_entry(account);
 			account_set_entry(accounts, account, candidate->entry);
 		}
@@ -326,7 +326,7 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
  * Starts the flow again. A limit keeps its states if its rate or burst changes, but it has other
  * keys in the store.
  */
-static void account_begin_anew(struct account *account)
+static void account_restart(struct account *account)
 {
 	const struct flow_count reported = {flow_whole(account->own.taken),
 					    flow_whole(account->own.asked)};
@@ -383,7 +383,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 		}
 		account->limit = limit;
 		if (limit->meaning != account->meaning)
-			account_begin_anew(account);
+			account_restart(account);
 	}
 	if (is_same && accounts->limits.meaning != limits.meaning)
 		entries_follow(accounts, &limits);

@@ -4,7 +4,7 @@
  *
  * A block is reported once, with the time that it still lasts; the store forgets it after that. A
  * node assumes that a block lasts from before it asked, so never longer than it does, and reports
- * only a block that lasts longer than all that it was told. So no block goes back and forth.
+ * only a block that lasts longer than all that the store reported. So no block goes back and forth.
  */
 #include "share/accounts.h"
 

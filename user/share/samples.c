@@ -126,7 +126,7 @@ bool sample_read(struct sample *sample, const struct sl_entry *entry, const stru
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;
-		ret->is_anew = true;
+		ret->is_new_entry = true;
 	}
 	sample->word = word;
 	if (passed > COUNT_WRAPS && (passed + limit->burst) >> limit->unit_shift > INT32_MAX)

@@ -53,7 +53,7 @@ void sample_reset(struct sample *sample, const struct sl_entry *entry);
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_anew; /* the key lost the entry and got it again: this is since then */
+	bool is_new_entry; /* the key lost the entry and got it again: this is since then */
 };
 
 /*
