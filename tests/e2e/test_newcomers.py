@@ -455,7 +455,7 @@ def test_status_tells_when_room_is_short(lab):
     short()
     now = levels()
     assert now["max_wanted"] == 13
-    assert "[room-short]" in lab.sluice("status").out
+    assert "[table-short]" in lab.sluice("status").out
     assert 6 <= now["protected"] <= now["not_full"] <= now["tracked"] <= 16
     pressure = lab.json("status")["gates"][0]["pressure"]
     assert pressure["evicted"]["total"] + pressure["refused"]["no-room"]["total"] > 0

@@ -40,21 +40,18 @@ struct attachment attachment_of(const struct device *device, enum hook hook);
 const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * Formats the name of the pin of the attachment's program, from which it is had back without
- * CAP_SYS_ADMIN, which opening it by id takes. For clsact that is attachment_pin().
+ * Formats the name of the pin of the program: opening a program by id needs CAP_SYS_ADMIN. For
+ * clsact it is attachment_pin().
  */
 const char *attachment_program_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * Formats the name of a second pin, which is there while the program is replaced: the attachment
- * runs the program of one of the two pins at every moment. By that a filter is known to be ours.
+ * Formats the name of a second pin, which exists while the program is replaced. At every moment
+ * the attachment runs the program of one of the two pins, so its filter can be recognised.
  */
 const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
-/*
- * Formats the name of the pin which marks the device's clsact qdisc as ours, so that it is removed
- * with our last filter. The pinned object is a program, as a pin needs some object.
- */
+/* Formats the name of the pin that marks the clsact qdisc as ours: it is removed with its filter. */
 const char *attachment_qdisc_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
@@ -69,41 +66,34 @@ const char *attachment_qdisc_pin(const struct attachment *attachment, char name[
 
 #define ATTACHMENTS_MAX 256
 
-/*
- * Reads the attachments of a gate. Only its directory has to be open. Refuses a reader, who opens
- * no links: see attach/published.h.
- */
+/* Reads the attachments of a gate whose directory is open. Refuses readers: attach/published.h. */
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 		     unsigned int *ret_count);
 
-/*
- * Removes the pins of programs that a killed command left without their attachment. The gate is
- * locked.
- */
+/* Removes pins of programs without an attachment, from a killed command. The gate is locked. */
 int attachments_expire(const struct gate *gate);
 
 /*
- * Sets program_id, device_gone and the present device of an attachment. It is gone only if the
- * kernel says so: what cannot be read, for want of memory or of file descriptors, is a failure.
+ * Sets program_id, device_gone and the present device of an attachment. Fails if the kernel cannot
+ * be asked, for example if there is no memory.
  */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /*
- * Whether a packet that was merged of many counts as one there. Generic XDP runs behind GRO, and
- * the native XDP of a tap sees packets that a process merged; nothing there tells the number of
- * segments.
+ * Whether a merged packet counts as one. Generic XDP runs after GRO, and native XDP of a tap sees
+ * packets that a process merged. Neither knows the number of segments.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Whether all that a device receives is charged twice: both attachments see it. */
+/* Whether both attachments see what a device receives, so that it is charged twice. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define REMEDY_TEXT                                                                                \
 	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
 
 /*
- * The command for an attachment that filters nothing: it clears away one whose device is gone, and
- * makes the filter anew of one whose device is there.
+ * Returns the command for an attachment that filters nothing: it detaches a device that is gone,
+ * and attaches again otherwise.
  */
 const char *attachment_remedy(const struct attachment *attachment, const char *gate,
 			      char text[REMEDY_TEXT]);

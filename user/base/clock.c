@@ -12,7 +12,6 @@
 #include <linux/bpf.h>
 #include <sys/stat.h>
 #include <sys/times.h>
-#include <sys/wait.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -34,16 +33,30 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * The offset of CLOCK_MONOTONIC, in ns, in the time namespace of this process's children. A time
- * namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns(). A kernel
- * without time namespaces has no such file, and the offset is 0.
+ * Returns the time, in ns, by which CLOCK_MONOTONIC of this process is ahead of the kernel's own. A
+ * time namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns(). A
+ * kernel without time namespaces has no file of offsets.
+ *
+ * The file has the offsets of the namespace of children. After unshare(2) only the children move;
+ * the process follows at the next exec (from Linux 6.3), or never. Such a process is assumed to be
+ * in the initial namespace.
  */
-static int64_t children_offset_ns(void)
+static int64_t offset_ns(void)
 {
-	_cleanup_fclose_ FILE *file = fopen(TIMENS_OFFSETS, "re");
-	int64_t seconds, ns, offset = 0;
+	_cleanup_fclose_ FILE *file = NULL;
+	static bool is_known;
+	static int64_t offset;
+	struct stat self, children;
+	int64_t seconds, ns;
 	char line[128];
 
+	if (is_known)
+		return offset;
+	is_known = true;
+	if (!stat(TIMENS_SELF, &self) && !stat(TIMENS_CHILDREN, &children) &&
+	    self.st_ino != children.st_ino)
+		return 0;
+	file = fopen(TIMENS_OFFSETS, "re");
 	if (!file && errno != ENOENT)
 		error_notice("time-namespace", NULL,
 			     "cannot read " TIMENS_OFFSETS ": %s: in a time namespace, times are "
@@ -52,61 +65,6 @@ static int64_t children_offset_ns(void)
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "monotonic %" SCNd64 " %" SCNd64, &seconds, &ns) == 2)
 			offset = (int64_t)((uint64_t)seconds * NS_PER_SEC + (uint64_t)ns);
-	return offset;
-}
-
-/*
- * Whether this process is in the time namespace of its children. After unshare(2) it is not: only
- * the children move. The process follows at the next exec (from Linux 6.3), or never.
- */
-static bool is_in_namespace_of_children(void)
-{
-	struct stat self, children;
-
-	return stat(TIMENS_SELF, &self) || stat(TIMENS_CHILDREN, &children) ||
-	       self.st_ino == children.st_ino;
-}
-
-/*
- * The time, in ns, by which the clock of a child is ahead of this process's clock. No file has this
- * value: a child reads its clock and sends the time. The error is at most half of the time that the
- * child takes. 0, with a note, when no child can be made.
- */
-static int64_t children_ahead_ns(void)
-{
-	uint64_t begin = clock_read(CLOCK_MONOTONIC), theirs;
-	int ends[2] = {-1, -1};
-	pid_t child = pipe(ends) ? -1 : fork();
-	bool read_it;
-
-	if (!child) {
-		theirs = clock_read(CLOCK_MONOTONIC);
-		_exit(write(ends[1], &theirs, sizeof(theirs)) != sizeof(theirs));
-	}
-	close(ends[1]);
-	read_it = child > 0 && read(ends[0], &theirs, sizeof(theirs)) == sizeof(theirs);
-	close(ends[0]);
-	if (child > 0)
-		waitpid(child, NULL, 0);
-	if (read_it)
-		return (int64_t)(theirs - (begin + clock_read(CLOCK_MONOTONIC)) / 2);
-	error_notice("time-namespace", NULL,
-		     "cannot read the clock of the time namespace of children: times are wrong");
-	return 0;
-}
-
-/* The time, in ns, by which CLOCK_MONOTONIC of this process is ahead of the kernel's own. */
-static int64_t offset_ns(void)
-{
-	static int64_t offset;
-	static bool is_known;
-
-	if (!is_known) {
-		offset = children_offset_ns();
-		if (!is_in_namespace_of_children())
-			offset -= children_ahead_ns();
-		is_known = true;
-	}
 	return offset;
 }
 
@@ -203,7 +161,7 @@ static int program_load(void)
 #define CLOCK_TICK_NS (1000000000ULL / sysconf(_SC_CLK_TCK))
 
 /*
- * The last jiffy that can be the present one. times(2) tells jiffies64 in ticks of 10 ms, rounded
+ * The last jiffy that can be the present jiffy. times(2) returns jiffies64 in ticks of 10 ms, rounded
  * down.
  */
 static uint64_t jiffies_at_most(void)
@@ -302,7 +260,7 @@ int moment_parse(const char *text, time_t *ret)
 
 /*
  * The longest time that an entry may last, 730d, and a day: the end of one that was given so is
- * rounded up when it is told, and a file that has it may be read when the clock was set back.
+ * rounded up when it is printed, and a file that has it may be read when the clock was set back.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 

@@ -16,7 +16,7 @@
 uint64_t clock_read(clockid_t clock);
 
 /*
- * The time since boot as bpf_ktime_get_ns() tells it, in ns and in ticks: CLOCK_MONOTONIC without
+ * The time since boot as bpf_ktime_get_ns() returns it, in ns and in ticks: CLOCK_MONOTONIC without
  * the offset of a time namespace. It stands still while the machine is suspended.
  */
 uint64_t uptime_ns(void);

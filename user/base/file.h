@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Base: files that users wrote, read whole or refused; and files of Sluice's own, which are
- * believed only where nobody else could have written them.
+ * trusted only if no other user could have written them.
  */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
@@ -33,7 +33,7 @@ struct file {
 int file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
 
-/* What tells whether a file has changed; all 0: there is none. */
+/* Identifies a version of a file; all 0: there is no file. */
 struct stamp {
 	dev_t device;
 	ino_t inode;

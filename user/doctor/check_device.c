@@ -83,33 +83,28 @@ static bool obstacle_find(struct subject *s)
 {
 	const struct nic *nic = &s->device->nic;
 	const char *name = word_typed(s->device->at.device), *text;
-	char option[NETNS_OPTION], exec[NETNS_EXEC];
 
-	netns_exec(subject_netns(s, option), exec);
-	if (peer_is_wider(s->device)) {
-		bool can_grow = nic->queues < nic->queues_max;
-
-		text = can_grow ? "its peer sends with more queues than it receives with"
-				: "its peer sends with more queues than it can receive with: give "
-				  "the peer as few for tx by 'ethtool -L' as this shows for RX";
-		if (can_grow)
-			subject_set(s, 4, "%sethtool -L %s rx %u", exec, name, nic->queues_max);
-		else
-			subject_set(s, 4, "%sethtool -l %s", exec, name);
+	if (peer_is_wider(s->device) && nic->queues < nic->queues_max) {
+		text = "its peer sends with more queues than it receives with";
+		advise_exec(s, 4, "ethtool -L %s rx %u", name, nic->queues_max);
+	} else if (peer_is_wider(s->device)) {
+		text = "its peer sends with more queues than it can receive with: give the peer as "
+		       "few for tx by 'ethtool -L' as this shows for RX";
+		advise_exec(s, 4, "ethtool -l %s", name);
 	} else if (nic->lro) {
 		text = "LRO merges packets";
-		subject_set(s, 4, "%sethtool -K %s lro off", exec, name);
+		advise_exec(s, 4, "ethtool -K %s lro off", name);
 	} else if (nic->gro_hw) {
 		text = "GRO-HW merges packets";
-		subject_set(s, 4, "%sethtool -K %s rx-gro-hw off", exec, name);
+		advise_exec(s, 4, "ethtool -K %s rx-gro-hw off", name);
 	} else if (s->device->traffic->link.mtu > MTU_ONE_BUFFER && !(nic->xdp & XDP_FRAGS)) {
 		text = "its MTU needs several buffers for a packet";
-		subject_set(s, 4, "%sip link set dev %s mtu 1500", exec, name);
+		advise_exec(s, 4, "ip link set dev %s mtu 1500", name);
 	} else if (!is_veth(s->device) && nic->queues > 1 && nic->queues * 2 > nic->queues_max) {
 		text = "more than half of its queues are in use, and some drivers need another "
 		       "queue for each CPU";
-		subject_set(s, 4, "%sethtool -L %s %s %u", exec, name,
-			    nic->combined ? "combined" : "rx", nic->queues_max / 2);
+		advise_exec(s, 4, "ethtool -L %s %s %u", name, nic->combined ? "combined" : "rx",
+			    nic->queues_max / 2);
 	} else {
 		return false;
 	}
@@ -199,16 +194,13 @@ bool xdp_is_held(struct subject *s)
 {
 	const struct xdp_owner *owner = &s->device->owner;
 	bool libxdp = xdp_owner_is_libxdp(owner);
-	char option[NETNS_OPTION], exec[NETNS_EXEC];
 
 	if (!owner->program_id || *owner->gate || s->device->at.hook != HOOK_INGRESS)
 		return false;
 	subject_set(s, 1, "'%s', id %u%s", owner->name, owner->program_id,
 		    libxdp ? ", the dispatcher of libxdp" : "");
 	if (libxdp)
-		subject_set(s, 2, "%sxdp-loader status %s",
-			    netns_exec(subject_netns(s, option), exec),
-			    operand_typed(s->device->at.device));
+		advise_exec(s, 2, "xdp-loader status %s", operand_typed(s->device->at.device));
 	else
 		subject_set(s, 2, "bpftool prog show id %u", owner->program_id);
 	return true;
@@ -216,23 +208,11 @@ bool xdp_is_held(struct subject *s)
 
 /* --- VLANs ---------------------------------------------------------------------------------- */
 
-/* Sets part 2 to the commands that attach another device or hook before they detach this one. */
-static void advise_moving(struct subject *s, const char *device, const char *hook)
-{
-	const char *name = operand_typed(s->device->at.device), *gate = gate_option(s->gate->name);
-	char option[NETNS_OPTION];
-
-	subject_netns(s, option);
-	subject_set(s, 2, "sluice %s%sattach %s%s && sluice %s%sdetach %s hook %s", option, gate,
-		    operand_typed(device), hook, option, gate, name,
-		    hook_names[s->device->at.hook]);
-}
-
 /* A VLAN device removes its own tag; a card removes the outer tag before XDP reads the frame. */
 bool vlan_is_hidden(struct subject *s)
 {
 	const struct netdev *link = &s->device->traffic->link;
-	char option[NETNS_OPTION], exec[NETNS_EXEC];
+	char option[NETNS_OPTION];
 	unsigned int vlan = vlan_stripped(s);
 
 	if (s->device->at.hook == HOOK_EGRESS)
@@ -247,7 +227,7 @@ bool vlan_is_hidden(struct subject *s)
 		for (unsigned int i = 0; i < s->facts->traffic_count; i++)
 			if (s->facts->traffic[i].netns == s->device->at.netns && link->parent &&
 			    s->facts->traffic[i].link.ifindex == link->parent)
-				advise_moving(s, s->facts->traffic[i].link.name, "");
+				advise_moving(s, 2, s->facts->traffic[i].link.name, "");
 		if (!s->part[2])
 			subject_set(s, 2, "ip %s-d link show dev %s", subject_netns(s, option),
 				    word_typed(link->name));
@@ -260,10 +240,8 @@ bool vlan_is_hidden(struct subject *s)
 		    "them: only an inner tag can match",
 		    vlan, is_veth(s->device) ? "the peer of the veth leaves" : "the device takes");
 	if (is_veth(s->device))
-		advise_moving(s, s->device->at.device, " hook ingress");
+		advise_moving(s, 2, s->device->at.device, " hook ingress");
 	else
-		subject_set(s, 2, "%sethtool -K %s rxvlan off",
-			    netns_exec(subject_netns(s, option), exec),
-			    word_typed(s->device->at.device));
+		advise_exec(s, 2, "ethtool -K %s rxvlan off", word_typed(s->device->at.device));
 	return true;
 }

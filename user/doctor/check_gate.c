@@ -354,48 +354,23 @@ bool budget_is_spent(struct subject *s)
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
-#define NEARLY_FULL 0.9
-
-/* Advises a size by a file: `gate` comes first in what dump writes, and may be missing there. */
-static void advise_size(struct subject *s, enum size size, uint64_t wanted)
+bool table_is_short(struct subject *s)
 {
-	const char *gate = s->gate->name, *name = size_names[size];
-
-	subject_set(s, 2,
-		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu64 "' "
-		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
-		    gate, name, wanted, name, gate);
-}
-
-/* The maps of rules, and then the table. */
-bool room_is_short(struct subject *s)
-{
+	const char *gate = s->gate->name, *lack, *name = size_names[SIZE_SOURCES];
 	char text[TABLE_SHORT_TEXT];
-	const char *lack;
 
-	while (s->nth < GATE_ROOMS) {
-		const struct room_facts *room = &s->gate->rooms[s->nth];
-
-		if (!room->max_entries || room->entries < room->max_entries * NEARLY_FULL) {
-			s->nth++;
-			continue;
-		}
-		subject_set(s, 1,
-			    "map '%s' has %" PRIu32 " entries, and room for %" PRIu32
-			    ": rules that find no room are refused",
-			    gate_map_names[room->map], room->entries, room->max_entries);
-		advise_size(s, room->size, 2 * (uint64_t)room->max_entries);
-		s->has_more = true;
-		return true;
-	}
-	lack = s->nth == GATE_ROOMS ? table_fill_short(&s->gate->fill, text) : NULL;
+	lack = table_fill_short(&s->gate->fill, text);
 	if (!lack)
 		return false;
 	subject_set(s, 1, "%s", lack);
+	/* `gate` comes first in what dump writes, and may be missing there */
 	if (s->gate->fill.sources_short < SIZE_MAX_ENTRIES)
-		advise_size(s, SIZE_SOURCES, s->gate->fill.sources_short);
+		subject_set(s, 2,
+			    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
+			    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
+			    gate, name, s->gate->fill.sources_short, name, gate);
 	else
-		subject_set(s, 2, "sluice %sstatus", gate_option(s->gate->name));
+		subject_set(s, 2, "sluice %sstatus", gate_option(gate));
 	return true;
 }
 

@@ -7,26 +7,6 @@
 #include "base/text.h"
 #include "doctor/checks.h"
 
-/* Advises to ask the first node of the store, in the namespace of the process. */
-static void advise_store(struct subject *s)
-{
-	const struct sharing *sharing = &s->gate->sharing;
-	char option[NETNS_OPTION], exec[NETNS_EXEC], node[SHARE_TEXT];
-	char *name = node, *colon;
-
-	snprintf(node, sizeof(node), "%.*s", (int)strcspn(sharing->store, ","), sharing->store);
-	colon = strrchr(node, ':');
-	if (colon)
-		*colon = '\0';
-	if (*name == '[') {
-		name++;
-		name[strcspn(name, "]")] = '\0';
-	}
-	netns_option(netns_of_process(sharing->pid), netns_home(), option);
-	subject_set(s, 2, "%sredis-cli -h %s -p %s ping", netns_exec(option, exec),
-		    word_typed(name), word_typed(colon ? colon + 1 : "6379"));
-}
-
 /* Whether the unit sluice-share@GATE shares the limits. */
 static bool has_unit(const struct subject *s)
 {
@@ -53,8 +33,6 @@ static void advise_sharing(struct subject *s)
 			    is_named ? " --name " : "", is_named ? word_typed(name) : "");
 	else if (sharing->sharer == SHARER_SILENT && sharing->pid)
 		subject_set(s, 2, "kill -s cont %d", sharing->pid);
-	else if (sharing->sharer == SHARER_LIVES)
-		advise_store(s);
 	else
 		subject_set(s, 2, "sluice %sstatus", gate_option(gate));
 }

@@ -72,8 +72,7 @@ static bool is_comparable(const struct device_facts *device)
  * devices moved. Its counters do not name the device or the direction, so they are compared with
  * the sum: in a container whose gate also filters what it sends, half of that is judged.
  */
-static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved,
-						uint64_t *ret_most)
+static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {
 	uint64_t judged = judged_by(s->gate), moved = 0, most = 0;
 	const struct device_facts *busiest = NULL;
@@ -92,8 +91,8 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			busiest = device;
 		}
 	}
-	*ret_moved = moved;
-	*ret_most = most;
+	if (ret_moved)
+		*ret_moved = moved;
 	if (!busiest || !busiest->is_asked || most < flow_least(s) || judged >= moved - moved / 4)
 		return NULL;
 	return busiest;
@@ -101,38 +100,33 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 
 bool nothing_is_judged(struct subject *s)
 {
-	uint64_t moved, most;
-	const struct device_facts *device = unjudged_find(s, &moved, &most);
-	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT], judged[JUDGED_TEXT];
+	uint64_t moved;
+	const struct device_facts *device = unjudged_find(s, &moved);
+	char span[UNITS_TEXT], judged[JUDGED_TEXT];
 	const struct attachment *a;
-	const char *name, *gate = gate_option(s->gate->name);
-	bool is_native;
+	bool sends;
 
 	if (!device)
 		return false;
 	a = &device->at;
-	name = operand_typed(a->device);
-	is_native = a->hook == HOOK_XDP && a->mode == MODE_NATIVE;
-	subject_set(s, 0, "%s", a->device);
-	subject_set(s, 1, "it%s %s %" PRIu64 " packets in %s, and gate '%s' on hook %s %s",
-		    moved > most ? " and other devices of the gate" : "",
-		    a->hook == HOOK_EGRESS ? "sent" : "received", moved,
+	sends = a->hook == HOOK_EGRESS;
+	s->device = device;
+	subject_set(s, 1, "%s %" PRIu64 " packets in %s, and gate '%s' on hook %s %s",
+		    sends ? "it sent" : "its devices received", moved,
 		    time_format(s->facts->asked->watch_ns, span), s->gate->name,
 		    hook_names[a->hook], judged_format(s->gate, judged));
+	if (a->hook == HOOK_XDP && a->mode == MODE_NATIVE) {
+		subject_set(s, 2,
+			    "native XDP does not see packets that bpf_redirect_peer delivers "
+			    "(Cilium); hook ingress does");
+		advise_moving(s, 3, a->device, " hook ingress");
+		return true;
+	}
 	subject_set(s, 2, "%s",
-		    is_native ? "native XDP does not see packets that bpf_redirect_peer delivers "
-				"(Cilium); hook ingress does"
-		    : a->hook == HOOK_EGRESS ? "AF_XDP, other XDP programs and packet sockets with "
-					       "PACKET_QDISC_BYPASS bypass it"
-					     : "another program on the device may take them first");
-	netns_option(a->netns, netns_home(), option);
-	if (is_native)
-		subject_set(s, 3,
-			    "sluice %s%sattach %s hook ingress && sluice %s%sdetach %s hook xdp",
-			    option, gate, name, option, gate, name);
-	else
-		subject_set(s, 3, "%sbpftool net show dev %s", netns_exec(option, exec),
-			    word_typed(a->device));
+		    sends ? "AF_XDP, other XDP programs and packet sockets with "
+			    "PACKET_QDISC_BYPASS bypass it"
+			  : "another program on the device may take them first");
+	advise_exec(s, 3, "bpftool net show dev %s", word_typed(a->device));
 	return true;
 }
 
@@ -190,75 +184,33 @@ static const struct traffic *elsewhere_find(const struct subject *s)
 	return most;
 }
 
-/* Returns the device of a quiet gate that moves packets in the other direction, or NULL. */
-static const struct device_facts *other_way_find(const struct subject *s, bool *ret_is_alive)
-{
-	for (unsigned int i = 0; i < s->gate->count; i++) {
-		const struct device_facts *device = &s->gate->devices[i];
-		bool egress = device->at.hook == HOOK_EGRESS;
-
-		if (!device->is_asked || !is_alive(device))
-			continue;
-		*ret_is_alive = true;
-		if (!judged_by(s->gate) &&
-		    (egress ? device->traffic->received : device->traffic->sent) >= flow_least(s) &&
-		    !(egress ? device->traffic->judged_in : device->traffic->judged_out))
-			return device;
-	}
-	return NULL;
-}
-
-/* XDP has room for one program: beside another program, a gate uses hook ingress. */
-static void advise_attaching(struct subject *s, const struct traffic *traffic, bool egress)
-{
-	char option[NETNS_OPTION];
-
-	subject_set(s, 0, "%s", traffic->link.name);
-	subject_set(s, 2, "sluice %s%sattach %s%s",
-		    netns_option(traffic->netns, netns_home(), option), gate_option(s->gate->name),
-		    operand_typed(traffic->link.name),
-		    egress		    ? " hook egress"
-		    : traffic->link.has_xdp ? " hook ingress"
-					    : "");
-}
-
 bool traffic_is_elsewhere(struct subject *s)
 {
-	char span[UNITS_TEXT], judged[JUDGED_TEXT];
-	const struct device_facts *device;
+	char span[UNITS_TEXT], judged[JUDGED_TEXT], option[NETNS_OPTION];
 	const struct attachment *master;
 	const struct traffic *traffic;
-	bool has_alive = false, sends;
-	uint64_t moved, most;
+	bool is_watched = false;
 
-	if (unjudged_find(s, &moved, &most))
-		return false;
-	time_format(s->facts->asked->watch_ns, span);
-	device = other_way_find(s, &has_alive);
-	if (device) {
-		sends = device->at.hook != HOOK_EGRESS;
-		advise_attaching(s, device->traffic, sends);
-		subject_set(
-			s, 1,
-			"it %s %" PRIu64 " packets in %s, and gate '%s' is attached on hook %s, "
-			"for what it %s",
-			sends ? "sent" : "received",
-			sends ? device->traffic->sent : device->traffic->received, span,
-			s->gate->name, hook_names[device->at.hook], sends ? "receives" : "sends");
-		return true;
-	}
-	traffic = has_alive ? elsewhere_find(s) : NULL;
+	for (unsigned int i = 0; i < s->gate->count; i++)
+		is_watched |= s->gate->devices[i].is_asked && is_alive(&s->gate->devices[i]);
+	traffic = is_watched && !unjudged_find(s, NULL) ? elsewhere_find(s) : NULL;
 	if (!traffic)
 		return false;
 	master = master_find(s->gate, traffic);
-	advise_attaching(s, traffic, false);
+	subject_set(s, 0, "%s", traffic->link.name);
 	subject_set(s, 1,
 		    "it received %" PRIu64 " packets in %s, and gate '%s' %s: the gate is not "
 		    "attached here%s%s%s%s",
-		    traffic->received, span, s->gate->name, judged_format(s->gate, judged),
-		    master ? ", but to " : "", master ? name_shown(master->device) : "",
+		    traffic->received, time_format(s->facts->asked->watch_ns, span), s->gate->name,
+		    judged_format(s->gate, judged), master ? ", but to " : "",
+		    master ? name_shown(master->device) : "",
 		    master ? ", which does not see what is forwarded to other ports" : "",
 		    traffic->link.has_xdp ? ", and another XDP program holds hook xdp" : "");
+	/* XDP has room for one program: beside another program, a gate uses hook ingress */
+	subject_set(s, 2, "sluice %s%sattach %s%s",
+		    netns_option(traffic->netns, netns_home(), option), gate_option(s->gate->name),
+		    operand_typed(traffic->link.name),
+		    traffic->link.has_xdp ? " hook ingress" : "");
 	return true;
 }
 
@@ -290,8 +242,8 @@ bool ring_overruns(struct subject *s)
 	uint64_t missed = s->device->traffic->missed;
 	const struct nic *nic = &s->device->nic;
 	const char *name = word_typed(s->device->at.device);
-	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT];
 	bool is_largest = nic->ring && nic->ring >= nic->ring_max;
+	char span[UNITS_TEXT];
 
 	if (!missed || s->device->at.hook == HOOK_EGRESS)
 		return false;
@@ -301,11 +253,10 @@ bool ring_overruns(struct subject *s)
 		    is_largest ? "the ring has its full size, so the packets need more queues, and "
 				 "a CPU for each"
 			       : "a larger ring bridges the time until a CPU comes");
-	netns_exec(subject_netns(s, option), exec);
 	if (nic->ring && !is_largest)
-		subject_set(s, 3, "%sethtool -G %s rx %u", exec, name,
+		advise_exec(s, 3, "ethtool -G %s rx %u", name,
 			    2 * nic->ring < nic->ring_max ? 2 * nic->ring : nic->ring_max);
 	else
-		subject_set(s, 3, "%sethtool -%c %s", exec, is_largest ? 'l' : 'g', name);
+		advise_exec(s, 3, "ethtool -%c %s", is_largest ? 'l' : 'g', name);
 	return true;
 }

@@ -26,6 +26,15 @@ struct subject {
 void subject_set(struct subject *subject, unsigned int part, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Set a part to a command in the namespace of the subject's device: of another tool; or the
+ * commands that attach a device on another hook before they detach the subject's device.
+ */
+void advise_exec(struct subject *subject, unsigned int part, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void advise_moving(struct subject *subject, unsigned int part, const char *device,
+		   const char *hook);
+
 /* The option "-n NETNS " of a command about the subject's device, or about an attachment. */
 const char *subject_netns(const struct subject *subject, char text[NETNS_OPTION]);
 
@@ -39,7 +48,7 @@ check_fn kernel_is_old, bpf_is_refused, bpffs_is_hidden, gate_is_missing, device
 check_fn gate_is_unread, resize_is_interrupted, gate_has_no_device, gate_has_no_rules,
 	all_is_allowed, all_is_denied, egress_is_needed, limits_are_covered, flood_passes,
 	list_is_unread, program_is_older, trial_is_open, gate_is_not_kept, limit_observes,
-	budget_is_missing, budget_is_spent, room_is_short, gate_is_unseen,
+	budget_is_missing, budget_is_spent, table_is_short, gate_is_unseen,
 	packets_are_charged_twice;
 
 /* Sharing: check_share.c */

@@ -489,31 +489,6 @@ static int observing_read(struct gate_facts *gate)
 	return err;
 }
 
-static int rooms_read(struct gate_facts *gate)
-{
-	static const struct room_facts rooms[GATE_ROOMS] = {
-		{.map = MAP_HOSTS4, .size = SIZE_HOSTS},
-		{.map = MAP_HOSTS6, .size = SIZE_HOSTS},
-		{.map = MAP_PREFIXES, .size = SIZE_PREFIXES},
-		{.map = MAP_POLICIES, .size = SIZE_POLICIES},
-	};
-	struct occupancy o;
-
-	for (unsigned int i = 0; i < GATE_ROOMS; i++) {
-		int err;
-
-		gate->rooms[i] = rooms[i];
-		if (!(gate->gate.state->sizes_stated & SIZE_BIT(rooms[i].size)))
-			continue; /* it grows */
-		err = occupancy_read(&gate->gate, rooms[i].map, &o);
-		if (err)
-			return err;
-		gate->rooms[i].entries = o.entries;
-		gate->rooms[i].max_entries = o.counted ? o.max_entries : 0;
-	}
-	return 0;
-}
-
 static int budgets_examine(struct gate_facts *gate)
 {
 	_cleanup_free_ const struct sl_policy **policies = NULL;
@@ -559,8 +534,6 @@ static void gate_examine(struct gate_facts *gate)
 		gate->rule = rule_facts_find(&gate->rules);
 		err = observing_read(gate);
 	}
-	if (!err)
-		err = rooms_read(gate);
 	if (!err)
 		err = budgets_examine(gate);
 	if (err) {

@@ -62,15 +62,6 @@ struct judged {
 	uint64_t not_ip; /* neither IPv4 nor IPv6, or malformed */
 };
 
-#define GATE_ROOMS 4
-
-/* A map of rules whose size was specified, so that it does not grow. */
-struct room_facts {
-	enum gate_map map;
-	enum size size;
-	uint32_t entries, max_entries; /* max_entries 0: it grows, or is not counted */
-};
-
 struct gate_facts {
 	char name[GATE_NAME + 1];
 	char *unread; /* why the gate cannot be read, and nothing else is known; NULL: it is read */
@@ -90,7 +81,6 @@ struct gate_facts {
 	enum lock_state kept;
 	struct lock_holder keeper;
 	struct sharing sharing;
-	struct room_facts rooms[GATE_ROOMS];
 	struct table_fill fill;
 	struct passing passing;	 /* policies without a budget that a flood passes */
 	unsigned int unbudgeted; /* policies without a budget */

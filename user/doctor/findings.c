@@ -33,7 +33,7 @@ enum scope {
  *
  *   {gate}    the name of the gate            {-g}   "-g GATE ", "" for the usual gate
  *   {device}  the device, as a shell reads it {dev}  the same as an operand of sluice
- *   {-n}      "-n NETNS " of the device       {exec} "ip netns exec NETNS "
+ *   {-n}      "-n NETNS " of the device
  */
 static const struct kind {
 	const char *id;
@@ -126,7 +126,7 @@ static const struct kind {
 	 "sluice {-g}status"},
 	{"no-budget", ADVICE, GATE, budget_is_missing,
 	 "it has limits and no budget for newcomers, so {1}", "{2}"},
-	{"room-short", ADVICE, GATE, room_is_short, "{1}", "{2}"},
+	{"table-short", ADVICE, GATE, table_is_short, "{1}", "{2}"},
 	{"not-native", ADVICE, DEVICE, mode_is_not_native,
 	 "driver {1} native XDP, and the gate is attached {2}, where a dropped packet costs "
 	 "several times as much{3}",
@@ -164,6 +164,34 @@ void subject_set(struct subject *subject, unsigned int part, const char *format,
 	subject->part[part] = text;
 }
 
+void advise_exec(struct subject *subject, unsigned int part, const char *format, ...)
+{
+	char option[NETNS_OPTION], exec[NETNS_EXEC];
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	subject->failed |= !text;
+	subject_set(subject, part, "%s%s", netns_exec(subject_netns(subject, option), exec),
+		    text ?: "");
+	free(text);
+}
+
+void advise_moving(struct subject *subject, unsigned int part, const char *device, const char *hook)
+{
+	const struct attachment *a = &subject->device->at;
+	char option[NETNS_OPTION], sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")];
+
+	snprintf(sluice, sizeof(sluice), "sluice %s%s", subject_netns(subject, option),
+		 gate_option(subject->gate->name));
+	subject_set(subject, part, "%sattach %s%s && %sdetach %s hook %s", sluice,
+		    operand_typed(device), hook, sluice, operand_typed(a->device),
+		    hook_names[a->hook]);
+}
+
 const char *subject_netns(const struct subject *subject, char text[NETNS_OPTION])
 {
 	if (subject->device)
@@ -178,7 +206,7 @@ static void value_write(FILE *out, const struct subject *subject, const char *na
 	const char *device = subject->device  ? subject->device->at.device
 			     : subject->named ? subject->named->name
 					      : "";
-	char option[NETNS_OPTION], exec[NETNS_EXEC];
+	char option[NETNS_OPTION];
 	const char *value = "";
 
 	subject_netns(subject, option);
@@ -194,8 +222,6 @@ static void value_write(FILE *out, const struct subject *subject, const char *na
 		value = operand_typed(device);
 	else if (!strncmp(name, "-n", length))
 		value = option;
-	else if (!strncmp(name, "exec", length))
-		value = netns_exec(option, exec);
 	fputs(value, out);
 }
 
@@ -285,44 +311,35 @@ static int subject_check(struct findings *findings, const struct kind *kind, str
 	return err;
 }
 
-static int gate_check(struct findings *findings, const struct kind *kind,
-		      const struct doctor_facts *facts, const struct gate_facts *gate)
-{
-	int err = 0;
-
-	if (!gate->is_examined || (gate->unread && kind->scope != UNREAD))
-		return 0;
-	if (kind->scope == GATE || kind->scope == UNREAD)
-		return subject_check(findings, kind,
-				     (struct subject){.facts = facts, .gate = gate});
-	for (unsigned int i = 0; !err && i < gate->count; i++) {
-		const struct device_facts *device = &gate->devices[i];
-
-		if (device->is_asked && (kind->scope == ATTACHMENT || device->traffic))
-			err = subject_check(
-				findings, kind,
-				(struct subject){.facts = facts, .gate = gate, .device = device});
-	}
-	return err;
-}
-
+/* Calls a check for each of its subjects. */
 static int kind_check(struct findings *findings, const struct kind *kind,
 		      const struct doctor_facts *facts)
 {
+	struct subject subject = {.facts = facts};
 	int err = 0;
 
 	if (kind->scope == HOST)
-		return facts->host_is_read
-			       ? subject_check(findings, kind, (struct subject){.facts = facts})
-			       : 0;
-	if (kind->scope != NAMED) {
-		for (unsigned int i = 0; !err && i < facts->count; i++)
-			err = gate_check(findings, kind, facts, &facts->gates[i]);
-		return err;
+		return facts->host_is_read ? subject_check(findings, kind, subject) : 0;
+	for (unsigned int i = 0; !err && kind->scope == NAMED && i < facts->asked->count; i++) {
+		subject.named = &facts->named[i];
+		err = subject_check(findings, kind, subject);
 	}
-	for (unsigned int i = 0; !err && i < facts->asked->count; i++)
-		err = subject_check(findings, kind,
-				    (struct subject){.facts = facts, .named = &facts->named[i]});
+	for (unsigned int i = 0; !err && kind->scope != NAMED && i < facts->count; i++) {
+		const struct gate_facts *gate = &facts->gates[i];
+		bool is_of_gate = kind->scope == GATE || kind->scope == UNREAD;
+
+		if (!gate->is_examined || (gate->unread && kind->scope != UNREAD))
+			continue;
+		subject = (struct subject){.facts = facts, .gate = gate};
+		if (is_of_gate)
+			err = subject_check(findings, kind, subject);
+		for (unsigned int j = 0; !err && !is_of_gate && j < gate->count; j++) {
+			subject.device = &gate->devices[j];
+			if (subject.device->is_asked &&
+			    (kind->scope == ATTACHMENT || subject.device->traffic))
+				err = subject_check(findings, kind, subject);
+		}
+	}
 	return err;
 }
 
