@@ -64,11 +64,8 @@ static void placings_print(const char *key, const struct gate *gate, const struc
 
 		if (placing->detaches != detaches)
 			continue;
-		print_object(NULL);
-		print_attachment(a, NULL);
-		print_text("%s: %s gate '%s', hook %s, mode %s\n", name_shown(a->device),
-			   detaches ? "detached from" : "attached to", gate->name,
-			   hook_names[a->hook], mode_names[a->mode]);
+		print_attachment_of(gate, a, NULL, detaches ? "detached from" : "attached to");
+		print_text(", mode %s\n", mode_names[a->mode]);
 		print_end();
 	}
 	print_end();

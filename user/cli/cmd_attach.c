@@ -156,13 +156,11 @@ static int attached_print(const struct gate *gate, unsigned int count,
 	for (unsigned int i = 0; i < count; i++) {
 		const struct attachment *a = &attaching->made[i];
 
-		print_object(NULL);
-		print_attachment(a, NULL);
-		print_string("gate", NULL, gate->name);
+		print_attachment_of(gate, a, NULL,
+				    attaching->existed[i] ? "was attached already to"
+							  : "attached to");
 		print_bool("was_attached", attaching->existed[i]);
-		print_text("%s: %s to gate '%s', hook %s, mode %s%s\n", name_shown(a->device),
-			   attaching->existed[i] ? "was attached already" : "attached", gate->name,
-			   hook_names[a->hook], mode_names[a->mode],
+		print_text(", mode %s%s\n", mode_names[a->mode],
 			   has_rules ? "" : "; no rule yet: it counts, and drops nothing");
 		print_end();
 	}

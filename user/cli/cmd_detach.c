@@ -143,11 +143,7 @@ static void detached_print(const struct gate *gate, const struct attachment *a)
 
 	if (!a->program_id)
 		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
-	print_object(NULL);
-	print_attachment(a, "detached");
-	print_string("gate", NULL, gate->name);
-	print_text("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
-		   hook_names[a->hook]);
+	print_attachment_of(gate, a, "detached", what);
 	if (strcmp(a->device, a->pinned.device))
 		print_text(", attached as %s", name_shown(a->pinned.device));
 	print_text("\n");

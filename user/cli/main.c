@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
+#include "gate/pins.h"
+#include "migrate/open.h"
 #include "program/writer.h"
 #include "sharing/command_share.h"
 
@@ -14,6 +16,14 @@ static const struct command *const commands[] = {
 	&command_check,	    &command_stats,   &command_sources, &command_export,  &command_upgrade,
 	&command_complete,  &command_version, &command_help,
 };
+
+int gate_open_to_look(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1] = "";
+	int err = context->gate_given ? 0 : gates_only(context->gate, only);
+
+	return err ?: gate_open(gate, *only ? only : context->gate, GATE_READ, NULL);
+}
 
 /* Undoes a change that failed halfway on trial, or prints when its trial ends. */
 static void trial_finish(const struct context *context, int err)

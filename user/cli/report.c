@@ -32,6 +32,16 @@ void print_attachment(const struct attachment *a, const char *state)
 	print_number("netns_inode", NULL, a->netns);
 }
 
+void print_attachment_of(const struct gate *gate, const struct attachment *a, const char *state,
+			 const char *what)
+{
+	print_object(NULL);
+	print_attachment(a, state);
+	print_string("gate", NULL, gate->name);
+	print_text("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
+		   hook_names[a->hook]);
+}
+
 void print_packets(const char *key, const struct sl_cell *cell)
 {
 	print_object(key);

@@ -4,6 +4,7 @@
 #define SLUICE_REPORT_H
 
 #include "attach/attachment.h"
+#include "gate/gate.h"
 #include "program/print_rules.h"
 #include "program/writer.h"
 #include "rules/ruleset.h"
@@ -15,6 +16,13 @@
  * (attached, gone) and "gone" (device, filter, null). state: replaces "state"; NULL: it is read.
  */
 void print_attachment(const struct attachment *attachment, const char *state);
+
+/*
+ * Prints an attachment that a command made or removed, an object and "eth0: attached to gate 'main',
+ * hook xdp". The caller ends the object and the line.
+ */
+void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
+			 const char *state, const char *what);
 
 /* Prints JSON: {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);
