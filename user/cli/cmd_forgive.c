@@ -22,8 +22,6 @@ struct forgive_args {
 struct pardon {
 	struct sl_prefix address;
 	struct source source;
-	const struct sl_limit *limits;
-	unsigned int count;
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
@@ -54,22 +52,6 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 }
 
 /*
- * Reads the state under each limit. For a limit with key dst the address is the destination.
- */
-static int limit_states_read(const struct gate *gate, struct pardon *pardon)
-{
-	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
-	uint64_t now = uptime_ticks();
-	int err = 0;
-
-	packet.source = packet.destination = pardon->address;
-	for (unsigned int i = 0; !err && i < pardon->count; i++)
-		err = limit_state_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
-				       &pardon->before[i]);
-	return err;
-}
-
-/*
  * Returns the prefix whose addresses share a bucket with the source under one of the limits; otherwise
  * the prefix of the source.
  */
@@ -79,8 +61,8 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	unsigned int bits = pardon->source.prefix.bits;
 	bool is_whole = family == SL_IPV6 && bits == SL_FAMILY_BITS + 128;
 
-	for (unsigned int i = 0; i < pardon->count; i++) {
-		struct limit limit = source_limit(&pardon->source, &pardon->limits[i]);
+	for (unsigned int i = 0; i < pardon->source.limit_count; i++) {
+		struct limit limit = source_limit(&pardon->source, &pardon->source.limits[i]);
 		unsigned int per = limit.spec.per[family];
 		bool own = is_whole && per && per <= 64; /* see identity_key */
 
@@ -98,17 +80,14 @@ static int source_shares(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address, bool *ret)
 {
 	_cleanup_(source_free) struct source source = {0};
-	const struct sl_limit *limits;
-	unsigned int count;
 	int err = source_read(gate, table, address, &source);
 
 	*ret = false;
 	if (err)
 		return err;
-	limits = source_limits(&source, &count);
-	for (unsigned int i = 0; i < count; i++)
-		for (unsigned int j = 0; j < pardon->count; j++)
-			*ret |= limits[i].id == pardon->limits[j].id;
+	for (unsigned int i = 0; i < source.limit_count; i++)
+		for (unsigned int j = 0; j < pardon->source.limit_count; j++)
+			*ret |= source.limits[i].id == pardon->source.limits[j].id;
 	return 0;
 }
 
@@ -141,16 +120,20 @@ static int buckets_forget(const struct gate *gate, const struct table *table,
 static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
 	_cleanup_(table_close) struct table table = TABLE_CLOSED;
+	struct packet_args packet;
 	int err = source_read(gate, NULL, &pardon->address, &pardon->source);
 
 	if (err)
 		return err;
 	if (!pardon->source.policy)
 		return refuse(gate, pardon);
-	pardon->limits = source_limits(&pardon->source, &pardon->count);
-	err = limit_states_read(gate, pardon) ?: table_open(gate, &table);
-	for (unsigned int i = 0; !err && i < pardon->count; i++)
-		err = state_fill(gate, &pardon->limits[i], &pardon->address);
+	/* of a limit with key dst the address is the destination */
+	packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
+	packet.source = packet.destination = pardon->address;
+	err = source_states_read(gate, &pardon->source, &packet, pardon->before)
+		      ?: table_open(gate, &table);
+	for (unsigned int i = 0; !err && i < pardon->source.limit_count; i++)
+		err = state_fill(gate, &pardon->source.limits[i], &pardon->address);
 	return err ?: buckets_forget(gate, &table, pardon);
 }
 
@@ -162,14 +145,14 @@ static void pardon_print(const char *gate, const struct pardon *pardon)
 	print_string("gate", NULL, gate);
 	print_string("address", "%s: ", prefix_format(&pardon->address, text));
 	print_string("policy", NULL, prefix_format(&pardon->source.rule.prefix, text));
-	print_text("full %s:", plural(pardon->count, "bucket", "buckets"));
+	print_text("full %s:", plural(pardon->source.limit_count, "bucket", "buckets"));
 	print_array("limits");
-	for (unsigned int i = 0; i < pardon->count; i++) {
+	for (unsigned int i = 0; i < pardon->source.limit_count; i++) {
 		uint64_t blocked_ms = pardon->before[i].blocked_ms;
 
 		print_object(NULL);
 		print_string("name", i ? ", %s" : " %s",
-			     source_label(&pardon->source, &pardon->limits[i], label));
+			     source_label(&pardon->source, &pardon->source.limits[i], label));
 		print_number("blocked_ms", NULL, blocked_ms);
 		if (blocked_ms)
 			print_text(" (was blocked for %s more)",

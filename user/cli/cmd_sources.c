@@ -30,8 +30,6 @@ enum order {
 struct view {
 	const struct gate *gate;
 	struct source source;
-	const struct sl_limit *limits; /* in the order of charging */
-	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
 };
 
@@ -47,13 +45,12 @@ static int view_read(const struct gate *gate, const struct table *table,
 
 	*view = (struct view){.gate = gate};
 	err = source_read(gate, table, address, &view->source);
-	if (err || view->source.split)
+	if (err)
 		return err;
+	if (view->source.split)
+		view->source.limit_count = 0;
 	packet = packet_args_of_source(&view->source, FRAME_USUAL);
-	view->limits = source_limits(&view->source, &view->count);
-	for (unsigned int i = 0; !err && i < view->count; i++)
-		err = limit_state_read(gate, &view->source, &view->limits[i], &packet,
-				       uptime_ticks(), &view->states[i]);
+	err = source_states_read(gate, &view->source, &packet, view->states);
 	if (err)
 		source_free(&view->source);
 	return err;
@@ -66,7 +63,7 @@ static double limit_slack(const struct view *view, int index)
 
 	if (state->blocked_ms)
 		return -1;
-	return (double)state->remaining / burst_units(&view->limits[index]);
+	return (double)state->remaining / burst_units(&view->source.limits[index]);
 }
 
 /* Returns whether the next packet that the limit matches is refused, as far as that is known. */
@@ -83,12 +80,12 @@ static int limit_shown(const struct view *view)
 {
 	int observes = -1, least = -1;
 
-	for (unsigned int i = 0; i < view->count; i++) {
+	for (unsigned int i = 0; i < view->source.limit_count; i++) {
 		const struct limit_state *state = &view->states[i];
 
 		if (!state->known || (!state->matches && state->fresh))
 			continue; /* it has no state for all packets of the source */
-		if (limit_refuses(state) && !view->limits[i].observe)
+		if (limit_refuses(state) && !view->source.limits[i].observe)
 			return i;
 		if (limit_refuses(state) && observes < 0)
 			observes = i;
@@ -166,11 +163,11 @@ static void print_source_json(const struct view *view)
 	print_packets("dropped", &source->dropped);
 	print_packets("would_drop", &source->observed);
 	print_array("limits");
-	for (unsigned int i = 0; i < view->count; i++) {
+	for (unsigned int i = 0; i < view->source.limit_count; i++) {
 		if (!view->states[i].known)
 			continue;
 		print_object(NULL);
-		print_limit_state(source, &view->limits[i], &view->states[i]);
+		print_limit_state(source, &view->source.limits[i], &view->states[i]);
 		print_end();
 	}
 	print_end();
@@ -187,7 +184,7 @@ static void print_count(const struct source *source, uint64_t count)
 static void print_limit(const struct view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
-	const struct sl_limit *limit = &view->limits[index];
+	const struct sl_limit *limit = &view->source.limits[index];
 	char label[LIMIT_LABEL], wait[CELL_TEXT];
 
 	source_label(&view->source, limit, label);

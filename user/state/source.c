@@ -29,8 +29,13 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
 	owner = SL_POLICY(source.rule.record);
-	if (source.rule.record)
+	if (source.rule.record) {
+		enum sl_family family = prefix_is_ipv4(&source.prefix) ? SL_IPV4 : SL_IPV6;
+
 		source.policy = policy_version(gate, source.rule.record);
+		source.limits = source.policy->limit[family];
+		source.limit_count = source.policy->limits[family];
+	}
 	for (unsigned int i = 0; i < source.count; i++) {
 		struct sl_bucket *bucket = &source.buckets[i];
 
@@ -52,14 +57,6 @@ void source_free(struct source *source)
 	free(source->buckets);
 	source->buckets = NULL;
 	source->count = 0;
-}
-
-const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count)
-{
-	enum sl_family family = prefix_is_ipv4(&source->prefix) ? SL_IPV4 : SL_IPV6;
-
-	*ret_count = source->policy ? source->policy->limits[family] : 0;
-	return source->policy ? source->policy->limit[family] : NULL;
 }
 
 struct limit source_limit(const struct source *source, const struct sl_limit *limit)
@@ -219,6 +216,17 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	q.now = kind_now(limit->kind, &q.state, now);
 	trial_run(&q, ret);
 	return 0;
+}
+
+int source_states_read(const struct gate *gate, const struct source *source,
+		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX])
+{
+	uint64_t now = uptime_ticks();
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < source->limit_count; i++)
+		err = limit_state_read(gate, source, &source->limits[i], packet, now, &ret[i]);
+	return err;
 }
 
 /* The slices of the budget are charged like buckets that have one slice. */

@@ -21,6 +21,8 @@ struct source {
 	bool split;			/* rules longer than /64 divide it */
 	struct judgement rule;		/* the rule of the address that was given */
 	const struct sl_policy *policy; /* the policy that limits it; NULL: none */
+	const struct sl_limit *limits;	/* of the policy, in the order of charging */
+	unsigned int limit_count;
 	struct sl_cell passed;
 	struct sl_cell dropped;
 	struct sl_cell observed; /* passed, although a limit that observes had no credit */
@@ -37,9 +39,6 @@ struct source {
 int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 		struct source *ret);
 void source_free(struct source *source);
-
-/* The limits of the source's policy in the order of charging; NULL and 0: it has none. */
-const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count);
 
 /* A limit of the source's policy, as it is written, and its limit_label(). */
 struct limit source_limit(const struct source *source, const struct sl_limit *limit);
@@ -89,6 +88,10 @@ int limit_state_read(const struct gate *gate, const struct source *source,
  */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret);
+
+/* The same of each limit of the source, now. */
+int source_states_read(const struct gate *gate, const struct source *source,
+		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX]);
 
 /* The burst in the unit of `remaining`. */
 uint64_t burst_units(const struct sl_limit *limit);

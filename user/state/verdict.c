@@ -10,22 +10,15 @@
 
 static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 {
-	uint64_t now = uptime_ticks();
+	int err = source_states_read(gate, &verdict->source, &verdict->packet, verdict->states);
 
-	for (unsigned int i = 0; i < verdict->count; i++) {
-		const struct sl_limit *limit = &verdict->limits[i];
-		struct limit_state *state = &verdict->states[i];
-		int err = limit_state_read(gate, &verdict->source, limit, &verdict->packet, now,
-					   state);
-
-		if (err)
-			return err;
-		if (state->matches && !state->known)
-			return error_misuse("no-destination", "check",
-					    "limit '%s' counts by destination; say 'to ADDRESS'",
-					    source_limit(&verdict->source, limit).spec.name);
-	}
-	return 0;
+	for (unsigned int i = 0; !err && i < verdict->count; i++)
+		if (verdict->states[i].matches && !verdict->states[i].known)
+			err = error_misuse(
+				"no-destination", "check",
+				"limit '%s' counts by destination; say 'to ADDRESS'",
+				source_limit(&verdict->source, &verdict->limits[i]).spec.name);
+	return err;
 }
 
 /* Reads how the packet is handled under each limit under which its key has no state. */
@@ -184,7 +177,8 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet, stru
 
 	if (err)
 		return err;
-	verdict.limits = source_limits(&verdict.source, &verdict.count);
+	verdict.limits = verdict.source.limits;
+	verdict.count = verdict.source.limit_count;
 	err = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
 	if (!err && verdict.source.policy)
 		err = limits_judge(gate, &verdict);
