@@ -385,7 +385,7 @@ def test_diff_tells_devices(devices):
     text = file_of({"device": "in1", "hook": "egress"}, "other")
     shown = devices.sluice("diff", "-", input=text, status=1).out
     option = f"sluice -n {devices.filter} -g {devices.gate} attach"
-    assert shown == f"+ {option} in1 hook egress\n+ {option} other\n- {option} in0\n"
+    assert shown == f"- {option} in0\n+ {option} in1 hook egress\n+ {option} other\n"
     told = json.loads(devices.sluice("-j", "diff", "-", input=text, status=1).out)
     assert [a["device"] for a in told["attach"]] == ["in1", "other"]
     assert [a["device"] for a in told["detach"]] == ["in0"]
@@ -406,11 +406,11 @@ def test_a_shape_needs_its_hook_among_the_devices_of_the_file(devices):
 
 
 @pytest.mark.parametrize("attach,place,names", [
-    ("[in0, in0]", "1:15", "'in0'"), ("[in0, {device: in1}]", "1:15", "'attach'"),
-    ("[{hook: xdp}]", "1:10", "device"), ("[{device: in0, hook: tc}]", "1:10", "'tc'"),
-    ("[{device: in0, mode: fast}]", "1:10", "'fast'"), ("[{device: in0, mode: tcx}]", "1:10", "tcx"),
-    ("[{device: a-name-of-many-letters}]", "1:10", "'a-name-of-many-letters'"),
-    ("[{device: in0, netns: ../x}]", "1:10", "'../x'"), ("[{device: in0, optional: perhaps}]", "1:34", "'perhaps'"),
+    ("[in0, in0]", "1:15", "in0"), ("[in0, {device: in1}]", "1:15", "'attach'"),
+    ("[{hook: xdp}]", "1:10", "device"), ("[{device: in0, hook: tc}]", "1:30", "'tc'"),
+    ("[{device: in0, mode: fast}]", "1:30", "'fast'"), ("[{device: in0, mode: tcx}]", "1:10", "tcx"),
+    ("[{device: a-name-of-many-letters}]", "1:19", "'a-name-of-many-letters'"),
+    ("[{device: in0, netns: ../x}]", "1:31", "'../x'"), ("[{device: in0, optional: perhaps}]", "1:34", "'perhaps'"),
     ("in0", "1:9", "'attach'"),
 ])
 def test_what_attach_cannot_say(devices, attach, place, names):

@@ -395,7 +395,7 @@ def little(lab):
 def test_the_table_of_policies_full(little):
     refusal = full(little, (["set", f"10.0.{i}.0/24", "rate", "5/h"] for i in range(2 * ROOM)))
     room = len(little.json("show")["rules"])
-    assert room == ROOM and f"holds {room} policies" in refusal
+    assert room == ROOM and f"room for {room} policies" in refusal
     little.sluice("set", "10.0.0.0/24", "rate", "6/h")  # a change needs no room
     little.sluice("deny", "10.9.0.1")  # and a list entry no policy
     little.sluice("del", "10.9.0.1")
