@@ -305,27 +305,6 @@ def test_kill_a_change_of_rules(drained, tmp_path, name):
     assert drained.json("check", SOURCE)["verdict"] == "drop"
 
 
-def test_recovery_counts_each_split_once(drained):
-    """A change that was cut off after its rule was written, and before it came into force."""
-    drained.sluice("set", "2001:db8::1", "rate", "5/h")
-    drained.sluice("set", "2001:db8::2", "rate", "5/h")
-    gate = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
-    value = [int(byte, 16) for byte in gate["value"]]
-    generation = int.from_bytes(bytes(value[4:8]), "little")
-    value[24] = 1  # `changing`
-    run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
-        "value", *map(str, value))
-    bits = (32 + 32).to_bytes(4, "little")
-    prefix = bits + bytes([0, 0, 0, 6, 0x20, 1, 0xd, 0xb8]) + bytes(12)
-    rule = (generation + 1).to_bytes(4, "little") + bits + (20).to_bytes(4, "little") + bytes(44)
-    run("bpftool", "map", "update", "pinned", drained.pins("prefixes"),
-        "key", *map(str, prefix), "value", *map(str, rule))
-    drained.sluice("del", "2001:db8::1")
-    assert entries(drained) == (2, 2, 1)
-    drained.sluice("del", "2001:db8::2")
-    assert entries(drained) == (1, 1, 0)
-
-
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "clsact")])
 def test_kill_attach_and_detach(lab, hook, mode):
     attach = ["-g", lab.gate, "-n", lab.filter, "attach", "in0", "hook", hook, "mode", mode]

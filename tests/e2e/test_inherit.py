@@ -49,22 +49,6 @@ def test_check_says_whose_limit_it_is(guarded):
     assert guarded.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "within-limit"
 
 
-def test_levels_and_counters_stay_where_policies_come_and_go(guarded):
-    guarded.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "9", "match", "tcp-syn")
-    assert outcome(guarded, [syn(INSIDE)] * 3)[:2] == (3, 0)
-    guarded.sluice("set", "10.1.2.0/24", "name", "web", "rate", "5pps", "match", "tcp port 9999")
-    assert outcome(guarded, [syn(INSIDE)] * 3)[:2] == (3, 0)
-    guarded.sluice("del", "10.1.0.0/16")
-    assert outcome(guarded, [syn(INSIDE)] * 10)[:2] == (3, 7)
-    guarded.sluice("del", "10.1.2.0/24")
-    assert outcome(guarded, [syn(INSIDE)] * 5)[:2] == (0, 5)
-    refused, = guarded.json("stats")["policies"][0]["limits"]
-    assert refused["refused"]["packets"] == 12
-    guarded.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
-    guarded.sluice("del", "default")
-    assert outcome(guarded, [syn(INSIDE)] * 5)[2] == {"no-limit": 5}
-
-
 @pytest.mark.parametrize("words", [[], ["as", "x"]], ids=["by hand", "by a list"])
 def test_an_entry_on_an_heir_stays_where_the_default_changes(guarded, words):
     guarded.sluice("deny", "10.1.0.0/16", "for", "1h", *words)

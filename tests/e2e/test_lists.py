@@ -418,20 +418,6 @@ def test_an_entry_stays_while_any_list_or_hand_names_it(attached, tmp_path):
     assert attached.rules() == "" and attached.json("lists")["lists"] == []
 
 
-def test_a_word_by_hand_that_ends_falls_back_to_the_list(attached):
-    """In the packet path: no command runs between the packets."""
-    attached.sluice("deny", DENIED, "as", "bad")
-    attached.sluice("allow", DENIED, "for", "400ms")
-    start = time.monotonic()
-    attached.send_and_wait([frame(DENIED)])
-    if time.monotonic() < start + 0.3:
-        assert reasons(attached) == {"allowed": 1}
-    time.sleep(max(0, start + 0.6 - time.monotonic()))
-    denied = reasons(attached).get("denied", 0)
-    attached.send_and_wait([frame(DENIED)] * 3)
-    assert reasons(attached)["denied"] == denied + 3
-
-
 def test_replace_under_traffic(attached, tmp_path):
     """No packet of an entry that stays passes, while the list is replaced again and again."""
     stays = "203.0.113.66\n2001:db8:bad::/48\n"

@@ -156,7 +156,7 @@ static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data
 {
 	uint64_t left = steps_most(gate->map[MAP_PREFIXES]);
 	struct sl_prefix next, *last = NULL;
-	struct rulemap_entry entry;
+	struct rulemap_entry entry = {.action = ENTRY_WRITE};
 
 	for (;;) {
 		int err = bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next);
@@ -234,42 +234,41 @@ static int batch_flush(int fd, const void *keys, const struct sl_rule *rules, ui
 	return err ? -errno : 0;
 }
 
-static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
-		       unsigned int count, bool remove)
+/* Does one action with the entries of one map. */
+static int batches_run(int fd, const struct rulemap_entry *entries, unsigned int count,
+		       enum rulemap_action action, size_t map)
 {
 	_cleanup_free_ uint8_t *keys = malloc(BATCH * sizeof(struct sl_prefix));
 	_cleanup_free_ struct sl_rule *rules = malloc(BATCH * sizeof(*rules));
+	size_t size = rule_maps[map].key_size;
+	uint32_t filled = 0;
 	int err = keys && rules ? 0 : -ENOMEM;
 
-	for (size_t m = 0; !err && m < ARRAY_SIZE(rule_maps); m++) {
-		int fd = gate->map[rule_maps[m].map];
-		size_t size = rule_maps[m].key_size;
-		uint32_t filled = 0;
+	for (unsigned int i = 0; !err && i < count; i++) {
+		const struct rulemap_entry *entry = &entries[i];
 
-		for (unsigned int i = 0; !err && i < count; i++) {
-			if (map_of(&entries[i].prefix) != rule_maps[m].map)
-				continue;
-			memcpy(keys + filled * size, key_of(&entries[i].prefix), size);
-			rules[filled++] = entries[i].rule;
-			if (filled < BATCH)
-				continue;
-			err = batch_flush(fd, keys, remove ? NULL : rules, filled);
-			filled = 0;
+		if (entry->action == action && map_of(&entry->prefix) == rule_maps[map].map) {
+			memcpy(keys + filled * size, key_of(&entry->prefix), size);
+			rules[filled++] = entry->rule;
 		}
-		if (!err && filled)
-			err = batch_flush(fd, keys, remove ? NULL : rules, filled);
+		if (!filled || (filled < BATCH && i + 1 < count))
+			continue;
+		err = batch_flush(fd, keys, action == ENTRY_REMOVE ? NULL : rules, filled);
+		filled = 0;
 	}
 	return err;
 }
 
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
-	return batches_run(gate, entries, count, false);
-}
+	static const enum rulemap_action actions[] = {ENTRY_WRITE, ENTRY_REMOVE};
+	int err = 0;
 
-int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
-{
-	return batches_run(gate, entries, count, true);
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
+		for (size_t map = 0; !err && map < ARRAY_SIZE(rule_maps); map++)
+			err = batches_run(gate->map[rule_maps[map].map], entries, count, actions[i],
+					  map);
+	return err;
 }
 
 /* --- Counts of split /64s and of aggregates ------------------------------------------------- */
@@ -367,14 +366,15 @@ int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int co
 	if (count)
 		qsort(entries, count, sizeof(*entries), entry_compare);
 	for (unsigned int i = 0; i < count; i++)
-		subrules_add(subrules, &entries[i].prefix, 1);
+		if (entries[i].action != ENTRY_REMOVE)
+			subrules_add(subrules, &entries[i].prefix, 1);
 	for (unsigned int i = 0; i < SL_AGGREGATES; i++)
 		__atomic_store_n(&gate->subrules[i], subrules[i], __ATOMIC_RELEASE);
 	for (unsigned int i = 0; i < count; i++) {
 		uint64_t net;
 		int err;
 
-		if (!prefix_splits(&entries[i].prefix))
+		if (entries[i].action == ENTRY_REMOVE || !prefix_splits(&entries[i].prefix))
 			continue;
 		memcpy(&net, entries[i].prefix.addr, sizeof(net));
 		in_net = split && net == nets[split - 1] ? in_net + 1 : 1;

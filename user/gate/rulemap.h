@@ -17,10 +17,17 @@ enum sl_access content_access(const struct sl_rule_content *content);
 /* Whether a content has no policy, no entry and no list, ended or not. */
 bool content_is_empty(const struct sl_rule_content *content);
 
-/* One rule of a map. */
+enum rulemap_action {
+	ENTRY_WRITE,
+	ENTRY_KEEP,
+	ENTRY_REMOVE,
+};
+
+/* One rule of a map, and what rulemap_write() does with it. */
 struct rulemap_entry {
 	struct sl_prefix prefix;
 	struct sl_rule rule;
+	enum rulemap_action action;
 };
 
 /*
@@ -45,10 +52,8 @@ int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data);
 /* Reads all rules, in no order; the caller frees `ret`. */
 int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
 
-/* Write and remove many rules. After a failure any part of them is written. */
+/* Writes rules, and then removes others. After a failure it has done any part of this. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
-int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries,
-		   unsigned int count);
 
 /* --- Counts of split /64s and of aggregates ------------------------------------------------- */
 
@@ -58,7 +63,7 @@ int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries,
  */
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Sets both maps to the counts of these rules. Sorts the entries. */
+/* Sets both maps to the counts of these rules, without those to remove. Sorts the entries. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

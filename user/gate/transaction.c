@@ -102,11 +102,13 @@ static bool content_has_ended(const struct gate *gate, const struct sl_rule_cont
 
 /*
  * Replaces a prepared content by the content that packets see, and removes ended lists and lists on
- * which the entry has ended. Returns whether the rule has changed.
+ * which the entry has ended. Removes rules that the transaction made, or deleted and did not remove
+ * yet, and rules that have ended.
  */
-static bool rule_recover(const struct gate *gate, struct sl_rule *rule, uint32_t generation,
-			 uint64_t ended)
+static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
+			  uint64_t ended)
 {
+	struct sl_rule *rule = &entry->rule;
 	bool changed = (int32_t)(rule->since - generation) > 0;
 	uint64_t lists;
 
@@ -119,54 +121,24 @@ static bool rule_recover(const struct gate *gate, struct sl_rule *rule, uint32_t
 	rule->cur.list_mask = lists;
 	if (!(lists & 1ULL << rule->cur.timed))
 		rule->cur.list_until = rule->cur.timed = 0;
-	return changed;
-}
-
-static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
-{
-	struct rulemap_entry swap = *a;
-
-	*a = *b;
-	*b = swap;
-}
-
-/*
- * Recovers all rules, and orders them in three groups: `*ret_changed` to write back, then those
- * that stay, and behind the returned number those to remove: rules that the transaction made, or
- * deleted and did not remove yet, and rules that have ended.
- */
-static unsigned int entries_recover(const struct gate *gate, struct rulemap_entry *entries,
-				    unsigned int count, uint64_t ended, unsigned int *ret_changed)
-{
-	uint32_t generation = rulemap_generation(gate);
-	unsigned int changed = 0, at = 0;
-
-	while (at < count) {
-		bool is_changed = rule_recover(gate, &entries[at].rule, generation, ended);
-
-		if (content_has_ended(gate, &entries[at].rule.cur)) {
-			entry_swap(&entries[at], &entries[--count]);
-			continue;
-		}
-		if (is_changed)
-			entry_swap(&entries[at], &entries[changed++]);
-		at++;
-	}
-	*ret_changed = changed;
-	return count;
+	entry->action = changed ? ENTRY_WRITE : ENTRY_KEEP;
+	if (content_has_ended(gate, &rule->cur))
+		entry->action = ENTRY_REMOVE;
 }
 
 /* Sets the counts of rules that packets read. */
 static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
-	uint32_t hosts = 0, allows = 0;
+	uint32_t hosts = 0, prefixes = 0, allows = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
-		hosts += prefix_is_host(&entries[i].prefix);
+		if (entries[i].action == ENTRY_REMOVE)
+			continue;
+		*(prefix_is_host(&entries[i].prefix) ? &hosts : &prefixes) += 1;
 		allows += content_allows(&entries[i].rule.cur);
 	}
 	gate->state->hand_allows = allows;
-	gate->state->prefixes = count - hosts;
+	gate->state->prefixes = prefixes;
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
 
@@ -179,7 +151,8 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 
 	/* without memory they stay in use until the next recovery */
 	for (unsigned int i = 0; used && i < count; i++)
-		used[entries[i].rule.cur.version % versions] = true;
+		if (entries[i].action != ENTRY_REMOVE)
+			used[entries[i].rule.cur.version % versions] = true;
 	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); used && version < versions;
 	     version++)
 		if (!used[version])
@@ -192,29 +165,28 @@ static int recover(struct gate *gate, unsigned int *ret_ended)
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
 	uint64_t ended = ~lists_in_force(gate->state, ~0ULL, now, &end);
-	unsigned int count, kept, changed;
+	uint32_t generation = rulemap_generation(gate);
+	unsigned int count;
 	int err;
 
+	*ret_ended = 0;
 	synchronize_programs();
 	err = rulemap_read(gate, &entries, &count);
-	if (!err) {
-		*ret_ended = 0;
-		for (unsigned int i = 0; i < count; i++)
-			*ret_ended += content_has_ended(gate, &entries[i].rule.cur);
-		kept = entries_recover(gate, entries, count, ended, &changed);
-		err = rulemap_write(gate, entries, changed)
-			      ?: rulemap_remove(gate, entries + kept, count - kept);
+	for (unsigned int i = 0; !err && i < count; i++) {
+		*ret_ended += content_has_ended(gate, &entries[i].rule.cur);
+		entry_recover(gate, &entries[i], generation, ended);
 	}
+	err = err ?: rulemap_write(gate, entries, count);
 	if (!err) {
-		counts_set(gate, entries, kept);
-		err = splits_set(gate, entries, kept);
+		counts_set(gate, entries, count);
+		err = splits_set(gate, entries, count);
 	}
 	if (err)
 		return gate_error(gate, err, "recover-failed",
 				  "cannot undo its last change, which was interrupted: %s",
 				  why(err));
 	synchronize_programs();
-	versions_free(gate, entries, kept);
+	versions_free(gate, entries, count);
 	lists_recover(gate, ended);
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
@@ -523,25 +495,26 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	return err;
 }
 
-/* Removes rules and versions that are no longer in use. Changes the order of the entries. */
+/* Removes rules and versions that are no longer in use. */
 static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 			      struct transaction *t)
 {
-	unsigned int gone = 0;
 	int err;
 
 	for (unsigned int i = 0; i < t->count; i++) {
-		const struct rulemap_entry *entry = &t->entries[i];
+		struct rulemap_entry *entry = &t->entries[i];
+		const struct sl_rule_content *prev = &entry->rule.prev, *cur = &entry->rule.cur;
 
-		if (entry->rule.prev.version != entry->rule.cur.version)
-			policy_free(gate, entry->rule.prev.version);
-		if (content_allows(&entry->rule.prev) && !content_allows(&entry->rule.cur))
+		if (prev->version != cur->version)
+			policy_free(gate, prev->version);
+		if (content_allows(prev) && !content_allows(cur))
 			allows_add(gate, -1);
-		if (content_is_empty(&entry->rule.cur))
-			t->entries[gone++] = *entry;
+		entry->action = content_is_empty(cur) ? ENTRY_REMOVE : ENTRY_KEEP;
 	}
-	err = rulemap_remove(gate, t->entries, gone);
-	for (unsigned int i = 0; !err && i < gone; i++) {
+	err = rulemap_write(gate, t->entries, t->count);
+	for (unsigned int i = 0; !err && i < t->count; i++) {
+		if (t->entries[i].action != ENTRY_REMOVE)
+			continue;
 		counts_add(gate, &t->entries[i].prefix, -1);
 		err = split_add(gate, &t->entries[i].prefix, -1);
 	}

@@ -69,7 +69,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 static int rules_copy(const struct gate *gate, struct gate *next, const struct gate_sizes *sizes)
 {
 	_cleanup_free_ struct rulemap_entry *rules = NULL;
-	unsigned int count = 0, copied = 0;
+	unsigned int count = 0;
 	struct room room = {0};
 	int err;
 
@@ -86,10 +86,10 @@ static int rules_copy(const struct gate *gate, struct gate *next, const struct g
 	if (map_is_new(gate, next, MAP_SPLITS))
 		err = splits_set(next, rules, count);
 	for (unsigned int i = 0; i < count; i++)
-		if (map_is_new(gate, next,
-			       prefix_is_host(&rules[i].prefix) ? MAP_HOSTS4 : MAP_PREFIXES))
-			rules[copied++] = rules[i];
-	err = err ?: rulemap_write(next, rules, copied);
+		if (!map_is_new(gate, next,
+				prefix_is_host(&rules[i].prefix) ? MAP_HOSTS4 : MAP_PREFIXES))
+			rules[i].action = ENTRY_KEEP;
+	err = err ?: rulemap_write(next, rules, count);
 	return err ? gate_error(gate, err, "remake-failed", "cannot copy its rules: %s", why(err))
 		   : 0;
 }

@@ -1,94 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/object.h: what maps take, as `sluice help attach` says it, and how a size is told. */
+/* user/gate/object.h: the memory of maps, as `sluice help attach` states it, and its format. */
 #include "test.h"
+#include "base/array.h"
 #include "gate/object.h"
 #include "sluice.h"
 
-#define ENTRIES (1U << 20)
+#define M (1U << 20)
 
-static struct bpf_map_info info_of(uint32_t type, uint32_t key_size, uint32_t value_size)
+static void test_memory(void **state)
 {
-	return (struct bpf_map_info){
-		.type = type,
-		.key_size = key_size,
-		.value_size = value_size,
-		.max_entries = ENTRIES,
+	static const struct {
+		const char *name;
+		uint32_t type, key, value, max, flags, entries, cpus;
+		uint64_t bytes;
+	} cases[] = {
+		{"a state needs 64 bytes, with any number of CPUs", BPF_MAP_TYPE_ARRAY, 4,
+		 sizeof(struct sl_entry), M, 0, 0, 128, 64ULL * M},
+		{"its tag needs 4 bytes more", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_set),
+		 M / SL_WAYS, 0, 7, 128, 4ULL * M},
+		{"a bucket has a value for each CPU, used or not", BPF_MAP_TYPE_LRU_PERCPU_HASH, 4,
+		 sizeof(struct sl_bucket), M, 0, 0, 64, (80ULL + 208 * 64) * M},
+		{"a host needs memory when it exists", BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule),
+		 M, BPF_F_NO_PREALLOC, 1000, 2, 16ULL * M + 112 * 1000},
+		{"a hash table has a power of two", BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule),
+		 M + 1, BPF_F_NO_PREALLOC, 0, 2, 32ULL * M},
+		{"a prefix needs memory when it exists", BPF_MAP_TYPE_LPM_TRIE,
+		 sizeof(struct sl_prefix), sizeof(struct sl_rule), M, BPF_F_NO_PREALLOC, 1000, 2,
+		 100 * 1000},
+		{"values are rounded up to 8 bytes", BPF_MAP_TYPE_ARRAY, 4, 12, M, 0, 0, 8,
+		 16ULL * M},
+		{"and have a copy for each CPU", BPF_MAP_TYPE_PERCPU_ARRAY, 4, 12, M, 0, 0, 8,
+		 (8ULL + 8 * 16) * M},
 	};
-}
-
-/* A source and limit takes 68 bytes of the table: 90.7 where three quarters of it are in use. */
-static void test_memory_of_states_does_not_grow_with_cpus(void **state)
-{
-	struct bpf_map_info states = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_entry));
-	struct bpf_map_info sets = info_of(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_set));
 
 	(void)state;
-	sets.max_entries /= SL_WAYS;
-	for (unsigned int cpus = 1; cpus <= 128; cpus *= 2)
-		assert_int_equal(map_memory(&states, 0, cpus) + map_memory(&sets, 7, cpus),
-				 68ULL * ENTRIES);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct bpf_map_info info = {
+			.type = cases[i].type,
+			.key_size = cases[i].key,
+			.value_size = cases[i].value,
+			.max_entries = cases[i].max,
+			.map_flags = cases[i].flags,
+		};
+		uint64_t bytes = map_memory(&info, cases[i].entries, cases[i].cpus);
+
+		if (bytes != cases[i].bytes)
+			fail_msg("%s: %lu bytes, not %lu", cases[i].name, bytes, cases[i].bytes);
+	}
 }
 
-/* A bucket has a value for each CPU, whether it is used or not. */
-static void test_memory_of_buckets_grows_with_cpus(void **state)
+static void test_memory_is_formatted_in_kb_mb_or_gb(void **state)
 {
-	struct bpf_map_info buckets =
-		info_of(BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, sizeof(struct sl_bucket));
-
-	(void)state;
-	for (unsigned int cpus = 1; cpus <= 128; cpus *= 2)
-		assert_int_equal(map_memory(&buckets, 0, cpus), (80ULL + 208 * cpus) * ENTRIES);
-}
-
-/* What is not set aside takes nothing until it is there; the table of the hash does. */
-static void test_rules_take_memory_when_they_are_there(void **state)
-{
-	struct bpf_map_info hosts = info_of(BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule));
-	struct bpf_map_info prefixes =
-		info_of(BPF_MAP_TYPE_LPM_TRIE, sizeof(struct sl_prefix), sizeof(struct sl_rule));
-
-	(void)state;
-	hosts.map_flags = prefixes.map_flags = BPF_F_NO_PREALLOC;
-	assert_int_equal(map_memory(&hosts, 0, 2), 16ULL * ENTRIES);
-	assert_int_equal(map_memory(&hosts, 1000, 2), 16ULL * ENTRIES + 112 * 1000);
-	hosts.max_entries++; /* the table has a power of two */
-	assert_int_equal(map_memory(&hosts, 0, 2), 32ULL * ENTRIES);
-	assert_int_equal(map_memory(&prefixes, 0, 2), 0);
-	assert_int_equal(map_memory(&prefixes, 1000, 2), 100 * 1000);
-}
-
-static void test_memory_of_arrays_is_set_aside(void **state)
-{
-	struct bpf_map_info plain = info_of(BPF_MAP_TYPE_ARRAY, 4, 12);
-	struct bpf_map_info copies = info_of(BPF_MAP_TYPE_PERCPU_ARRAY, 4, 12);
-
-	(void)state;
-	assert_int_equal(map_memory(&plain, 0, 8), 16ULL * ENTRIES);
-	assert_int_equal(map_memory(&copies, 0, 8), (8ULL + 8 * 16) * ENTRIES);
-}
-
-static void test_memory_is_told_in_kb_mb_or_gb(void **state)
-{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} cases[] = {
+		{0, "0.0 kB"},
+		{999900, "999.9 kB"},
+		{1000000, "1.0 MB"},
+		{9999900000, "9999.9 MB"},
+		{10000000000, "10.0 GB"},
+		{UINT64_MAX, "18446744073.7 GB"},
+	};
 	char text[MEMORY_TEXT];
 
 	(void)state;
-	assert_string_equal(memory_format(0, text), "0.0 kB");
-	assert_string_equal(memory_format(999900, text), "999.9 kB");
-	assert_string_equal(memory_format(1000000, text), "1.0 MB");
-	assert_string_equal(memory_format(58720256, text), "58.7 MB");
-	assert_string_equal(memory_format(9999900000, text), "9999.9 MB");
-	assert_string_equal(memory_format(10000000000, text), "10.0 GB");
-	assert_string_equal(memory_format(UINT64_MAX, text), "18446744073.7 GB");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(memory_format(cases[i].bytes, text), cases[i].text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory_of_states_does_not_grow_with_cpus),
-		cmocka_unit_test(test_memory_of_buckets_grows_with_cpus),
-		cmocka_unit_test(test_rules_take_memory_when_they_are_there),
-		cmocka_unit_test(test_memory_of_arrays_is_set_aside),
-		cmocka_unit_test(test_memory_is_told_in_kb_mb_or_gb),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_is_formatted_in_kb_mb_or_gb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
