@@ -123,5 +123,5 @@ def test_bpftool_shows_named_fields(lab):
     assert policy["spec"][0]["rate"] == 1 and policy["spec"][0]["burst"] == 20
     lab.sluice("deny", SOURCE)
     lab.sluice("deny", "2001:db8::1")
-    assert int(str(dump("hosts4")[0]["value"]["now"]["list"]), 0) == 2
+    assert int(str(dump("hosts4")[0]["value"]["cur"]["access"]), 0) == 2
     assert dump("hosts6")[0]["key"][:4] == [0x20, 0x01, 0x0d, 0xb8]

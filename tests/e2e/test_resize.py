@@ -245,7 +245,7 @@ def test_policies_keep_their_numbers(attached):
     for i in range(5):  # in the place of deleted ones
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
-    assert "full" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
+    assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
     attached.send("10.3.0.1", 15)
     attached.expect(passed=passed + 20, dropped=dropped + 20)
     assert by_rule(attached)["10.3.0.0/16"] == (10, 5)

@@ -214,9 +214,12 @@ static int transaction_begin(struct gate *gate)
 /* A rule that has ended has no effect: removing it needs no new generation. */
 unsigned int rules_expire(struct gate *gate)
 {
-	unsigned int ended;
+	unsigned int ended, mark = error_count();
 
-	return transaction_begin(gate) || recover(gate, &ended) ? 0 : ended;
+	if (!transaction_begin(gate) && !recover(gate, &ended))
+		return ended;
+	error_drop(mark); /* the next command tries again */
+	return 0;
 }
 
 /* The least number of rules that each change looks at. */
