@@ -231,36 +231,45 @@ static char *member_parse(char *line, struct ipset_member *ret)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Returns the entry of an object; NULL, after an error, unless exactly one key has one. */
-static json_t *object_entry(json_t *object, const char **ret_key)
+static bool is_entry_key(const char *key)
 {
 	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
 	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
 					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
-	json_t *found = NULL, *value;
-	const char *key;
 
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!strcasecmp(keys[i], key))
+			return true;
+	return false;
+}
+
+static int json_add(const struct list_reading *reading, json_t *value, const char *key);
+
+/* Adds the entry of an object: the value of its only key for entries. */
+static int object_add(const struct list_reading *reading, json_t *object)
+{
+	const char *type = json_string_value(json_object_get(object, "type"));
+	const char *key, *found_key = NULL;
+	json_t *value, *found = NULL;
+
+	if (type && !strcmp(type, "metadata")) /* of Spamhaus DROP */
+		return 0;
 	json_object_foreach(object, key, value)
 	{
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(keys) && strcasecmp(keys[i], key))
-			i++;
-		if (i == ARRAY_SIZE(keys))
+		if (!is_entry_key(key))
 			continue;
-		if (found) {
-			error_misuse("two-entries", object_of("key", key),
-				     "this object has '%s', too; only one can be the entry",
-				     *ret_key);
-			return NULL;
-		}
+		if (found)
+			return error_misuse("two-entries", object_of("key", key),
+					    "this object has '%s', too; only one can be the entry",
+					    found_key);
 		found = value;
-		*ret_key = key;
+		found_key = key;
 	}
 	if (!found)
-		error_misuse("no-entry", NULL,
-			     "this object has no entry; write a key cidr, prefix, ip or ip_prefix");
-	return found;
+		return error_misuse("no-entry", NULL,
+				    "this object has no entry; write a key cidr, prefix, ip or "
+				    "ip_prefix");
+	return json_add(reading, found, found_key);
 }
 
 /* Adds an entry, an array of entries, or the entry of an object. key: the key of the value. */
@@ -272,14 +281,8 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 
 	if (json_is_string(value))
 		return entry_add(reading, json_string_value(value), 0);
-	if (json_is_object(value)) {
-		const char *type = json_string_value(json_object_get(value, "type"));
-
-		if (type && !strcmp(type, "metadata")) /* of Spamhaus DROP */
-			return 0;
-		value = object_entry(value, &key);
-		return value ? json_add(reading, value, key) : -EINVAL;
-	}
+	if (json_is_object(value))
+		return object_add(reading, value);
 	if (!json_is_array(value))
 		return error_misuse("bad-json", object_of("key", key),
 				    "neither a string nor an array of strings");

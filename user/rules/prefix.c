@@ -29,12 +29,14 @@ bool prefix_is_host(const struct sl_prefix *prefix)
 	return prefix->bits == SL_FAMILY_BITS + family_bits(prefix);
 }
 
-/* Clears the bits beyond the prefix's length. */
-static struct sl_prefix prefix_cut(const struct sl_prefix *prefix)
+struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits)
 {
 	struct sl_prefix cut = *prefix;
 
-	for (unsigned int bit = prefix->bits - SL_FAMILY_BITS; bit < 128; bit++)
+	if (!bits)
+		return (struct sl_prefix){0};
+	cut.bits = bits;
+	for (unsigned int bit = bits - SL_FAMILY_BITS; bit < 128; bit++)
 		cut.addr[bit / 8] &= ~(0x80 >> bit % 8);
 	return cut;
 }
@@ -119,8 +121,7 @@ static int refuse_length(const char *text, const char *length, const struct sl_p
 
 	if (prefix_is_ipv4(address) && inet_pton(AF_INET, length, &mask) == 1 &&
 	    !(~ntohl(mask) & (~ntohl(mask) + 1))) {
-		right.bits = SL_FAMILY_BITS + __builtin_popcount(mask);
-		right = prefix_cut(&right);
+		right = prefix_shorten(&right, SL_FAMILY_BITS + __builtin_popcount(mask));
 		return error_misuse("bad-length", object_of(NULL, text),
 				    "a prefix has a length instead of a netmask; write %s",
 				    prefix_format(&right, prefix));
@@ -171,7 +172,7 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 		return error_misuse("bad-length", object_of(NULL, text),
 				    "an IPv4-mapped prefix has a length of 96 to 128; write "
 				    "::ffff:192.0.2.0/120, or 192.0.2.0/24");
-	cut = prefix_cut(&prefix);
+	cut = prefix_shorten(&prefix, prefix.bits);
 	if (!prefix_equal(&prefix, &cut))
 		return error_misuse("host-bits", object_of(NULL, text),
 				    "bits beyond its length; did you mean %s?",
@@ -221,7 +222,7 @@ bool prefix_is_sound(const struct sl_prefix *prefix)
 		if (prefix->bits < SL_FAMILY_BITS ||
 		    prefix->bits > SL_FAMILY_BITS + family_bits(prefix))
 			return false;
-		cut = prefix_cut(prefix);
+		cut = prefix_shorten(prefix, prefix->bits);
 		if (surrounds_mapped(prefix))
 			return false;
 		cut = prefix_unmap(&cut);
@@ -231,14 +232,11 @@ bool prefix_is_sound(const struct sl_prefix *prefix)
 
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address)
 {
-	struct sl_prefix cut = *address;
+	struct sl_prefix cut;
 
-	if (!prefix->bits)
-		return true;
 	if (prefix->bits > address->bits)
 		return false;
-	cut.bits = prefix->bits;
-	cut = prefix_cut(&cut);
+	cut = prefix_shorten(address, prefix->bits);
 	return prefix_equal(prefix, &cut);
 }
 
@@ -251,28 +249,15 @@ int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b)
 	return order ? order : (a->bits > b->bits) - (a->bits < b->bits);
 }
 
-struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits)
-{
-	struct sl_prefix cut = *prefix;
-
-	if (!bits)
-		return (struct sl_prefix){0};
-	cut.bits = bits;
-	return prefix_cut(&cut);
-}
-
 struct sl_prefix prefix_source(const struct sl_prefix *address)
 {
-	struct sl_prefix source = *address;
 	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	if (prefix_is_ipv6(address) && source.bits > SL_FAMILY_BITS + 64 &&
-	    !identity_is_whole(addr)) {
-		source.bits = SL_FAMILY_BITS + 64;
-		source = prefix_cut(&source);
-	}
-	return source;
+	if (prefix_is_ipv6(address) && address->bits > SL_FAMILY_BITS + 64 &&
+	    !identity_is_whole(addr))
+		return prefix_shorten(address, SL_FAMILY_BITS + 64);
+	return *address;
 }
 
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4)

@@ -6,6 +6,7 @@
 #include "match.h"
 #include "prefix_of.h"
 #include "rules/limit_words.h"
+#include "rules/ruleset.h"
 #include "spec_first.h"
 #include "spec_words.h"
 
@@ -300,19 +301,10 @@ static struct limit limit_of_words(const char *text)
 /* The words that `show` prints of a limit. */
 static const char *shown(const struct limit *limit)
 {
-	static char line[SPEC_FIELDS * SPEC_TEXT];
+	static char line[LIMIT_TEXT];
 	struct sl_prefix prefix = prefix_of("default");
-	char text[SPEC_TEXT];
 
-	*line = '\0';
-	for (int field = 0; field < SPEC_FIELDS; field++) {
-		const char *words = spec_format(limit, &prefix, field, text);
-
-		if (words)
-			snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s %s",
-				 *line ? " " : "", spec_names[field], words);
-	}
-	return line;
+	return limit_format(limit, &prefix, line) + 1;
 }
 
 static void test_words_of_each_kind_mean_these_numbers(void **state)
