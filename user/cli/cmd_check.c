@@ -264,7 +264,7 @@ static void print_new(const struct gate *gate, const struct verdict *verdict)
 		print_text("  new     not established yet: its packets are also charged to the "
 			   "budget\n");
 	else
-		print_text("  new     no level yet: its first packet makes one, but in a flood of "
+		print_text("  new     no state yet: its first packet makes one, but in a flood of "
 			   "new sources it waits\n");
 	print_object("newcomer");
 	print_bool("pays", verdict->pays);

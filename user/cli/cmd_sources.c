@@ -384,7 +384,7 @@ static const struct word sources_words[] = {
 
 static const char sources_details[] =
 	"Prints the sources of one address or prefix, or all: each source that has a bucket, or a\n"
-	"level that is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: "
+	"state that is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: "
 	"no\n"
 	"CPU uses one. WOULD: packets that passed, but exceeded a limit with action observe.\n"
 	"BYTES: all bytes sent. LIMIT: the limit that refuses now, otherwise the limit with the\n"

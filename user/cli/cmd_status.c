@@ -168,16 +168,16 @@ static void print_pressure(const struct gate *gate, const struct facts *facts)
 	print_object("pressure");
 	print_string("state", "  pressure: %s", pressure->flooded ? "flood" : "quiet");
 	if (pressure->flooded)
-		print_text(" on %u of %u %s: a new source gets a level after more than 2 "
+		print_text(" on %u of %u %s: a new source gets a state after more than 2 "
 			   "packets\n",
 			   pressure->flooded, gate->machine.cpus,
 			   plural(gate->machine.cpus, "CPU", "CPUs"));
 	else
-		print_text(": a new source gets a level with its first packet\n");
+		print_text(": a new source gets a state with its first packet\n");
 	print_number("cpus_flooded", NULL, pressure->flooded);
 	print_number("policies_passed_by", NULL, facts->passing.policies);
 	print_titles(pace_columns, ARRAY_SIZE(pace_columns));
-	print_pace("new_keys", "", "newcomers met", &event[SL_EVENT_NEW_KEY]);
+	print_pace("new_keys", "", "new keys", &event[SL_EVENT_NEW_KEY]);
 	print_pace("insertions", "", "insertions", &event[SL_EVENT_INSERTED]);
 	print_pace("evicted", "", "evicted", &event[SL_EVENT_EVICTED]);
 	print_real("bursts_lost", pressure->bursts_lost);
@@ -350,20 +350,21 @@ static int status_run(const struct context *context, const void *args)
 }
 
 static const char status_details[] =
-	"pressure: how new sources are handled, those that have no level under a limit yet.\n"
-	"quiet: each gets a level with its first packet. flood: a budget refuses packets or,\n"
-	"without a budget, many new sources appear. A source then gets a level only after more\n"
+	"pressure: how new sources are handled, those that have no state under a limit yet.\n"
+	"quiet: each gets a state with its first packet. flood: a budget refuses packets or,\n"
+	"without a budget, many new sources appear. A source then gets a state only after more\n"
 	"than two packets through one CPU, so that forged sources take no memory. budget: what\n"
 	"new sources may send together, and what is left of it; see 'sluice help newcomers'.\n"
-	"newcomers met: a packet counts once if a limit has no level for it. insertions: levels\n"
-	"added, one for each limit and key. forgotten: levels that were evicted although they\n"
-	"were not full. refused: new sources that got no level: busy: another CPU held the\n"
-	"lock; no-room: every level that could be evicted was worth more. bucket insertions:\n"
+	"new keys: a packet counts once if a limit has no state for it. insertions: states\n"
+	"added, one for each limit and key. evicted: states that were evicted although they\n"
+	"were not full. refused: new sources that got no state: busy: another CPU held the\n"
+	"lock; no-room: every state that could be evicted was worth more. bucket insertions:\n"
 	"sources that got an entry in buckets4 or buckets6; no bucket: the kernel had none.\n"
-	"sources: the levels that the gate tracks, one for each source and limit. Full ones are\n"
+	"sources: the states that the gate tracks, one for each source and limit. Full ones are\n"
 	"evicted first, then those that lack little; those that lack more than half, or are\n"
 	"blocked, are protected. MEMORY is what the kernel allocates for a map, or, if it\n"
-	"allocates by entry, what its entries take. states: those levels; buckets4, buckets6:\n"
+	"allocates by entry, what its entries take. states: those of sources and limits; buckets4, "
+	"buckets6:\n"
 	"what CPUs hold for single sources; newcomers: all maps for new sources. wrong, advice:\n"
 	"the three most important findings; 'sluice doctor' has all of them.";
 

@@ -43,7 +43,7 @@ const struct share_number share_numbers[SHARE_NUMBERS] = {
 	 "Keys that could not be reported, added up over all scans."},
 	{"left_out_now", NUMBER(left_out_now), false,
 	 "Keys that could not be reported at the last scan."},
-	{"charged", NUMBER(charged), true, "Charges of levels for packets at other nodes."},
+	{"charged", NUMBER(charged), true, "Charges of states for packets at other nodes."},
 	{"blocked", NUMBER(blocked), true,
 	 "Blocks that began because another node blocks the key."},
 	{"commands", NUMBER(commands), true, "Commands sent to the store."},

@@ -181,7 +181,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 
 const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT])
 {
-	static const char what[] = "room is short: levels were evicted, or newcomers got none";
+	static const char what[] = "room is short: states were evicted, or newcomers got none";
 
 	if (!fill->sources_short)
 		return NULL;
