@@ -670,12 +670,12 @@ def test_a_state_that_exceeds_the_size_of_files_is_tried_again(lab, keeping):
     wait_until(keep.state.exists, "the state")
     before = keep.state.read_text()
     resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-    lab.sluice("deny", *(f"192.0.2.{i}" for i in range(100)))
+    lab.sluice("deny", *(f"192.0.{i // 200}.{i % 200 + 1}" for i in range(400)))
     keep.wait_for_told(NOT_SAVED)
     assert f"main.state: {os.strerror(errno.EFBIG)}" in keep.said()
     assert keep.state.read_text() == before and not keep.state.with_suffix(".state.new").exists()
     resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-    wait_until(lambda: len(banned(keep)) == 100, "the bans")
+    wait_until(lambda: len(banned(keep)) == 400, "the bans")
     assert keep.end() == 0
 
 

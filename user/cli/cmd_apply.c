@@ -107,7 +107,7 @@ static int apply_warn(const struct gate *gate, struct apply *change)
 	struct attachment made[ATTACHMENTS_MAX];
 
 	warn_rules(gate, change->before.rules, change->wanted.rules, change->wanted.count);
-	warn_shadowed(gate, &change->losses, true);
+	warn_shadowed(gate, &change->shadowed, true);
 	return warn_attached(gate, made, placings_made(&change->placings, made));
 }
 

@@ -60,7 +60,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 }
 
 /* Callback of ruleset_diff(): adds the rule before and after. An empty rule deletes. */
-static int rule_take(void *data, const struct rule *from, const struct rule *to)
+static int rule_add_change(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct apply *apply = data;
@@ -97,7 +97,7 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 	}
 	apply->room = room_needed(&in_force);
 	apply->from = in_force.lists;
-	err = ruleset_diff(&in_force, wanted, rule_take, apply);
+	err = ruleset_diff(&in_force, wanted, rule_add_change, apply);
 	apply->from = NULL;
 	return err;
 }
@@ -111,9 +111,9 @@ static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_re
 	struct gate_sizes needed = room_sizes(&apply->room);
 
 	apply->was_stated = gate->state->sizes_stated;
-	apply->stated = sizes_bits(&apply->said) | (may_resize ? 0 : apply->was_stated);
+	apply->stated = sizes_bits(&apply->specified) | (may_resize ? 0 : apply->was_stated);
 	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t after = *size_of(&apply->said, i) ?: *size_of(&apply->has, i);
+		uint32_t after = *size_of(&apply->specified, i) ?: *size_of(&apply->has, i);
 		uint32_t least = apply->stated & SIZE_BIT(i) ? *size_of(&needed, i) : 0;
 
 		*size_of(&apply->after, i) = after;
@@ -137,11 +137,12 @@ static int sizes_check(const struct gate *gate, struct apply *apply)
 
 		size_format(has, has_text);
 		if (after != has)
-			err = error_misuse("needs-resize", object,
-					   "it has %s %s, and the file says %s; only 'apply FILE "
-					   "--resize' changes that",
-					   size_names[i], has_text,
-					   size_format(size_specified(&apply->said, i), text));
+			err = error_misuse(
+				"needs-resize", object,
+				"it has %s %s, and the file specifies %s; only 'apply FILE "
+				"--resize' changes that",
+				size_names[i], has_text,
+				size_format(size_specified(&apply->specified, i), text));
 		else if (during != has)
 			err = error_add(ENOSPC, "needs-resize", object,
 					"it has %s %s, and this change takes %s, because old and "
@@ -172,7 +173,7 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 {
 	int err;
 
-	*ret = (struct apply){.said = config->sizes};
+	*ret = (struct apply){.specified = config->sizes};
 	err = gate_sizes_read(gate, &ret->has) ?: rules_prepare(gate, config, ret);
 	if (err)
 		return err;
@@ -190,7 +191,8 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 static int rules_make(struct gate *gate, struct apply *apply)
 {
 	struct gate_sizes now;
-	int err = rules_change(gate, &apply->wanted, &apply->losses) ?: gate_sizes_read(gate, &now);
+	int err =
+		rules_change(gate, &apply->wanted, &apply->shadowed) ?: gate_sizes_read(gate, &now);
 
 	for (unsigned int i = 0; !err && i < SIZES; i++)
 		if (!(apply->stated & SIZE_BIT(i)))
@@ -201,11 +203,11 @@ static int rules_make(struct gate *gate, struct apply *apply)
 
 int apply_undo_rules(struct gate *gate, struct apply *apply)
 {
-	struct shadowed losses = {0};
+	struct shadowed shadowed = {0};
 	int err = remake(gate, &apply->during);
 
 	if (!err && apply_has_rules(apply))
-		err = rules_change(gate, &apply->before, &losses);
+		err = rules_change(gate, &apply->before, &shadowed);
 	gate->state->sizes_stated = apply->was_stated;
 	return remake(gate, &apply->has) ?: err;
 }

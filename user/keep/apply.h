@@ -30,12 +30,12 @@ struct apply {
 	struct ruleset before;		 /* the same rules before; an empty rule did not exist */
 	const struct sl_list_info *from; /* the lists of `before`, at their places in `wanted` */
 	bool lists_changed;
-	struct shadowed losses; /* of policies that now inherit less */
+	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
-	struct room room;	  /* old and new rules, which exist together during the change */
-	struct gate_sizes said;	  /* by the file */
-	struct gate_sizes has;	  /* of the gate */
-	struct gate_sizes during; /* what the change needs until it is in force */
+	struct room room;	     /* old and new rules, which exist together during the change */
+	struct gate_sizes specified; /* by the file */
+	struct gate_sizes has;	     /* of the gate */
+	struct gate_sizes during;    /* what the change needs until it is in force */
 	struct gate_sizes after;
 	bool resized;
 	/*

@@ -59,7 +59,7 @@ static int gate_follow(struct keep *keep)
 		keep->attached = 0;
 		status_update(keep);
 	}
-	error_warn("gate-replaced", keep->object, "%s: what %s said is applied to it",
+	error_warn("gate-replaced", keep->object, "%s: what %s specified is applied to it",
 		   keep->snapshot.exists ? "it is another one" : "it is gone and made again",
 		   keep->args->file);
 	return rules_apply(keep, &keep->config, RENEW_ALL);
