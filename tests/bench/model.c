@@ -114,7 +114,7 @@ static int model_print(const struct gate *gate, int prog, size_t number)
 	if (sources_parse(models[number].source, &account.source) ||
 	    rules_judge(gate, &account.source.prefix, &found))
 		return -EIO;
-	account.limit = &gate->policies[found.record].limit[SL_IPV4][0];
+	account.limit = &gate->policies[found.version].limit[SL_IPV4][0];
 	run_hurry(RUN_PRIORITY);
 	draws = draws_count(&account, prog, models[number].pps);
 	run_hurry(0);

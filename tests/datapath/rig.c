@@ -474,7 +474,7 @@ static unsigned int number_of(const struct rig *rig, const char *address)
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), 0);
 	if (found.access)
 		return found.access == SL_ACCESS_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
-	return SL_POLICY(found.record);
+	return SL_POLICY(found.version);
 }
 
 struct sl_counters rig_counters_of(const struct rig *rig, const char *address)

@@ -219,7 +219,7 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), 0);
-	return found.record ? policy_version(&rig->gate, found.record) : NULL;
+	return found.version ? policy_version(&rig->gate, found.version) : NULL;
 }
 
 static const struct sl_limit *limits_of(const struct rig *rig, const char *address)

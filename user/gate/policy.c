@@ -367,23 +367,23 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 /* --- Writing a version ---------------------------------------------------------------------- */
 
 /* A limit for a slot of a version. */
-struct candidate {
+struct version_limit {
 	struct limit limit;
 	uint32_t home; /* as in struct sl_policy; 0: not inherited */
 };
 
-struct candidates {
-	struct candidate list[3 * SL_LIMITS_MAX]; /* own limits may be two each */
+struct version_limits {
+	struct version_limit list[3 * SL_LIMITS_MAX]; /* own limits may be two each */
 	unsigned int count;
 };
 
 /* Collects the rule's own limits, and the parent's limits whose names are not among them. */
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
-			    struct candidates *ret)
+			    struct version_limits *ret)
 {
 	const struct sl_policy *policy = policy_version(gate, parent);
 
-	*ret = (struct candidates){.count = 0};
+	*ret = (struct version_limits){.count = 0};
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		ret->list[ret->count++].limit = rule->limit[i];
 		if (rule->limit[i].second.rate)
@@ -392,7 +392,7 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 	for (unsigned int slot = 0; parent && slot < SL_LIMITS_MAX; slot++) {
 		if (slot_is_free(policy, slot) || rule_find_limit(rule, policy->spec[slot].name))
 			continue;
-		ret->list[ret->count++] = (struct candidate){
+		ret->list[ret->count++] = (struct version_limit){
 			.limit = {policy->spec[slot], policy->match[slot], {0}},
 			.home = policy->origin[slot] ?: SL_ORIGIN(SL_POLICY(parent), slot),
 		};
@@ -401,14 +401,14 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 
 /* Refuses more than SL_LIMITS_MAX limits, and names them. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule,
-			const struct candidates *candidates)
+			const struct version_limits *candidates)
 {
 	char names[3 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
 	char label[LIMIT_LABEL];
 	size_t length = 0;
 
 	for (unsigned int i = 0; i < candidates->count; i++) {
-		const struct candidate *candidate = &candidates->list[i];
+		const struct version_limit *candidate = &candidates->list[i];
 
 		length += snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
 				   limit_label(&candidate->limit.spec, label));
@@ -426,7 +426,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 }
 
 /* Returns the slot of the same limit in a version; -1: none. */
-static int slot_of(const struct sl_policy *policy, const struct candidate *candidate)
+static int slot_of(const struct sl_policy *policy, const struct version_limit *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
 		if (policy->origin[slot] == candidate->home &&
@@ -445,7 +445,7 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
  * as drops, or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
-		       const struct candidate *candidate, const struct sl_policy *before)
+		       const struct version_limit *candidate, const struct sl_policy *before)
 {
 	const struct sl_limit_spec *old = before ? &before->spec[slot] : NULL;
 	const struct sl_limit_spec *new = &candidate->limit.spec;
@@ -469,7 +469,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 
 /* Writes all limits. Those that keep their slots come first, so that free slots are known. */
 static void slots_write(struct gate *gate, struct sl_policy *policy,
-			const struct candidates *candidates, const struct sl_policy *before)
+			const struct version_limits *candidates, const struct sl_policy *before)
 {
 	for (unsigned int i = 0; i < candidates->count; i++) {
 		int slot = slot_of(before, &candidates->list[i]);
@@ -511,7 +511,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 		.inherits = rule_inherits(rule),
 		.parent = parent,
 	};
-	struct candidates candidates;
+	struct version_limits candidates;
 
 	if (counters_read(gate, SL_POLICY(version), &policy.base))
 		return -ECANCELED;

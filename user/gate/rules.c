@@ -205,19 +205,19 @@ static struct judgement content_judge(const struct gate *gate, const struct sl_p
 {
 	uint64_t lists = content_lists(gate, content);
 	uint64_t allow = lists & gate->state->lists_allow;
-	struct judgement said = {.prefix = *prefix, .access = content_access(content)};
+	struct judgement judged = {.prefix = *prefix, .access = content_access(content)};
 
-	if (said.access) {
-		said.until = content->until;
+	if (judged.access) {
+		judged.until = content->until;
 	} else if (allow || (lists && denies)) {
-		said.access = allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
-		said.lists = allow ?: lists;
-		said.until = lists_end(gate, content, said.lists);
+		judged.access = allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
+		judged.lists = allow ?: lists;
+		judged.until = lists_end(gate, content, judged.lists);
 	} else {
-		said.record = content->version;
+		judged.version = content->version;
 	}
-	said.found = said.access || said.record;
-	return said;
+	judged.found = judged.access || judged.version;
+	return judged;
 }
 
 /*
@@ -229,15 +229,15 @@ static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 		       const struct sl_rule_content *content, struct judgement *judgement,
 		       struct judgement *without)
 {
-	struct judgement said = content_judge(gate, prefix, content, true);
+	struct judgement judged = content_judge(gate, prefix, content, true);
 	struct judgement rest = content_judge(gate, prefix, content, false);
-	bool by_hand = said.access && !said.lists, listed_deny;
+	bool by_hand = judged.access && !judged.lists, listed_deny;
 
 	if (!without->found)
 		*without = rest;
 	if (!judgement->found)
-		*judgement = said;
-	else if (by_hand && said.access == SL_ACCESS_ALLOW)
+		*judgement = judged;
+	else if (by_hand && judged.access == SL_ACCESS_ALLOW)
 		*judgement = *without;
 	listed_deny = judgement->lists && judgement->access == SL_ACCESS_DENY;
 	return by_hand || (judgement->found && !listed_deny);

@@ -41,7 +41,7 @@ struct judgement {
 	uint8_t access;		 /* enum sl_access: of the entry that decides */
 	uint64_t lists;		 /* the lists of that entry, by index; 0: a runtime entry */
 	uint32_t until;		 /* end of that entry; 0: no end */
-	uint32_t record;	 /* without entry: the policy's version */
+	uint32_t version;	 /* without entry: the policy's version */
 };
 
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret);

@@ -28,11 +28,11 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
-	owner = SL_POLICY(source.rule.record);
-	if (source.rule.record) {
+	owner = SL_POLICY(source.rule.version);
+	if (source.rule.version) {
 		enum sl_family family = prefix_is_ipv4(&source.prefix) ? SL_IPV4 : SL_IPV6;
 
-		source.policy = policy_version(gate, source.rule.record);
+		source.policy = policy_version(gate, source.rule.version);
 		source.limits = source.policy->limit[family];
 		source.limit_count = source.policy->limits[family];
 	}
