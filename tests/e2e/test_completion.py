@@ -20,10 +20,10 @@ def offered(*words):
     return done.out.split()
 
 
-def in_bash(line, breaks=" \t\n:"):
+def in_bash(line, breaks=" \t\n:", program=SLUICE):
     """What bash offers for a line that is typed, and whether it would offer files. breaks: its word breaks."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
-              f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(SLUICE)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+              f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()
 
 
@@ -205,3 +205,9 @@ def test_the_lock_of_a_gate_is_not_waited_for(lab):
         assert quickest(lambda: offered(*words)) < 1
     finally:
         os.close(lock)
+
+
+def test_a_program_of_its_own_is_completed_as_the_command():
+    for line, words in ("--na", ["--name"]), ("store:1 --on-loss ", ["local", "divide"]), ("--password-file ", ["FILES"]):
+        assert [w for w in in_bash(f"sluice-share {line}", program=f"{SLUICE}-share") if w] == words
+        assert [w for w in in_bash(f"sluice share {line}") if w] == words

@@ -82,3 +82,12 @@ def test_only_sluice_share_links_the_client_of_the_store():
     def linked(program):
         return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")
+
+
+def test_a_program_that_is_not_installed(tmp_path):
+    """The command is in the help, and the message names its package."""
+    binary = shutil.copy(SLUICE, tmp_path)
+    done = run(binary, "-j", "share", "a:1", check=False, env={"PATH": str(tmp_path)})
+    error = json.loads(done.out)["error"]
+    assert (done.code, error["id"], error["hint"]) == (1, "not-installed", "install it: 'apt install sluice-share'")
+    assert run(binary, "help", "share").out == run(SLUICE, "help", "share").out
