@@ -3,11 +3,6 @@
 
 #include "credit.h"
 
-void division_begin(struct division *division, uint64_t at)
-{
-	*division = (struct division){.at = at};
-}
-
 bool division_step(struct division *division, uint64_t now)
 {
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1; /* as it does */

@@ -23,14 +23,11 @@
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* 0: never */
+	uint64_t at;	      /* at first the word of the gate; 0: never */
 	uint64_t answered_at; /* since when rounds get replies */
 	bool is_answered;     /* one of the last FLOW_LOST rounds got a reply */
 	bool divides;	      /* the packet path did at the last step */
 };
-
-/* at: the word of the gate */
-void division_begin(struct division *division, uint64_t at);
 
 /*
  * Returns whether the packet path divides limits now. Then nothing may be charged for others, and

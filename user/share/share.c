@@ -84,19 +84,13 @@ static void nodes_publish(struct share *share)
 		__atomic_store_n(&share->gate.state->nodes, share->state.nodes, __ATOMIC_RELAXED);
 }
 
-/* Sets the moment from which the packet path divides shared limits; 0: never. */
-static void lease_set(struct share *share, uint64_t divide_at)
-{
-	__atomic_store_n(&share->gate.state->divide_at, divide_at, __ATOMIC_RELAXED);
-}
-
 /* Charges states for others, unless the packet path divides limits. */
 static void states_charge(struct share *share, uint64_t now)
 {
 	bool divides =
 		share->args->on_loss == ON_LOSS_DIVIDE && division_step(&share->division, now);
 
-	lease_set(share, share->division.at);
+	__atomic_store_n(&share->gate.state->divide_at, share->division.at, __ATOMIC_RELAXED);
 	if (divides)
 		accounts_forget(&share->accounts, now);
 	else
@@ -367,7 +361,7 @@ static int share_open(struct share *share)
 	/* until the store replies, those that the previous process counted */
 	share->state.nodes = share->gate.state->nodes;
 	if (args->on_loss == ON_LOSS_DIVIDE)
-		division_begin(&share->division, share->gate.state->divide_at);
+		share->division.at = share->gate.state->divide_at;
 	err = accounts_open(&share->accounts, &share->gate, args->name, args->most);
 	if (err)
 		return err;
@@ -384,7 +378,7 @@ static void share_close(struct share *share)
 	if (share->is_ready)
 		sd_notify(0, "STOPPING=1");
 	if (share->ends) /* on purpose: limits are this node's alone */
-		lease_set(share, 0);
+		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
 	exchange_close(share->exchange);
 	accounts_close(&share->accounts);
 	free(share->items);

@@ -35,7 +35,7 @@ static void process_begin(bool has_word, int64_t span)
 {
 	now = 0 - SEC; /* moments wrap soon */
 	lost = 0;
-	division_begin(&division, has_word ? now + span : 0);
+	division = (struct division){.at = has_word ? now + span : 0};
 }
 
 TEST(test_nothing_is_divided_while_rounds_are_answered)
@@ -136,7 +136,7 @@ TEST(test_no_moment_is_never)
 	now = 1;
 	assert_true(divides());
 	now = 0 - DIVISION_LEASE;
-	division_begin(&division, 0);
+	division = (struct division){.at = 0};
 	division_round(&division, 0, now);
 	division_step(&division, now);
 	assert_int_equal(division.at, 1);
