@@ -478,7 +478,7 @@ static void list_remove(struct ruleset *rules, int place)
 	rules->lists[place] = (struct sl_list_info){0};
 }
 
-/* Leaves out the list of a file that requires most of a size. Returns false if there is none. */
+/* Leaves out the list of a file that requires most of a size. Returns false without such a list. */
 static bool longest_leave_out(struct config *config, enum size size)
 {
 	struct list_path *longest = NULL;

@@ -55,7 +55,7 @@ extern const struct config_map config_file_map;
 
 /* --- The reader ----------------------------------------------------------------------------- */
 
-/* What one place of the file specifies for a prefix: a policy, an entry by hand, or of a list. */
+/* A policy, an entry by hand or an entry of a list, which one place of the file specifies. */
 struct claim {
 	struct rule rule;
 	struct position at;

@@ -193,7 +193,7 @@ json_t *config_json(const struct config *config)
 /* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Whether every reader of YAML takes a text without quotes as a string. A colon turns addresses and
+ * Whether every reader of YAML reads a text without quotes as a string. A colon turns addresses and
  * moments into keys, numbers to base 60 or dates; a name may look like a number, a date or a truth
  * value.
  */
@@ -228,7 +228,7 @@ static void scalar_write(FILE *out, json_t *node)
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
 	} else if (is_plain(text)) {
 		fprintf(out, " %s\n", text);
-	} else { /* a string of JSON is one of YAML, too */
+	} else { /* a string of JSON is also a string of YAML */
 		fputc(' ', out);
 		json_dumpf(node, out, JSON_ENCODE_ANY);
 		fputc('\n', out);

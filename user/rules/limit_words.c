@@ -584,7 +584,7 @@ static int counts_check(const struct spec *spec, unsigned int count, enum spec_f
 	return 0;
 }
 
-/* Checks that the keys of a limit are wider than those of the limit before it. */
+/* Checks that the keys of a limit are wider than the keys of the limit before it. */
 static int wider_check(const struct limit *last, const struct limit *limit, enum spec_field *at)
 {
 	bool wider = false, narrower = false;

@@ -116,13 +116,13 @@ void name_default(const struct sl_match *match, const char *suffix, char name[SL
 /*
  * Formats one field in words that parse to the same value. Returns NULL if it is the default, which
  * `show` leaves out, or if the limit's kind does not have it; never for the field that specifies the
- * kind, and for `burst` of a bucket. Of default names only "all" is left out, because `del` needs
- * the others.
+ * kind, and for `burst` of a bucket. The only default name that is left out is "all", because
+ * `del` needs the other names.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* spec_format() that formats defaults, too. */
+/* Formats a field as spec_format(), even if it is the default. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 

@@ -86,7 +86,7 @@ static uint32_t until_in_file(const struct list_reading *reading, uint64_t ns)
 	return ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
 }
 
-/* Cuts "for TIME" or "until MOMENT" off a line. *ret: that end; unchanged: there is none. */
+/* Cuts "for TIME" or "until MOMENT" off a line. Without one, *ret is unchanged. */
 static int end_parse(const struct list_reading *reading, char *line, uint32_t *ret)
 {
 	char *blank = line + strcspn(line, BLANKS), *word, cut[TEXT_CUT];
@@ -259,9 +259,10 @@ static int object_add(const struct list_reading *reading, json_t *object)
 		if (!is_entry_key(key))
 			continue;
 		if (found)
-			return error_misuse("two-entries", object_of("key", key),
-					    "this object has '%s', too; only one can be the entry",
-					    found_key);
+			return error_misuse(
+				"two-entries", object_of("key", key),
+				"this object also has '%s'; only one key can be the entry",
+				found_key);
 		found = value;
 		found_key = key;
 	}

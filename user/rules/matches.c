@@ -125,7 +125,7 @@ static int ports_parse(struct match_words *words, struct sl_match *match)
 	return err;
 }
 
-/* Parses the number after a word. Returns false if there is none from `least` to `most`. */
+/* Parses the number after a word. Returns false unless it is from `least` to `most`. */
 static bool number_next(struct match_words *words, unsigned int least, unsigned int most,
 			unsigned int *ret)
 {

@@ -50,7 +50,7 @@ static bool is_mapped(const struct sl_prefix *prefix)
 }
 
 /*
- * Replaces an IPv4-mapped prefix of /96 or longer by the IPv4 prefix that it stands for: dual-stack
+ * Replaces an IPv4-mapped prefix of /96 or longer by the IPv4 prefix in it: dual-stack
  * servers log IPv4 sources in this form. No rule can name the source of an IPv6 packet from a
  * mapped address. The kernel refuses TCP connections from such sources, but accepts their UDP
  * packets.
@@ -282,7 +282,7 @@ static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
 	return last;
 }
 
-/* The next address; `bits` 0: there is none. */
+/* Returns the next address; after the last, `bits` is 0. */
 static struct sl_prefix address_next(const struct sl_prefix *address)
 {
 	struct sl_prefix next = *address;

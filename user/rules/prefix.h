@@ -43,7 +43,7 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
 
 /*
  * The longest prefix that begins at `from` and ends at `to` or before; `from` moves to the address
- * behind it. Both are addresses of one family. False: no address is left.
+ * after the prefix. Both are addresses of one family. Returns false if no address is left.
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 

@@ -98,7 +98,7 @@ const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);
 #define object_of(what, text) value_object((char[VALUE_OBJECT]){0}, what, text)
 
-/* Adds an error whose hint is that of the type. Returns -EINVAL. */
+/* Adds an error with the hint of the type. Returns -EINVAL. */
 int value_refuse(const struct value_type *type, const char *id, const char *what, const char *text,
 		 const char *problem);
 

@@ -270,6 +270,7 @@ static void test_what_was_meant_is_the_hint(void **state)
 
 static void test_choices_flags_and_sizes_are_read(void **state)
 {
+	static const char *const flags[] = {"no", "yes", "false", "true"};
 	unsigned int choice;
 	char text[SIZE_TEXT];
 	uint32_t size;
@@ -278,10 +279,10 @@ static void test_choices_flags_and_sizes_are_read(void **state)
 	(void)state;
 	assert_int_equal(value_parse(&value_access, "word", "deny", &choice), 0);
 	assert_int_equal(choice, 6);
-	assert_int_equal(value_parse(&value_flag, "word", "true", &flag), 0);
-	assert_true(flag);
-	assert_int_equal(value_parse(&value_flag, "word", "no", &flag), 0);
-	assert_false(flag);
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		assert_int_equal(value_parse(&value_flag, "word", flags[i], &flag), 0);
+		assert_int_equal(flag, i % 2);
+	}
 	assert_int_equal(value_parse(&value_size, "word", "64k", &size), 0);
 	assert_int_equal(size, 65536);
 	assert_int_equal(value_parse(&value_size, "word", "64m", &size), 0);
