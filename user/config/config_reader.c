@@ -12,6 +12,8 @@
 
 /* The largest struct of a map. */
 #define DATA_MAX sizeof(struct spec)
+_Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
+	       "DATA_MAX");
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
@@ -89,10 +91,12 @@ static int items_read(struct config_reader *reader, const struct node *list,
 
 	snprintf(name, sizeof(name), "an entry of '%s'", key->name);
 	for (; node; node = node->next) {
-		_Alignas(max_align_t) char data[DATA_MAX] = {0};
+		_Alignas(max_align_t) char data[DATA_MAX];
 		struct config_item item = {map, node, data, parent, 0};
 		int err = 0;
 
+		if (map) /* a file has millions of words, which are not to cost DATA_MAX each */
+			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
 			err = config_refuse(reader, node->at, "mixed-list", name,
 					    "bare %s, or entries with keys, but not both; write "
@@ -155,11 +159,12 @@ static int keys_check(struct config_reader *reader, const struct node *map_node,
 int config_map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct config_map *map, void *parent)
 {
-	_Alignas(max_align_t) char data[DATA_MAX] = {0};
+	_Alignas(max_align_t) char data[DATA_MAX];
 	struct config_item item = {map, node, data, parent, 0};
 
 	if (node->kind != NODE_MAP)
 		return refuse_kind(reader, node, name, NODE_MAP);
+	memset(data, 0, map->size);
 	keys_check(reader, node, name, map);
 	if (map->begin)
 		map->begin(reader, &item);
