@@ -284,20 +284,15 @@ static bool kind_is_sound(const struct sl_limit_spec *spec)
 	return spec->kind == SL_TOKEN_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
 }
 
-/* What is shared is a bucket, and what the words of sharing need of each other. */
-static bool shared_is_sound(const struct sl_limit_spec *spec)
-{
-	return (!spec->shared || spec->kind == SL_TOKEN_BUCKET) &&
-	       (spec->shared || spec->start != SL_START_SHARE) &&
-	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK);
-}
-
 bool limit_is_sound(const struct sl_limit_spec *spec)
 {
 	return spec->rate_unit <= SL_RATE_BITS && spec->burst_unit <= SL_BURST_NS &&
 	       spec->action <= SL_ACTION_BLOCK && spec->per[SL_IPV4] <= 32 &&
 	       spec->per[SL_IPV6] <= 128 && spec->key_dst <= 1 && spec->start <= SL_START_SHARE &&
-	       spec->second <= 1 && spec->shared <= SL_SHARED_BLOCK && shared_is_sound(spec) &&
+	       spec->second <= 1 && spec->shared <= SL_SHARED_BLOCK &&
+	       (!spec->shared || spec->kind == SL_TOKEN_BUCKET) &&
+	       (spec->shared || spec->start != SL_START_SHARE) &&
+	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK) &&
 	       kind_is_sound(spec) && block_is_sound(spec);
 }
 

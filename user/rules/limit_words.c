@@ -275,20 +275,14 @@ static int action_parse(const char *text, struct limit *limit)
 	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
 }
 
-static int match_field_parse(const char *text, struct limit *limit)
-{
-	return match_parse(text, &limit->match);
-}
-
 /* Parses one value of a field. Sets a bit of is_one_length for a `per` of one length. */
 static int part_parse(enum spec_field field, const char *text, struct spec *spec,
 		      unsigned int index)
 {
 	static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
-		[SPEC_NAME] = name_parse,     [SPEC_RATE] = rates_parse,
-		[SPEC_BURST] = bursts_parse,  [SPEC_WINDOW] = window_parse,
-		[SPEC_SHAPE] = shape_parse,   [SPEC_MATCH] = match_field_parse,
-		[SPEC_ACTION] = action_parse,
+		[SPEC_NAME] = name_parse,    [SPEC_RATE] = rates_parse,
+		[SPEC_BURST] = bursts_parse, [SPEC_WINDOW] = window_parse,
+		[SPEC_SHAPE] = shape_parse,  [SPEC_ACTION] = action_parse,
 	};
 	struct limit *limit = &spec->limits[index];
 	const char *what = spec_names[field];
@@ -298,6 +292,8 @@ static int part_parse(enum spec_field field, const char *text, struct spec *spec
 		return byte_parse(&value_groups, what, text, &limit->spec.groups);
 	case SPEC_HORIZON:
 		return value_parse(&value_horizon, what, text, &limit->spec.span_ns);
+	case SPEC_MATCH:
+		return match_parse(text, &limit->match);
 	case SPEC_PER:
 		return per_parse(text, spec, index);
 	case SPEC_KEY:

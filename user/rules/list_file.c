@@ -170,17 +170,6 @@ static int check_one_ipset(struct list_reading *reading, const char *line)
 			    word_typed(cut));
 }
 
-/* Whether a line is part of the head that precedes the members of a set. */
-static bool is_ipset_head(const char *line)
-{
-	static const char *const heads[] = {
-		"create ",  "Name: ",		"Type: ",	"Revision: ",
-		"Header: ", "Size in memory: ", "References: ", "Number of entries: ",
-		"Members:"};
-
-	return begin_find(line, heads, ARRAY_SIZE(heads));
-}
-
 /* The options of a member that change its meaning. */
 struct ipset_member {
 	bool is_exception;    /* `nomatch` */
@@ -328,6 +317,10 @@ static void comment_cut(char *line)
  */
 static int line_add(struct list_reading *reading, char *line)
 {
+	static const char *const ipset_heads[] = {
+		"create ",  "Name: ",		"Type: ",	"Revision: ",
+		"Header: ", "Size in memory: ", "References: ", "Number of entries: ",
+		"Members:"};
 	unsigned int mark = error_count(), count = reading->set->count;
 	struct ipset_member member = {0};
 	char cut[TEXT_CUT];
@@ -340,7 +333,7 @@ static int line_add(struct list_reading *reading, char *line)
 		comment_cut(line);
 		line = blanks_strip(line);
 		err = check_one_ipset(reading, line);
-		if (err || !*line || is_ipset_head(line))
+		if (err || !*line || begin_find(line, ipset_heads, ARRAY_SIZE(ipset_heads)))
 			return err;
 		line = member_parse(line, &member);
 	}
