@@ -80,11 +80,14 @@ const char *store_error(const struct store *store)
 	return "";
 }
 
-static struct exchange *exchange_new(void)
+static struct exchange *exchange; /* of the present test */
+
+static int exchange_new(void **state)
 {
 	const struct store_options options = {.address = "here:1"};
-	struct exchange *exchange;
 
+	(void)state;
+	exchange_close(exchange);
 	nodes_status = round_status = alike_status = processes_status = 0;
 	processes_asked = 0;
 	processes_told = 1;
@@ -92,11 +95,17 @@ static struct exchange *exchange_new(void)
 	now = 1000;
 	nodes_told = alike_told = 3;
 	meaning = 0xabc;
-	assert_int_equal(exchange_open(&options, "name", "node", ALIVE_MS, &exchange), 0);
-	return exchange;
+	return exchange_open(&options, "name", "node", ALIVE_MS, &exchange);
 }
 
-static struct round round_of(struct exchange *exchange, unsigned int items)
+static int exchange_end_all(void **state)
+{
+	(void)state;
+	exchange_close(exchange);
+	return 0;
+}
+
+static struct round round_of(unsigned int items)
 {
 	static struct store_item item;
 	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
@@ -110,17 +119,14 @@ static struct round round_of(struct exchange *exchange, unsigned int items)
 
 TEST(test_no_key_is_told_before_nodes_are_known)
 {
-	struct exchange *exchange = exchange_new();
-
 	nodes_status = -1;
-	assert_false(round_of(exchange, 1).is_answered);
+	assert_false(round_of(1).is_answered);
 	assert_int_equal(rounds_asked, 0);
 	nodes_status = 0;
-	assert_true(round_of(exchange, 1).is_answered);
-	assert_int_equal(round_of(exchange, 1).nodes, 3);
+	assert_true(round_of(1).is_answered);
+	assert_int_equal(round_of(1).nodes, 3);
 	assert_int_equal(rounds_asked, 2);
 	assert_int_equal(nodes_asked, 2);
-	exchange_close(exchange);
 }
 
 /* The packet path divides by it, and a store may lie. */
@@ -129,82 +135,73 @@ TEST(test_nodes_are_no_more_than_are_told_apart)
 	static const unsigned int told[] = {1, FLOW_NODES_MAX, FLOW_NODES_MAX + 1, UINT32_MAX};
 
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-		struct exchange *exchange = exchange_new();
-
+		exchange_new(NULL);
 		nodes_told = told[i];
-		assert_int_equal(round_of(exchange, 0).nodes, i ? FLOW_NODES_MAX : 1);
-		exchange_close(exchange);
+		assert_int_equal(round_of(0).nodes, i ? FLOW_NODES_MAX : 1);
 	}
 }
 
 /* Keys are of other masters than the nodes are. */
 TEST(test_keys_are_told_without_the_nodes)
 {
-	struct exchange *exchange = exchange_new();
-
-	round_of(exchange, 1);
+	round_of(1);
 	nodes_status = -1;
 	now += 1100;
 	for (int i = 0; i < 5; i++)
-		assert_true(round_of(exchange, 1).is_answered);
+		assert_true(round_of(1).is_answered);
 	assert_int_equal(rounds_asked, 6);
 	assert_int_equal(nodes_asked, 2); /* of which one in the last second */
-	exchange_close(exchange);
 }
 
 TEST(test_a_store_that_is_away_is_asked_once_a_round)
 {
-	struct exchange *exchange = exchange_new();
-
-	round_of(exchange, 1);
+	round_of(1);
 	nodes_status = round_status = -1;
 	now += 1100;
 	for (int i = 0; i < FLOW_LOST; i++)
-		assert_false(round_of(exchange, 1).is_answered);
+		assert_false(round_of(1).is_answered);
 	assert_int_equal(nodes_asked, 1); /* so that its loss takes no longer */
 	for (int i = 0; i < 5; i++, now += ALIVE_MS / 2)
-		assert_false(round_of(exchange, 1).is_answered);
+		assert_false(round_of(1).is_answered);
 	assert_int_equal(nodes_asked, 6);
-	assert_false(round_of(exchange, 0).is_answered);
-	exchange_close(exchange);
+	assert_false(round_of(0).is_answered);
 }
 
 /* The others count it within alive_ms. */
 TEST(test_a_node_is_there_while_its_keys_are_away)
 {
-	struct exchange *exchange = exchange_new();
-
-	round_of(exchange, 1);
+	round_of(1);
 	round_status = -1;
 	for (int i = 0; i < 20; i++, now += 500)
-		assert_false(round_of(exchange, 1).is_answered);
+		assert_false(round_of(1).is_answered);
 	assert_in_range(nodes_asked, 8, 10);
 	/* one that is lost is made up for while the others count this node still */
 	nodes_status = -1;
 	now += 1000;
-	assert_false(round_of(exchange, 1).is_answered);
+	assert_false(round_of(1).is_answered);
 	nodes_status = 0;
 	nodes_asked = 0;
 	for (int i = 0; i <= ALIVE_MS / 2 / 500; i++, now += 500)
-		assert_false(round_of(exchange, 1).is_answered);
+		assert_false(round_of(1).is_answered);
 	assert_int_equal(nodes_asked, 1);
 	nodes_told = 5;
 	now += 1000;
-	assert_int_equal(round_of(exchange, 1).nodes, 5);
-	exchange_close(exchange);
+	assert_int_equal(round_of(1).nodes, 5);
 }
 
-/* The greatest that is told in so many seconds. */
-static unsigned int unlike_within(struct exchange *exchange, unsigned int seconds)
+/* A round each second: the greatest numbers that are reported. */
+static struct round rounds_within(unsigned int seconds)
 {
-	unsigned int most = 0;
+	struct round most = {0};
 
 	while (seconds--) {
 		struct round round;
 
 		now += 1000;
-		round = round_of(exchange, 0);
-		most = round.unlike > most ? round.unlike : most;
+		round = round_of(0);
+		most.unlike = round.unlike > most.unlike ? round.unlike : most.unlike;
+		most.same_node =
+			round.same_node > most.same_node ? round.same_node : most.same_node;
 	}
 	return most;
 }
@@ -212,117 +209,93 @@ static unsigned int unlike_within(struct exchange *exchange, unsigned int second
 /* Each 10 s, and at once where this node's limits change; told once it has lasted for 15 s. */
 TEST(test_nodes_that_share_other_limits_are_counted)
 {
-	struct exchange *exchange = exchange_new();
-
 	alike_told = 1;
-	assert_int_equal(round_of(exchange, 0).unlike, 0);
+	assert_int_equal(round_of(0).unlike, 0);
 	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000abc");
-	assert_int_equal(unlike_within(exchange, 14), 0);
-	assert_int_equal(unlike_within(exchange, 1), 2);
+	assert_int_equal(rounds_within(14).unlike, 0);
+	assert_int_equal(rounds_within(1).unlike, 2);
 	alike_asked = 0;
 	alike_told = 3;
-	assert_int_equal(unlike_within(exchange, 9), 2);
+	assert_int_equal(rounds_within(9).unlike, 2);
 	assert_int_equal(alike_asked, 0);
-	unlike_within(exchange, 1);
+	rounds_within(1);
 	assert_int_equal(alike_asked, 1);
-	assert_int_equal(unlike_within(exchange, 9), 0);
+	assert_int_equal(rounds_within(9).unlike, 0);
 	assert_int_equal(alike_asked, 1);
 	meaning = 0xdef;
-	unlike_within(exchange, 1);
+	rounds_within(1);
 	assert_int_equal(alike_asked, 2);
 	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000def");
 	/* a node that has gone counts as alike for longer than as one at all */
 	alike_told = 7;
-	assert_int_equal(unlike_within(exchange, 30), 0);
-	exchange_close(exchange);
+	assert_int_equal(rounds_within(30).unlike, 0);
 }
 
 /* Each node says once in ten seconds which limits it shares, and so it is behind a flush, too. */
 TEST(test_a_store_that_lost_its_data_makes_no_limits_differ)
 {
-	struct exchange *exchange = exchange_new();
-
-	round_of(exchange, 0);
-	unlike_within(exchange, 9);
+	round_of(0);
+	rounds_within(9);
 	for (int flushes = 0; flushes < 5; flushes++) {
 		alike_told = 1;
-		assert_int_equal(unlike_within(exchange, 11), 0);
+		assert_int_equal(rounds_within(11).unlike, 0);
 		alike_told = 3;
-		assert_int_equal(unlike_within(exchange, 1), 0);
+		assert_int_equal(rounds_within(1).unlike, 0);
 	}
 	alike_told = 1;
-	unlike_within(exchange, 11);
+	rounds_within(11);
 	nodes_status = -1;
-	unlike_within(exchange, 20);
+	rounds_within(20);
 	nodes_status = 0;
-	assert_int_equal(unlike_within(exchange, 11), 0);
-	exchange_close(exchange);
+	assert_int_equal(rounds_within(11).unlike, 0);
 }
 
 /* Else the others miss this node, as its word of 20 s before is forgotten. */
 TEST(test_a_word_that_was_not_taken_is_said_again)
 {
-	struct exchange *exchange = exchange_new();
-
 	alike_status = -1;
-	unlike_within(exchange, 3);
+	rounds_within(3);
 	assert_int_equal(alike_asked, 3);
 	alike_status = 0;
-	unlike_within(exchange, 3);
+	rounds_within(3);
 	assert_int_equal(alike_asked, 4);
-	exchange_close(exchange);
-}
-
-/* In so many rounds of a second: the greatest number of other processes that is reported. */
-static unsigned int same_node_within(struct exchange *exchange, unsigned int seconds)
-{
-	unsigned int most = 0;
-
-	while (seconds--) {
-		struct round round;
-
-		now += 1000;
-		round = round_of(exchange, 0);
-		most = round.same_node > most ? round.same_node : most;
-	}
-	return most;
 }
 
 /* The process before this one is counted for 25 s, so another one is reported after that. */
 TEST(test_processes_of_one_node_detect_each_other)
 {
-	struct exchange *exchange = exchange_new();
-
-	assert_int_equal(same_node_within(exchange, 30), 0);
+	assert_int_equal(rounds_within(30).same_node, 0);
 	assert_in_range(processes_asked, 3, 4);
 	processes_told = 2;
-	assert_int_equal(same_node_within(exchange, 26), 0);
-	assert_int_equal(same_node_within(exchange, 1), 1);
+	assert_int_equal(rounds_within(26).same_node, 0);
+	assert_int_equal(rounds_within(1).same_node, 1);
 	processes_told = 1;
-	same_node_within(exchange, 10);
-	assert_int_equal(same_node_within(exchange, 9), 0);
+	rounds_within(10);
+	assert_int_equal(rounds_within(9).same_node, 0);
 	for (int restarts = 0; restarts < 3; restarts++) {
 		processes_told = 2;
-		assert_int_equal(same_node_within(exchange, 25), 0);
+		assert_int_equal(rounds_within(25).same_node, 0);
 		processes_told = 1;
-		assert_int_equal(same_node_within(exchange, 10), 0);
+		assert_int_equal(rounds_within(10).same_node, 0);
 	}
-	exchange_close(exchange);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_key_is_told_before_nodes_are_known),
-		cmocka_unit_test(test_nodes_are_no_more_than_are_told_apart),
-		cmocka_unit_test(test_keys_are_told_without_the_nodes),
-		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
-		cmocka_unit_test(test_a_node_is_there_while_its_keys_are_away),
-		cmocka_unit_test(test_nodes_that_share_other_limits_are_counted),
-		cmocka_unit_test(test_a_store_that_lost_its_data_makes_no_limits_differ),
-		cmocka_unit_test(test_a_word_that_was_not_taken_is_said_again),
-		cmocka_unit_test(test_processes_of_one_node_detect_each_other),
+		cmocka_unit_test_setup(test_no_key_is_told_before_nodes_are_known, exchange_new),
+		cmocka_unit_test_setup(test_nodes_are_no_more_than_are_told_apart, exchange_new),
+		cmocka_unit_test_setup(test_keys_are_told_without_the_nodes, exchange_new),
+		cmocka_unit_test_setup(test_a_store_that_is_away_is_asked_once_a_round,
+				       exchange_new),
+		cmocka_unit_test_setup(test_a_node_is_there_while_its_keys_are_away, exchange_new),
+		cmocka_unit_test_setup(test_nodes_that_share_other_limits_are_counted,
+				       exchange_new),
+		cmocka_unit_test_setup(test_a_store_that_lost_its_data_makes_no_limits_differ,
+				       exchange_new),
+		cmocka_unit_test_setup(test_a_word_that_was_not_taken_is_said_again, exchange_new),
+		cmocka_unit_test_setup(test_processes_of_one_node_detect_each_other, exchange_new),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, exchange_end_all);
 }
