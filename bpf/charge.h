@@ -3,7 +3,7 @@
  * Charges a packet to the limits of its source's policy, and then, if the source is new, to the
  * policy's budget for new sources. Five functions deep:
  *
- *   policy_charge()        every limit that matches, the budget, and refunds if a limit refuses
+ *   policy_decide()        every limit that matches, and the budget (include/decide.h)
  *   limit_charge()         the slice that this CPU holds, if it suffices
  *   limit_charge_state()   otherwise the entry of the key in the table of states
  *   state_charge_KIND()    one state, by compare-and-swap (state.h)
@@ -17,28 +17,8 @@
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
 
+#include "context.h"
 #include "state.h"
-
-/*
- * Bits by slot: the limits that passed a packet, the limits that drop and have no state for its
- * key, and the limits under which its key gets a state if the packet passes. The verifier must not
- * know the value, otherwise it would walk the rest of the program for each value.
- */
-#define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
-#define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)
-#define LIMIT_ADMITTED(limit) (LIMIT_PASSED(limit) << 2 * SL_LIMITS_MAX)
-#define LIMITS_PASSED	      ((1U << SL_LIMITS_MAX) - 1)
-#define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
-#define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
-#define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* a limit matched */
-/* the limits that drop, and under which the key gets no state yet */
-#define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
-
-/* Returns the bit of a limit in verdict->is_new: 0 if no budget pays for its new keys. */
-static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
-{
-	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
-}
 
 /* --- Slices ---------------------------------------------------------------------------------- */
 
@@ -420,128 +400,16 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 	return age >= due;
 }
 
-/*
- * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
- * the reason if a limit refuses. Returns `limits`, updated.
- */
-static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
-					  struct sl_bucket *bucket, struct verdict *verdict,
-					  __u32 limits)
-{
-	enum sl_family family = packet_family(packet);
+#include "decide.h"
 
-	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
-		const struct sl_limit *limit = &policy->limit[family][i];
-		enum charge_result result;
-
-		if (!(limits & LIMIT_ADMITTED(limit)))
-			continue;
-		result = limit_charge_new(packet, limit, bucket, verdict);
-		if (result != CHARGE_PASSED && result != CHARGE_REFUSED) {
-			if (!limit->start_empty)
-				continue;
-			verdict->refusal = SL_DROP_OVER_LIMIT;
-		}
-		limits &= ~LIMIT_NO_STATE(limit);
-		if (result == CHARGE_PASSED) {
-			limits |= LIMIT_PASSED(limit);
-			continue;
-		}
-		verdict->refused |= limit->mark;
-		if (limit->observe)
-			continue;
-		verdict->reason = verdict->refusal;
-		break;
-	}
-	return limits;
-}
-
-/*
- * Charges a packet of a new source to the budget, if its policy has one: a limit that drops has no
- * established state for it, and no other limit establishes the source. If the packet passes, makes
- * the states of the source. Returns `limits`, updated.
- */
-static __always_inline __u32 policy_charge_new(struct packet *packet,
-					       const struct sl_policy *policy,
-					       struct sl_bucket *bucket, struct verdict *verdict,
-					       __u32 limits)
-{
-	__u32 is_new = verdict->is_new;
-	bool pays = policy->newcomers.burst && is_new &&
-		    (!(limits & policy->by_source[packet_family(packet)] & ~is_new) ||
-		     !source_is_established(packet, policy, limits, is_new));
-
-	if (pays) {
-		enum sl_reason reason;
-
-		verdict->is_waiting = LIMITS_WAITING(limits) != 0;
-		reason = budget_charge(packet, policy, verdict);
-		if (reason >= SL_FIRST_DROP) {
-			verdict->reason = reason;
-			/* limits that observe do not count what the budget drops */
-			verdict->refused = 0;
-			return limits;
-		}
-	}
-	if (limits & LIMITS_ADMITTED)
-		limits = policy_admit(packet, policy, bucket, verdict, limits);
-	if ((pays || limits & LIMITS_NO_STATE) && verdict->reason < SL_FIRST_DROP)
-		verdict->reason = SL_PASS_NEWCOMER;
-	return limits;
-}
-
-/*
- * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
- * last, and see only what the other limits pass. If a limit has no established state for the
- * packet, the budget is charged as well, after all limits. bucket: NULL if it has no slices of this
- * policy.
- */
+/* Charges a packet to the limits of a policy, and to its budget: policy_decide(). */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {
-	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
-	/* A 0 that the verifier cannot know, otherwise it walks the loop for each set of limits. */
-	__u32 limits = gate ? gate->opaque_zero : 0;
 
-	verdict->reason = SL_PASS_WITHIN;
-	verdict->refused = limits;
-	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
-		const struct sl_limit *limit = &policy->limit[family][i];
-		enum charge_result result;
-
-		if (policy->deep ? !limit_is_for(policy, limit, packet)
-				 : !packet->egress && match_is_egress(limit))
-			continue;
-		limits |= LIMITS_MATCHED;
-		result = limit_charge(packet, limit, bucket, verdict);
-		if (result == CHARGE_PASSED) {
-			limits |= LIMIT_PASSED(limit);
-			continue;
-		}
-		if (result != CHARGE_REFUSED) {
-			if (!limit->start_empty || (limit->budgeted && result == CHARGE_ADMITTED)) {
-				verdict->is_new |= limit_if_new(limit);
-				limits |= limit->observe ? 0 : LIMIT_NO_STATE(limit);
-				limits |= result == CHARGE_ADMITTED ? LIMIT_ADMITTED(limit) : 0;
-				continue;
-			}
-			verdict->refusal =
-				SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
-		}
-		verdict->refused |= limit->mark;
-		if (limit->observe)
-			continue;
-		verdict->reason = verdict->refusal;
-		break;
-	}
-	if (!limits)
-		verdict->reason = SL_PASS_NO_LIMIT;
-	if ((verdict->is_new || limits & (LIMITS_NO_STATE | LIMITS_ADMITTED)) &&
-	    verdict->reason < SL_FIRST_DROP)
-		limits = policy_charge_new(packet, policy, bucket, verdict, limits);
-	if (limits & LIMITS_PASSED && verdict->reason >= SL_FIRST_DROP)
-		policy_refund(packet, policy, bucket, limits, verdict->is_new);
+	/* a 0 that the verifier cannot know, otherwise it walks the loop for each set of limits */
+	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 
 #endif

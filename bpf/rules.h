@@ -9,104 +9,15 @@
 #include "aggregate.h"
 #include "clocks.h"
 #include "digest.h"
-#include "list_ends.h"
+#include "lookup.h"
 #include "maps.h"
 #include "packet.h"
-
-/*
- * One lookup. The longest rule in force decides, with one exception: a runtime allow (`sluice
- * allow`) overrides a list's deny at a longer prefix. So if a list denies and the gate has runtime
- * allows, the lookup continues with shorter rules. If the longest rule with a runtime entry allows,
- * every deny by a list is ignored, and the longest remaining rule decides.
- */
-struct lookup {
-	__u32 version; /* the policy version that decides; 0: none */
-	__u32 until; /* the first expiry that can change it, as in struct sl_rule_content; 0: none */
-	__u32 without; /* the version that decides if denies by lists are ignored; 0: none yet */
-	__u32 listed;  /* a list denies: only a shorter runtime rule can change `version` */
-};
 
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 {
 	if (source_is_ipv4(source))
 		return map_lookup(hosts4, source->addr);
 	return map_lookup(hosts6, source->addr);
-}
-
-static __always_inline __u32 access_version(enum sl_access word)
-{
-	return SL_POLICY_VERSION(word == SL_ACCESS_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
-}
-
-/*
- * Returns a mask without expired lists and without the list on which the entry has expired. Lowers
- * the expiry of the lookup to the first expiry of the rest. until, timed: `list_until` and `timed`
- * of the content.
- */
-BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
-			      struct lookup *lookup)
-{
-	__u32 now = clock_until();
-
-	if (!gate || !lookup)
-		return 0;
-	lists = entries_in_force(lists, until, timed, now, &lookup->until);
-	return lists_in_force(gate, lists, now, &lookup->until);
-}
-
-/* Returns the access of the lists that contain one prefix: allow if any list allows. */
-static __always_inline enum sl_access lists_say(const struct sl_rule_content *content,
-						const struct sl_gate *gate, struct lookup *lookup)
-{
-	__u64 lists = content->list_mask;
-
-	if (lists & gate->lists_ending || content->list_until)
-		lists = lookup_lists(lists, content->list_until, content->timed, gate, lookup);
-	if (lists & gate->lists_allow)
-		return SL_ACCESS_ALLOW;
-	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
-}
-
-/* Returns the content in force: a rule that was written for a later generation has both. */
-static __always_inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
-								  __u32 generation)
-{
-	return (__s32)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
-}
-
-/*
- * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
- * complete.
- */
-static __always_inline bool lookup_add(const struct sl_rule_content *content,
-				       const struct sl_gate *gate, struct lookup *lookup)
-{
-	enum sl_access hand = content->access, listed = SL_ACCESS_NONE;
-	__u32 says;
-
-	if (hand && content->until && content->until <= clock_until())
-		hand = SL_ACCESS_NONE;
-	if (hand)
-		lookup->until = end_first(lookup->until, content->until);
-	else if (content->list_mask)
-		listed = lists_say(content, gate, lookup);
-	says = hand			   ? access_version(hand)
-	       : listed == SL_ACCESS_ALLOW ? access_version(listed)
-					   : content->version;
-	if (!lookup->without)
-		lookup->without = says;
-	if (lookup->listed) {
-		if (hand == SL_ACCESS_ALLOW)
-			lookup->version = lookup->without;
-		return hand;
-	}
-	if (listed != SL_ACCESS_DENY) {
-		lookup->version = says;
-		return says;
-	}
-	lookup->version = access_version(SL_ACCESS_DENY);
-	lookup->listed = true;
-	return !gate->hand_allows;
 }
 
 /* Returns whether a command is writing to the maps of rules. */

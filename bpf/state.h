@@ -9,22 +9,6 @@
 #include "flood.h"
 #include "kinds.h"
 
-/* The result of charging a packet to one limit. */
-enum charge_result {
-	CHARGE_PASSED,
-	CHARGE_REFUSED,	 /* verdict->refusal is the reason */
-	CHARGE_NO_STATE, /* the key has no state */
-	CHARGE_ADMITTED, /* the key has no state, and gets one if the packet passes */
-	CHARGE_LOST,	 /* another CPU changed the state: try again */
-};
-
-static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
-							enum sl_reason reason)
-{
-	verdict->refusal = reason;
-	return CHARGE_REFUSED;
-}
-
 /*
  * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
  * by another CPU, so only many CPUs on one small limit get there.

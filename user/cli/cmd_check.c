@@ -162,7 +162,8 @@ static void print_retry(const struct sl_limit *limit, const struct limit_state *
 		print_text("  observe it would drop the packet, and lets it pass\n");
 }
 
-static void print_limit(const struct gate *gate, const struct verdict *verdict, unsigned int index)
+static void print_limit(const struct gate *gate, const struct check_verdict *verdict,
+			unsigned int index)
 {
 	const struct source *source = &verdict->source;
 	const struct sl_limit *compiled = &verdict->limits[index];
@@ -203,7 +204,7 @@ static void print_limit(const struct gate *gate, const struct verdict *verdict, 
 /* --- New sources ---------------------------------------------------------------------------- */
 
 /* Prints the budget that new sources are charged to in a flood. JSON: null if there is none. */
-static void print_budget(const struct gate *gate, const struct verdict *verdict)
+static void print_budget(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
@@ -241,7 +242,7 @@ static void print_budget(const struct gate *gate, const struct verdict *verdict)
 	print_end();
 }
 
-static void print_new(const struct gate *gate, const struct verdict *verdict)
+static void print_new(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const char *option = gate_option(gate->name);
 
@@ -279,7 +280,7 @@ static void print_new(const struct gate *gate, const struct verdict *verdict)
 /* --- The verdict ---------------------------------------------------------------------------- */
 
 /* Prints why the packet has its verdict: "over-limit by list /etc/drop.txt, bad, limit dns". */
-static void print_reason(const struct gate *gate, const struct verdict *verdict)
+static void print_reason(const struct gate *gate, const struct check_verdict *verdict)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	const char *separator = " by list ";
@@ -296,7 +297,7 @@ static void print_reason(const struct gate *gate, const struct verdict *verdict)
 	print_text("\n");
 }
 
-static void print_verdict(const struct gate *gate, const struct verdict *verdict)
+static void print_verdict(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct judgement *rule = &verdict->source.rule;
 	char text[PREFIX_TEXT], left[UNITS_TEXT];
@@ -329,7 +330,7 @@ static int check_run(const struct context *context, const void *args)
 {
 	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct gate gate = GATE_CLOSED;
-	struct verdict verdict = {0};
+	struct check_verdict verdict = {0};
 	int err = packet_build(args, &packet) ?: gate_open_to_look(&gate, context)
 		  ?: verdict_find(&gate, &packet, &verdict);
 

@@ -7,8 +7,14 @@
 #include "base/clock.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-#include "list_ends.h"
 #include "rules/lists.h"
+
+static uint32_t clock_until(void)
+{
+	return uptime_ns() >> SL_UNTIL_SHIFT;
+}
+
+#include "lookup.h"
 
 int rules_unread(const struct gate *gate, int err)
 {
@@ -38,7 +44,7 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
 {
-	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
+	uint32_t now = clock_until(), end = 0;
 	uint64_t lists = entries_in_force(content->list_mask, content->list_until, content->timed,
 					  now, &end);
 
@@ -199,68 +205,53 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns the entry or the version of one rule. denies: with lists that deny. */
+/* Returns the judgement by a rule whose content made a lookup return `version`. */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
-				      const struct sl_rule_content *content, bool denies)
+				      const struct sl_rule_content *content, uint32_t version)
 {
-	uint64_t lists = content_lists(gate, content);
-	uint64_t allow = lists & gate->state->lists_allow;
-	struct judgement judged = {.prefix = *prefix, .access = content_access(content)};
+	struct judgement by = {.prefix = *prefix, .found = version != 0};
+	uint64_t lists = content_lists(gate, content), allow = gate->state->lists_allow;
 
-	if (judged.access) {
-		judged.until = content->until;
-	} else if (allow || (lists && denies)) {
-		judged.access = allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
-		judged.lists = allow ?: lists;
-		judged.until = lists_end(gate, content, judged.lists);
-	} else {
-		judged.version = content->version;
+	if (SL_POLICY(version) >= SL_POLICY_FIRST) {
+		by.version = version;
+	} else if (content_access(content)) {
+		by.access = content_access(content);
+		by.until = content->until;
+	} else if (version) {
+		by.access = lists & allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
+		by.lists = lists & allow ?: lists;
+		by.until = lists_end(gate, content, by.lists);
 	}
-	judged.found = judged.access || judged.version;
-	return judged;
-}
-
-/*
- * Adds one rule to a judgement, as lookup_add() in bpf/rules.h does. Returns whether the
- * judgement is complete: a list's deny is not, as a shorter rule may allow the source by hand.
- * without: the judgement without the lists that deny.
- */
-static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
-		       const struct sl_rule_content *content, struct judgement *judgement,
-		       struct judgement *without)
-{
-	struct judgement judged = content_judge(gate, prefix, content, true);
-	struct judgement rest = content_judge(gate, prefix, content, false);
-	bool by_hand = judged.access && !judged.lists, listed_deny;
-
-	if (!without->found)
-		*without = rest;
-	if (!judgement->found)
-		*judgement = judged;
-	else if (by_hand && judged.access == SL_ACCESS_ALLOW)
-		*judgement = *without;
-	listed_deny = judgement->lists && judgement->access == SL_ACCESS_DENY;
-	return by_hand || (judgement->found && !listed_deny);
+	return by;
 }
 
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
 	uint32_t generation = rulemap_generation(gate), bits = address->bits;
-	struct judgement found = {0}, without = {0};
-	bool complete = false;
+	struct judgement found = {0}, without = {0}; /* by `version` and `without` of the lookup */
+	struct lookup lookup = {0};
+	bool is_complete = false;
 	struct sl_rule rule;
 
-	while (!complete) {
+	while (!is_complete) {
+		struct lookup before = lookup;
+		const struct sl_rule_content *content;
+		struct sl_prefix prefix;
 		int covered = rulemap_cover(gate, address, bits, &rule);
 
 		if (covered < 0)
 			return rules_unread(gate, covered);
 		if (!covered)
 			break;
-		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
-
-		complete = rule_judge(gate, &prefix, rulemap_content(&rule, generation), &found,
-				      &without);
+		prefix = prefix_shorten(address, rule.bits);
+		content = rule_content(&rule, generation);
+		is_complete = lookup_add(content, gate->state, &lookup);
+		if (!before.without)
+			without = content_judge(gate, &prefix, content, lookup.without);
+		if (!before.version)
+			found = content_judge(gate, &prefix, content, lookup.version);
+		else if (lookup.version != before.version)
+			found = without;
 		if (!rule.bits)
 			break;
 		bits = rule.bits - 1;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "state/verdict.h"
 
-#include "base/clock.h"
-#include "gate/policy.h"
+#include <stddef.h>
+
 #include "admission.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "context.h"
+#include "gate/policy.h"
 #include "state/pressure.h"
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-static int limit_states_read(const struct gate *gate, struct verdict *verdict)
+static int limit_states_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	int err = source_states_read(gate, &verdict->source, &verdict->packet, verdict->states);
 
@@ -21,8 +25,8 @@ static int limit_states_read(const struct gate *gate, struct verdict *verdict)
 	return err;
 }
 
-/* Reads how the packet is handled under each limit under which its key has no state. */
-static int newcomers_read(const struct gate *gate, struct verdict *verdict)
+/* Reads what a packet of a new key finds in the sketch and in the table, and where a flood is. */
+static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct packet_args *packet = &verdict->packet;
@@ -46,36 +50,122 @@ static int newcomers_read(const struct gate *gate, struct verdict *verdict)
 	return err;
 }
 
-/* --- Deciding ------------------------------------------------------------------------------- */
-
-static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
-{
-	return verdict->states[index].matches && verdict->states[index].fresh;
-}
-
-/*
- * Returns whether the packet gets no state under a limit, as sketch_admits() and new_entry_insert()
- * in bpf/flood.h decide: in a flood if the key has too few hits, or if no entry can be evicted.
- */
-static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
-{
-	const struct newcomer *newcomer = &verdict->newcomers[index];
-
-	return limit_is_fresh(verdict, index) &&
-	       ((verdict->flooded && newcomer->shown <= FLOOD_MIN_HITS) ||
-		(!newcomer->has_room && !newcomer->is_refused));
-}
-
-/* Returns whether the budget pays for the packet: policy_charge_new() in bpf/charge.h. */
-static bool budget_pays(const struct verdict *verdict)
+static int budget_read(struct check_verdict *verdict, bool waits)
 {
 	const struct sl_policy *policy = verdict->source.policy;
-	enum sl_family family = prefix_is_ipv4(&verdict->source.prefix) ? SL_IPV4 : SL_IPV6;
+
+	verdict->budget.reason = SL_PASS_NEWCOMER;
+	if (!policy || !policy->newcomers.burst)
+		return 0;
+	return budget_state_read(verdict->gate, policy, verdict->packet.bytes, uptime_ticks(),
+				 waits, &verdict->budget);
+}
+
+/* --- What a charge would do: the functions that decide.h requires ----------------------------- */
+
+/* A packet, and the verdict that it is decided for. */
+struct check {
+	struct packet packet;
+	struct check_verdict *verdict;
+	bool budget_is_read;
+	int err;
+};
+
+static struct check *check_of(struct packet *packet)
+{
+	return (struct check *)((char *)packet - offsetof(struct check, packet));
+}
+
+static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
+			 const struct packet *packet)
+{
+	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
+}
+
+/* Refuses a packet. A limit that drops decides then. */
+static enum charge_result check_refuse(struct check_verdict *check, const struct sl_limit *limit,
+				       struct verdict *verdict, enum sl_reason reason)
+{
+	if (!limit->observe)
+		check->by = limit;
+	return charge_refuse(verdict, reason);
+}
+
+/* Returns the result for a key that gets no state. A limit whose states start empty refuses. */
+static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
+				     struct verdict *verdict)
+{
+	return limit->start_empty ? check_refuse(check, limit, verdict, SL_DROP_OVER_LIMIT)
+				  : CHARGE_NO_STATE;
+}
+
+static enum charge_result limit_charge_new(struct packet *packet, const struct sl_limit *limit,
+					   struct sl_bucket *bucket, struct verdict *verdict)
+{
+	struct check_verdict *check = check_of(packet)->verdict;
+	unsigned int i = limit - check->limits;
+	const struct newcomer *newcomer = &check->newcomers[i];
+
+	(void)bucket;
+	if (newcomer->is_refused) { /* all states in its sets are spent */
+		check->lacks_room |= !limit->observe;
+		return check_refuse(check, limit, verdict, kind_refusal(limit, 0));
+	}
+	if (!newcomer->has_room)
+		return check_wait(check, limit, verdict);
+	if (check->states[i].reason >= SL_FIRST_DROP)
+		return check_refuse(check, limit, verdict, check->states[i].reason);
+	return CHARGE_PASSED;
+}
+
+static enum charge_result limit_charge(struct packet *packet, const struct sl_limit *limit,
+				       struct sl_bucket *bucket, struct verdict *verdict)
+{
+	struct check_verdict *check = check_of(packet)->verdict;
+	unsigned int i = limit - check->limits;
+	const struct newcomer *newcomer = &check->newcomers[i];
+	const struct limit_state *state = &check->states[i];
+	bool waits;
+
+	if (!state->fresh) {
+		if (!state->age)
+			verdict->is_new |= limit_if_new(limit);
+		if (state->reason >= SL_FIRST_DROP)
+			return check_refuse(check, limit, verdict, state->reason);
+		return CHARGE_PASSED;
+	}
+	check->newcomer = true;
+	waits = check->flooded && newcomer->shown <= FLOOD_MIN_HITS;
+	if (!limit->observe && (waits || (!newcomer->has_room && !newcomer->is_refused))) {
+		check->waits = true;
+		check->lacks_room |= !newcomer->has_room;
+	}
+	if (waits)
+		return check_wait(check, limit, verdict);
+	return limit->budgeted ? CHARGE_ADMITTED : limit_charge_new(packet, limit, bucket, verdict);
+}
+
+static enum sl_reason budget_charge(struct packet *packet, const struct sl_policy *policy,
+				    struct verdict *verdict)
+{
+	struct check *check = check_of(packet);
+
+	(void)policy;
+	check->budget_is_read = true;
+	check->err = budget_read(check->verdict, verdict->is_waiting);
+	return check->verdict->budget.reason;
+}
+
+/* Returns whether the source is established by a limit, for all limits under which it is not. */
+static bool check_is_established(const struct check_verdict *check)
+{
+	const struct sl_policy *policy = check->source.policy;
+	enum sl_family family = prefix_is_ipv4(&check->source.prefix) ? SL_IPV4 : SL_IPV6;
 	uint32_t age = 0, due = 0;
 
-	for (unsigned int i = 0; i < verdict->count; i++) {
-		const struct sl_limit *limit = &verdict->limits[i];
-		const struct limit_state *state = &verdict->states[i];
+	for (unsigned int i = 0; i < check->count; i++) {
+		const struct sl_limit *limit = &check->limits[i];
+		const struct limit_state *state = &check->states[i];
 
 		if (!state->matches || limit->observe)
 			continue;
@@ -84,94 +174,69 @@ static bool budget_pays(const struct verdict *verdict)
 		else if (age < state->age && policy->by_source[family] & 1 << limit->slot)
 			age = state->age;
 	}
-	return due > age && policy->newcomers.burst;
+	return age >= due;
 }
 
-/* A limit refuses a packet, unless it only observes. */
-static void limit_refuses(struct verdict *verdict, unsigned int index, enum sl_reason reason)
+static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
+				  uint32_t limits, uint32_t is_new)
 {
-	verdict->reason = reason;
-	verdict->by = &verdict->limits[index];
+	(void)policy, (void)limits, (void)is_new;
+	return check_is_established(check_of(packet)->verdict);
 }
 
-/* Decides by the state that a key gets by the packet under a limit, if it gets one. */
-static void newcomer_judge_limit(struct verdict *verdict, unsigned int index)
+/* Nothing was charged. */
+static int policy_refund(const struct packet *packet, const struct sl_policy *policy,
+			 struct sl_bucket *bucket, uint32_t limits, uint32_t is_new)
 {
-	const struct sl_limit *limit = &verdict->limits[index];
-
-	if (!limit_is_fresh(verdict, index) || limit_lets_wait(verdict, index) || limit->observe)
-		return;
-	if (verdict->newcomers[index].is_refused) { /* any state in its sets is spent */
-		verdict->lacks_room = true;
-		limit_refuses(verdict, index, kind_refusal(limit, 0));
-	} else if (verdict->states[index].reason >= SL_FIRST_DROP) {
-		limit_refuses(verdict, index, verdict->states[index].reason);
-	}
-}
-
-/*
- * Decides as policy_charge() in bpf/charge.h does. The first limit that refuses decides, unless it
- * only observes. If the source is not established, the budget decides as well, before its states
- * are made.
- */
-static int limits_judge(const struct gate *gate, struct verdict *verdict)
-{
-	int err = 0;
-
-	verdict->reason = SL_PASS_NO_LIMIT;
-	verdict->pays = budget_pays(verdict);
-	for (unsigned int i = 0; !verdict->by && i < verdict->count; i++) {
-		const struct limit_state *state = &verdict->states[i];
-
-		if (state->matches)
-			verdict->reason = SL_PASS_WITHIN;
-		verdict->newcomer |= limit_is_fresh(verdict, i);
-		if (verdict->limits[i].observe)
-			continue;
-		if (limit_lets_wait(verdict, i)) {
-			verdict->waits = true;
-			verdict->lacks_room |= !verdict->newcomers[i].has_room;
-			/* an empty bucket refuses before there is a state */
-			if (verdict->limits[i].start_empty)
-				limit_refuses(verdict, i, SL_DROP_OVER_LIMIT);
-		} else if (state->matches && !state->fresh && state->reason >= SL_FIRST_DROP) {
-			limit_refuses(verdict, i, state->reason);
-		} else if (!verdict->source.policy->newcomers.burst) {
-			newcomer_judge_limit(verdict, i);
-		}
-	}
-	verdict->newcomer |= verdict->pays;
-	verdict->budget.reason = SL_PASS_NEWCOMER;
-	if (verdict->source.policy->newcomers.burst)
-		err = budget_state_read(gate, verdict->source.policy, verdict->packet.bytes,
-					uptime_ticks(), verdict->waits, &verdict->budget);
-	if (err || verdict->by)
-		return err;
-	if (verdict->pays || verdict->waits)
-		verdict->reason = verdict->pays ? verdict->budget.reason : SL_PASS_NEWCOMER;
-	for (unsigned int i = 0; verdict->reason < SL_FIRST_DROP && i < verdict->count; i++)
-		newcomer_judge_limit(verdict, i);
+	(void)packet, (void)policy, (void)bucket, (void)limits, (void)is_new;
 	return 0;
 }
 
-/* The limit that drops packets while their source waits; NULL: none. */
-static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
+#include "decide.h"
+
+/* --- Deciding ------------------------------------------------------------------------------- */
+
+static int limits_decide(struct check_verdict *verdict)
+{
+	const struct packet_args *args = &verdict->packet;
+	const struct sl_policy *policy = verdict->source.policy;
+	struct check check = {
+		.packet = {.packets = 1,
+			   .bytes = args->bytes,
+			   .source = args->source,
+			   .egress = args->egress,
+			   .facts = args->facts},
+		.verdict = verdict,
+	};
+	struct verdict decided = {.version = verdict->source.rule.version};
+
+	check.packet.source.bits = SL_FAMILY_BITS + (prefix_is_ipv4(&args->source) ? 32 : 128);
+	policy_decide(&check.packet, policy, NULL, &decided, 0);
+	verdict->reason = decided.reason;
+	verdict->pays = policy->newcomers.burst && !check_is_established(verdict);
+	verdict->newcomer |= verdict->pays;
+	if (!check.budget_is_read)
+		check.err = budget_read(verdict, verdict->waits);
+	return check.err;
+}
+
+/* Returns the limit that drops packets while their source waits, or NULL. */
+static const struct sl_limit *limit_from_empty(const struct check_verdict *verdict)
 {
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
+		const struct limit_state *state = &verdict->states[i];
 
-		if (limit->start_empty && !limit->observe &&
-		    (limit_is_fresh(verdict, i) || limit_lets_wait(verdict, i)))
+		if (limit->start_empty && !limit->observe && state->matches && state->fresh)
 			return limit;
 	}
 	return NULL;
 }
 
-/* --- The verdict ---------------------------------------------------------------------------- */
-
-int verdict_find(const struct gate *gate, const struct packet_args *packet, struct verdict *ret)
+int verdict_find(const struct gate *gate, const struct packet_args *packet,
+		 struct check_verdict *ret)
 {
-	struct verdict verdict = {.gate = gate, .packet = *packet};
+	struct check_verdict verdict = {.gate = gate, .packet = *packet};
 	const struct judgement *rule = &verdict.source.rule;
 	int err = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
 
@@ -181,10 +246,10 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet, stru
 	verdict.count = verdict.source.limit_count;
 	err = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
 	if (!err && verdict.source.policy)
-		err = limits_judge(gate, &verdict);
+		err = limits_decide(&verdict);
 	else if (!rule->found)
 		verdict.reason = SL_PASS_NO_RULE;
-	else if (!verdict.source.policy)
+	else
 		verdict.reason = rule->access == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
 	if (err) {
 		verdict_free(&verdict);
@@ -195,12 +260,12 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet, stru
 	return 0;
 }
 
-void verdict_free(struct verdict *verdict)
+void verdict_free(struct check_verdict *verdict)
 {
 	source_free(&verdict->source);
 }
 
-const char *verdict_word(const struct verdict *verdict)
+const char *verdict_word(const struct check_verdict *verdict)
 {
 	return verdict->reason < SL_FIRST_DROP ? "pass" : "drop";
 }

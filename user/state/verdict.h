@@ -10,7 +10,7 @@
 #include "state/states.h"
 #include "state/source.h"
 
-struct verdict {
+struct check_verdict {
 	const struct gate *gate; /* open while the verdict is used */
 	struct packet_args packet;
 	struct source source;
@@ -32,9 +32,10 @@ struct verdict {
 };
 
 /* Finds the verdict of a gate on a packet. verdict_free() frees it. */
-int verdict_find(const struct gate *gate, const struct packet_args *packet, struct verdict *ret);
-void verdict_free(struct verdict *verdict);
+int verdict_find(const struct gate *gate, const struct packet_args *packet,
+		 struct check_verdict *ret);
+void verdict_free(struct check_verdict *verdict);
 
-const char *verdict_word(const struct verdict *verdict);
+const char *verdict_word(const struct check_verdict *verdict);
 
 #endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The decision about a packet of a source with limits: in which order limits and budget are
+ * charged, and which of them decides. The packet path includes it after the functions that charge
+ * (bpf/charge.h), and `check` after functions that report what a charge would do
+ * (user/state/verdict.c):
+ *
+ *   limit_is_for()            whether a limit matches the packet
+ *   limit_charge()            charges a limit; makes the state of a new key that no budget pays for
+ *   limit_charge_new()        makes the state of a new key and charges it
+ *   budget_charge()           charges the policy's budget for new sources
+ *   source_is_established()   whether another limit establishes the source
+ *   policy_refund()           takes charges back
+ */
+#ifndef SLUICE_DECIDE_H
+#define SLUICE_DECIDE_H
+
+#include "context.h"
+
+/*
+ * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
+ * the reason if a limit refuses. Returns `limits`, updated.
+ */
+static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
+					  struct sl_bucket *bucket, struct verdict *verdict,
+					  __u32 limits)
+{
+	enum sl_family family = packet_family(packet);
+
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		enum charge_result result;
+
+		if (!(limits & LIMIT_ADMITTED(limit)))
+			continue;
+		result = limit_charge_new(packet, limit, bucket, verdict);
+		if (result != CHARGE_PASSED && result != CHARGE_REFUSED) {
+			if (!limit->start_empty)
+				continue;
+			verdict->refusal = SL_DROP_OVER_LIMIT;
+		}
+		limits &= ~LIMIT_NO_STATE(limit);
+		if (result == CHARGE_PASSED) {
+			limits |= LIMIT_PASSED(limit);
+			continue;
+		}
+		verdict->refused |= limit->mark;
+		if (limit->observe)
+			continue;
+		verdict->reason = verdict->refusal;
+		break;
+	}
+	return limits;
+}
+
+/*
+ * Charges a packet of a new source to the budget, if its policy has one: a limit that drops has no
+ * established state for it, and no other limit establishes the source. If the packet passes, makes
+ * the states of the source. Returns `limits`, updated.
+ */
+static __always_inline __u32 policy_charge_new(struct packet *packet,
+					       const struct sl_policy *policy,
+					       struct sl_bucket *bucket, struct verdict *verdict,
+					       __u32 limits)
+{
+	__u32 is_new = verdict->is_new;
+	bool pays = policy->newcomers.burst && is_new &&
+		    (!(limits & policy->by_source[packet_family(packet)] & ~is_new) ||
+		     !source_is_established(packet, policy, limits, is_new));
+
+	if (pays) {
+		enum sl_reason reason;
+
+		verdict->is_waiting = LIMITS_WAITING(limits) != 0;
+		reason = budget_charge(packet, policy, verdict);
+		if (reason >= SL_FIRST_DROP) {
+			verdict->reason = reason;
+			/* limits that observe do not count what the budget drops */
+			verdict->refused = 0;
+			return limits;
+		}
+	}
+	if (limits & LIMITS_ADMITTED)
+		limits = policy_admit(packet, policy, bucket, verdict, limits);
+	if ((pays || limits & LIMITS_NO_STATE) && verdict->reason < SL_FIRST_DROP)
+		verdict->reason = SL_PASS_NEWCOMER;
+	return limits;
+}
+
+/*
+ * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
+ * last, and see only what the other limits pass. If a limit has no established state for the
+ * packet, the budget is charged as well, after all limits. bucket: NULL if it has no slices of this
+ * policy. limits: 0.
+ */
+static __always_inline void policy_decide(struct packet *packet, const struct sl_policy *policy,
+					  struct sl_bucket *bucket, struct verdict *verdict,
+					  __u32 limits)
+{
+	enum sl_family family = packet_family(packet);
+
+	verdict->reason = SL_PASS_WITHIN;
+	verdict->refused = limits;
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+		enum charge_result result;
+
+		if (policy->deep ? !limit_is_for(policy, limit, packet)
+				 : !packet->egress && match_is_egress(limit))
+			continue;
+		limits |= LIMITS_MATCHED;
+		result = limit_charge(packet, limit, bucket, verdict);
+		if (result == CHARGE_PASSED) {
+			limits |= LIMIT_PASSED(limit);
+			continue;
+		}
+		if (result != CHARGE_REFUSED) {
+			if (!limit->start_empty || (limit->budgeted && result == CHARGE_ADMITTED)) {
+				verdict->is_new |= limit_if_new(limit);
+				limits |= limit->observe ? 0 : LIMIT_NO_STATE(limit);
+				limits |= result == CHARGE_ADMITTED ? LIMIT_ADMITTED(limit) : 0;
+				continue;
+			}
+			verdict->refusal =
+				SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
+		}
+		verdict->refused |= limit->mark;
+		if (limit->observe)
+			continue;
+		verdict->reason = verdict->refusal;
+		break;
+	}
+	if (!limits)
+		verdict->reason = SL_PASS_NO_LIMIT;
+	if ((verdict->is_new || limits & (LIMITS_NO_STATE | LIMITS_ADMITTED)) &&
+	    verdict->reason < SL_FIRST_DROP)
+		limits = policy_charge_new(packet, policy, bucket, verdict, limits);
+	if (limits & LIMITS_PASSED && verdict->reason >= SL_FIRST_DROP)
+		policy_refund(packet, policy, bucket, limits, verdict->is_new);
+}
+
+#endif
