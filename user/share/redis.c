@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "share/store.h"
-
+/* The commands that count. A call makes some for each item, and lets the cluster run them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 
 #include "base/array.h"
 #include "share/cluster.h"
+#include "share/store.h"
 #include "share/tls.h"
 
 #define NODE_LIVES 10		  /* a node that was not seen for so many alive_ms is removed */
