@@ -526,17 +526,22 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 	return err;
 }
 
-/* Tries a change once. After a failure the rules are unchanged. */
-static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret)
+/*
+ * Tries a change once. After a failure the rules are unchanged, but those that had ended are removed:
+ * ret_ended has their number.
+ */
+static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
+		      unsigned int *ret_ended)
 {
 	_cleanup_(transaction_free) struct transaction t = {0};
 	int err;
 
+	*ret_ended = 0;
 	if (transaction_begin(gate))
 		return -ECANCELED;
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
-		return rules_recover(gate) ? -ECANCELED : err;
+		return recover(gate, ret_ended) ? -ECANCELED : err;
 	/* the switch: every packet that begins from here on sees the new rules */
 	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
 	synchronize_programs();
@@ -654,17 +659,19 @@ static int change_failed(const struct gate *gate, int err)
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret)
 {
 	bool grew = false;
-	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret), failed;
+	unsigned int ended = 0;
+	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret, &ended), failed;
 
-	if (room_is_short(err) && rules_expire(gate))
-		err = change_try(gate, wanted, ret);
+	/* the recovery of a change that failed has removed the rules that had ended */
+	if (room_is_short(err) && ended)
+		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {
 		failed = room_make(gate, wanted, err, &grew);
 		if (failed)
 			return failed;
 	}
 	if (grew)
-		err = change_try(gate, wanted, ret);
+		err = change_try(gate, wanted, ret, &ended);
 	return err ? change_failed(gate, err) : 0;
 }
 
