@@ -8,12 +8,12 @@
  *
  * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
  * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
- * packet; for policies without a budget, when a CPU sees more than `flood_threshold` packets of new keys in
- * an interval. Then a key must have been seen more than FLOOD_MIN_HITS times on that CPU before it gets
- * an entry (include/sketch.h). Then its earlier packets on this CPU are charged to its state,
- * unless a budget paid for them. Its packets on other CPUs, at most FLOOD_MIN_HITS on each, are not
- * charged. The sketch stores no time, so up to FLOOD_MIN_HITS packets of an earlier flood may be charged
- * as well.
+ * packet; for policies without a budget, when a CPU sees more than `flood_threshold` packets of new
+ * keys in an interval. Then a key must have been seen more than FLOOD_MIN_HITS times on that CPU
+ * before it gets an entry (include/sketch.h). Then its earlier packets on this CPU are charged to
+ * its state, unless a budget paid for them. Its packets on other CPUs, at most FLOOD_MIN_HITS on
+ * each, are not charged. The sketch stores no time, so up to FLOOD_MIN_HITS packets of an earlier
+ * flood may be charged as well.
  */
 #ifndef SLUICE_FLOOD_H
 #define SLUICE_FLOOD_H
@@ -143,7 +143,10 @@ static __always_inline void sketch_clear_here(const struct sl_params *params, st
 		sketch_clear(&sketch->slot[sketch_slot(digest)], digest);
 }
 
-/* Counts the result of an insertion. evict_cost: entry_evict_cost() of the entry that was evicted for it. */
+/*
+ * Counts the result of an insertion. evict_cost: entry_evict_cost() of the entry that was evicted
+ * for it.
+ */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {

@@ -228,7 +228,7 @@ BPF_GLOBAL __u32 rule_cache_fill(const struct packet *packet, const struct sl_ga
 	return lookup.version;
 }
 
-/* --- The cache of hosts ---------------------------------------------------------------------------------- */
+/* --- The cache of hosts --------------------------------------------------------------------- */
 
 static __always_inline __u64 host_cache_digest(const struct packet *packet)
 {

@@ -185,7 +185,7 @@ BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
 	return state_try(SL_SHAPE, packet, limit, slice, state, verdict);
 }
 
-/* --- Entries of the table ---------------------------------------------------------------------- */
+/* --- Entries of the table ------------------------------------------------------------------- */
 
 /*
  * Counts what was taken from a shared limit's state, and what was refused, for the other nodes. A

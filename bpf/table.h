@@ -266,9 +266,9 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
  * it swaps before this function does, the charge is lost with the old key, whose eviction cost
  * least, and so is a block that began after the cost was computed. If it swaps later, it charges
- * the new key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in a
- * window this word has the counts of sub-windows, so the new key may be miscounted for one T. Each
- * case is limited to one packet per other CPU, and to the time that the packet takes.
+ * the new key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in
+ * a window this word has the counts of sub-windows, so the new key may be miscounted for one T.
+ * Each case is limited to one packet per other CPU, and to the time that the packet takes.
  *
  * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are plain.
  * They are ordered on x86-64; a CPU that reorders loads, such as arm64, may match a half-written

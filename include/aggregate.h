@@ -22,7 +22,9 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATE_NARROW_BITS 48
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
-/* Entries of `subrules`: wide aggregates of both families by their bits, then narrow ones, hashed. */
+/*
+ * Entries of `subrules`: wide aggregates of both families by their bits, then narrow ones, hashed.
+ */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 

@@ -6,8 +6,8 @@
  * A block is one word, its end in ticks; 0: no block yet. Clocks count whole nanoseconds, so the
  * lowest 4 bits of an end are free. With `escalate` they hold its steps: how often the block was
  * multiplied. A block does not change the level of its state, which refills in the meantime. If a
- * block were debt in `empty_at`, it would end with an empty state, and the first two packets in a row
- * would begin the next block.
+ * block were debt in `empty_at`, it would end with an empty state, and the first two packets in a
+ * row would begin the next block.
  *
  * Escalation. If a block begins before the length of the last block has passed after its end, it
  * has one step more, up to `steps_max`, which gives `block_max`. For each such length without a

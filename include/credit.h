@@ -2,11 +2,12 @@
 /*
  * The arithmetic of a token bucket. Pure functions; the time is an argument.
  *
- * A state is a token bucket that is stored as one time, `empty_at`: when it was empty. Its level is the
- * time since then, at most `burst`. A packet costs time and moves `empty_at` forward by its cost. This
- * is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A; zero =
- * TAT - burst): refill is lazy by construction, and no fraction is ever lost. If `empty_at` is ahead of
- * now, the level is negative (debt), and nothing is charged until the debt is paid.
+ * A state is a token bucket that is stored as one time, `empty_at`: when it was empty. Its level is
+ * the time since then, at most `burst`. A packet costs time and moves `empty_at` forward by its
+ * cost. This is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex
+ * A; empty_at = TAT - burst): refill is lazy by construction, and no fraction is ever lost. If
+ * `empty_at` is ahead of now, the level is negative (debt), and nothing is charged until the debt
+ * is paid.
  *
  * Slices. A CPU borrows credit for several packets from the state into a slice of its own, and
  * spends it without shared memory. Let S be the most that all slices can hold together. Three rules
@@ -16,8 +17,8 @@
  *     burst. It may hold more when it is new, or because slices were returned. That part is
  *     `full_at` - `empty_at`; it can be spent, and does not refill.
  *  2. A slice is valid for S, as a time, from when it was borrowed. Then it returns to the state.
- *  3. A state is full if it had time to fill (burst since `empty_at`) and was not charged for 2 S: S
- *     until every slice has ended, S to refill what they may have spent at the last moment. Then
+ *  3. A state is full if it had time to fill (burst since `empty_at`) and no charge for 2 S: S
+ *     until every slice ended, S to refill what they may have spent at the last moment. Then
  *     `full_at` is set to that time, and credit that older slices still hold is void.
  *
  * Large packets. A state in use refills to `refill` and no further, so a packet passes if the state
@@ -148,10 +149,10 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
  * Returns the level of a state, in ticks: at most burst; negative is debt. Time that runs backwards
  * adds nothing.
  *
- * `full_at` - `empty_at` can exceed burst only if a charge by another CPU, based on an older `full_at`, raced
- * the store of `full_at`. That happens only after an idle time longer by S than the state took to
- * fill, so the excess is larger than any charge may use. Then `full_at` is ignored, and only the
- * refill counts.
+ * `full_at` - `empty_at` can exceed burst only if a charge by another CPU, based on an older
+ * `full_at`, raced the store of `full_at`. That happens only after an idle time longer by S than
+ * the state took to fill, so the excess is larger than any charge may use. Then `full_at` is
+ * ignored, and only the refill counts.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -310,8 +311,8 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 
 /*
  * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `state` and
- * `slice` are copies that the caller publishes: the state by compare-and-swap on `empty_at`. The rest
- * of the old slice is returned first. If the state refuses, the slice stores the level that it
+ * `slice` are copies that the caller publishes: the state by compare-and-swap on `empty_at`. The
+ * rest of the old slice is returned first. If the state refuses, the slice stores the level that it
  * needs, and when it will have it if nothing is charged. fill: limit->slice, or 0; now, jiffy: the
  * time of the packet.
  */

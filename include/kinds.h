@@ -3,10 +3,10 @@
  * The kinds of limit behind one interface: pure functions of a limit, the words of its state, a
  * cost and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
  *
- *   kind          the word that decides                    admits                        header
- *   SL_TOKEN_BUCKET     zero: when the bucket was empty          burst + rate x t in any t     credit.h
- *   SL_WINDOW     window: what counts now                  N in any T                    window.h
- *   SL_SHAPE      ready: when the next packet may depart   one per 1/rate, later         shape.h
+ *   kind             the word that decides                    admits                     header
+ *   SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
+ *   SL_WINDOW        window: what counts now                  N in any T                 window.h
+ *   SL_SHAPE         ready: when the next packet may depart   one per 1/rate, later      shape.h
  *
  * Every kind that drops may block after an overrun: block.h. Only a token bucket has slices
  * (credit.h); in other kinds a slice only remembers a refusal, for one jiffy.

@@ -25,7 +25,7 @@ struct sl_sketch {
 
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_params {
-	__u32 flood_threshold; /* packets of new keys without a budget, per CPU and interval; more: a flood */
+	__u32 flood_threshold; /* more packets of new keys per CPU and interval: a flood */
 	__u32 interval_shift; /* an interval is 2^this jiffies: about 64 ms */
 	__u32 set_mask;	      /* sets of the table - 1 */
 	__u32 host_mask;      /* sets of the host cache - 1 */

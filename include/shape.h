@@ -4,12 +4,12 @@
  * departure time, and a queue such as Linux's fq qdisc (tc-fq(8), earliest departure time) holds it
  * until then. Pure functions; the time is an argument.
  *
- * The state is one time, `ready_at`: when the next slot begins. A packet gets the slot at `ready_at`, or
- * a slot that begins now if that is past, and moves `ready_at` to the slot's begin plus its cost. It
- * departs when its slot begins, so the slots of two packets are their cost apart, even in a burst.
- * If its slot would begin later than `horizon` from now, the packet is refused and costs nothing.
- * This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with a wait in
- * place of the loss.
+ * The state is one time, `ready_at`: when the next slot begins. A packet gets the slot at
+ * `ready_at`, or a slot that begins now if that is past, and moves `ready_at` to the slot's begin
+ * plus its cost. It departs when its slot begins, so the slots of two packets are their cost apart,
+ * even in a burst. If its slot would begin later than `horizon` from now, the packet is refused and
+ * costs nothing. This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A),
+ * with a wait in place of the loss.
  *
  * A packet that another shape or its sender's pacing delays departs later than its slot begins. It
  * does not delay other packets of its key: the slots continue. A packet is refused if its sender
@@ -46,9 +46,9 @@ static inline struct sl_state shape_full(__u64 now)
 }
 
 /*
- * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. earliest:
- * the packet departs no earlier; 0: any time. ret: its departure time. Returns false if its slot
- * would begin after the horizon.
+ * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`.
+ * earliest: the packet departs no earlier; 0: any time. ret: its departure time. Returns false if
+ * its slot would begin after the horizon.
  */
 static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				__u64 now, __u64 earliest, __u64 *ret)

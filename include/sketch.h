@@ -7,8 +7,8 @@
  * count of one.
  *
  * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals the
- * fingerprint of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its
- * secret random (digest_key()), so for any one packet the chance is at most 2^-24, whatever was
+ * fingerprint of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and
+ * its secret random (digest_key()), so for any one packet the chance is at most 2^-24, whatever was
  * sent before: at 1, 10 and 50 million packets/s, at most once in 17 s, 0.6 times and 3 times a
  * second. The sender gains one state. How long a slot remembers depends on the rate: with n slots
  * on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on average: 131
@@ -25,7 +25,9 @@
 
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 
-/* Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon after its key is gone. */
+/*
+ * Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon after its key is gone.
+ */
 #define SKETCH_MOST 16
 
 /* A count above 8 is lowered with probability 2^-8. */

@@ -336,7 +336,7 @@ struct sl_rule_content {
 	__u32 version : 30; /* policy version; 0: none */
 	__u32 access : 2;   /* enum sl_access: the runtime entry */
 	__u32 until;	    /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
-	__u64 list_mask; /* bit mask of the lists that contain the prefix, by index in map `lists` */
+	__u64 list_mask; /* bits of the lists that contain the prefix, by index in map `lists` */
 	/* expiry of the prefix on one of these lists, in addition to the list's expiry; 0: none */
 	__u32 list_until;
 	__u32 timed; /* index of this list */
@@ -434,7 +434,7 @@ struct sl_state_words {
 struct sl_set {
 	/* of the key in each way; 0: the way is free. Also read as two words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* 2 for each key of this primary set that is in its secondary set; 1: locked */
+	__u32 displaced; /* 2 for each of its keys that is in the secondary set; 1: locked */
 	__u32 pad[3]; /* two sets to a cache line */
 };
 
@@ -479,7 +479,9 @@ struct sl_bucket {
 /* Policy version of a bucket whose /64 is split by longer rules: each packet looks up its own. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
-/* Budgets, by policy: their states in map `budgets`, their slices in map `budget_slices`, per CPU. */
+/*
+ * Budgets, by policy: their states in map `budgets`, their slices in map `budget_slices`, per CPU.
+ */
 struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the version when it was borrowed */

@@ -336,8 +336,8 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns how long a key has been idle, at least: since its last charge; in a window, whose `charged_at`
- * only stores the sub-window, since its last packet.
+ * Returns how long a key has been idle, at least: since its last charge; in a window, whose
+ * `charged_at` only stores the sub-window, since its last packet.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)

@@ -10,20 +10,20 @@
  *
  * The state is three words, of which the first decides:
  *
- *  window   index of the current sub-window (16 bits), and the total that counts now (48 bits)
- *  past     a tag (4 bits), and the count of each of the G sub-windows before (60/G bits each)
- *  drawn    a time in the current sub-window
+ *  window      index of the current sub-window (16 bits), and the total that counts now (48 bits)
+ *  past        a tag (4 bits), and the count of each of the G sub-windows before (60/G bits each)
+ *  charged_at  a time in the current sub-window
  *
  * A charge adds to the total by one compare-and-swap of `window`. When a sub-window has begun, one
  * CPU turns the state: it subtracts the count of the oldest sub-window from the total. A turn has
  * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h).
  * Between any two steps the CPU may stall, and other CPUs may act.
  *
- *  1. past     If its tag is not of the index, or is of the next index as well: counts are cleared.
- *  2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over, even
- *              if its own clock is behind, because `charged_at` is not in the sub-window of the index.
- *  3. window   The new index and the new total.
- *  4. past     The new counts, with the new index as their tag.
+ *  1. past        If its tag is not of the index, or is of the next one as well: counts are cleared.
+ *  2. charged_at  Moves on, never back. From here on each CPU knows that the sub-window is over,
+ *                 even if its own clock is late: `charged_at` is not in the sub-window of the index.
+ *  3. window      The new index and the new total.
+ *  4. past        The new counts, with the new index as their tag.
  *
  * If `past` has no counts, or a wrong tag, the whole total is assumed to be of the last sub-window:
  * it expires later, never sooner. A tag wraps after 16 sub-windows. Step 1 ensures that a tag never
@@ -38,11 +38,11 @@
  *
  * in packets; in bytes less by the part that was too small for the last packet.
  *
- * The index wraps after 65,536 sub-windows, so `charged_at` shows how long ago its sub-window was. Only
- * while a turn is between steps 2 and 3, or was given up there, the indexes alone show it, and too
- * little if they wrapped. If a source comes back in exactly the sub-window in which the index wraps
- * to its old value, or in one of the G before it, its old total still counts: it expires later,
- * never sooner.
+ * The index wraps after 65,536 sub-windows, so `charged_at` shows how long ago its sub-window was.
+ * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone show it, and
+ * too little if they wrapped. If a source comes back in exactly the sub-window in which the index
+ * wraps to its old value, or in one of the G before it, its old total still counts: it expires
+ * later, never sooner.
  *
  * Charges can be lost if a CPU stalls for longer than T within a turn: between steps 2 and 3, if
  * the index wraps to the same value and the same total is charged in the meantime; or before step
@@ -144,8 +144,8 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the index, never more. now: not before `charged_at`.
- * After the clock has wrapped, at most as many as have begun since 0.
+ * Returns how many sub-windows have begun since the index, never more. now: not before
+ * `charged_at`. After the clock has wrapped, at most as many as have begun since 0.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)

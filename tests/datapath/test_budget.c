@@ -327,7 +327,9 @@ static void test_levels_stay(void **state)
 		/* the policy's limits change, and its budget is the same */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
-		assert_int_equal(rules_change(&rig->gate, &(struct ruleset){.rules = &rule, .count = 1}, NULL), 0);
+		assert_int_equal(rules_change(&rig->gate,
+					      &(struct ruleset){.rules = &rule, .count = 1}, NULL),
+				 0);
 		rule_free(&rule);
 		assert_int_equal(rig_march(rig, &march, 1), 1);
 	}

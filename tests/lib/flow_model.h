@@ -168,7 +168,8 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	uint64_t passed = world->now - node->seen_at;
 	struct flow_count counted = {node->own.taken - node->seen.taken,
 				     node->own.asked - node->seen.asked};
-	int64_t excess = node->excess + counted.taken - passed / FLOW_UNREPORTED_PART / world->nodes;
+	int64_t excess =
+		node->excess + counted.taken - passed / FLOW_UNREPORTED_PART / world->nodes;
 	struct flow_count told = {world_units(node->own.taken), world_units(node->own.asked)};
 
 	node->seen = node->own;

@@ -51,7 +51,9 @@ const char *attachment_program_pin(const struct attachment *attachment, char nam
  */
 const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
-/* Formats the name of the pin that marks the clsact qdisc as ours: it is removed with its filter. */
+/*
+ * Formats the name of the pin that marks the clsact qdisc as ours: it is removed with its filter.
+ */
 const char *attachment_qdisc_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /* --- Reading attachments -------------------------------------------------------------------- */

@@ -120,7 +120,10 @@ int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *r
 	return err;
 }
 
-/* Fills the options that name the filter which runs a program. Returns 0, -ENOENT, or another errno. */
+/*
+ * Fills the options that name the filter which runs a program. Returns 0, -ENOENT, or another
+ * errno.
+ */
 static int filter_name(unsigned int ifindex, bool ingress, uint32_t program_id,
 		       struct bpf_tc_opts *ret)
 {

@@ -27,8 +27,8 @@ uint8_t attr_u8(const struct nlattr *attr);
 
 /*
  * Calls `call` for each message of a part of a dump. Returns 0 at the end of the dump, 1 if more of
- * it follows, or a negative errno: -EBADMSG for a message that was cut, or what `call` has set errno
- * to when it returned MNL_CB_ERROR.
+ * it follows, or a negative errno: -EBADMSG for a message that was cut, or what `call` has set
+ * errno to when it returned MNL_CB_ERROR.
  */
 int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data);
 

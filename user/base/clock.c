@@ -161,8 +161,8 @@ static int program_load(void)
 #define CLOCK_TICK_NS (1000000000ULL / sysconf(_SC_CLK_TCK))
 
 /*
- * The last jiffy that can be the present jiffy. times(2) returns jiffies64 in ticks of 10 ms, rounded
- * down.
+ * The last jiffy that can be the present jiffy. times(2) returns jiffies64 in ticks of 10 ms,
+ * rounded down.
  */
 static uint64_t jiffies_at_most(void)
 {

@@ -23,8 +23,8 @@ uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
 
 /*
- * The end of an entry that lasts `ns` from now, in the unit of struct sl_rule_content.until. Rounded up,
- * never 0.
+ * The end of an entry that lasts `ns` from now, in the unit of struct sl_rule_content.until.
+ * Rounded up, never 0.
  */
 uint32_t until_after(uint64_t ns);
 

@@ -23,7 +23,10 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 /* The index of a word; -1: it is none of them. */
 int word_find(const char *const words[], int count, const char *word);
 
-/* Reads a character of UTF-8 (RFC 3629). Returns its length in bytes, or 0 if the text begins with none. */
+/*
+ * Reads a character of UTF-8 (RFC 3629). Returns its length in bytes, or 0 if the text begins with
+ * none.
+ */
 size_t text_character(const char *text, uint32_t *ret);
 
 /* Whether it is UTF-8 without control characters, as a file of text can have it. */

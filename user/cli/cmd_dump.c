@@ -183,8 +183,9 @@ static int diff_read(struct diff *diff)
 	int err = gate_check_name(diff->gate) ?: gate_exists(diff->gate, &exists);
 
 	if (!err && exists)
-		err = gate_open(&gate, diff->gate, GATE_READ, NULL) ?: gate_sizes_read(&gate, &diff->sizes)
-		      ?: rules_read(&gate, &diff->rules);
+		err = gate_open(&gate, diff->gate, GATE_READ, NULL);
+	if (!err && exists)
+		err = gate_sizes_read(&gate, &diff->sizes) ?: rules_read(&gate, &diff->rules);
 	if (!err)
 		err = placings_plan(&gate, &diff->config.places, true, &diff->placings)
 			      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);

@@ -52,8 +52,8 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 }
 
 /*
- * Returns the prefix whose addresses share a bucket with the source under one of the limits; otherwise
- * the prefix of the source.
+ * Returns the prefix whose addresses share a bucket with the source under one of the limits;
+ * otherwise the prefix of the source.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {

@@ -12,8 +12,8 @@
 extern const struct command command_attach, command_detach, command_status, command_doctor,
 	command_set, command_newcomers, command_allow, command_deny, command_unallow,
 	command_undeny, command_lists, command_del, command_forgive, command_show, command_apply,
-	command_confirm, command_keep, command_diff, command_dump, command_check,
-	command_stats, command_sources, command_export, command_upgrade, command_complete;
+	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
+	command_sources, command_export, command_upgrade, command_complete;
 
 /*
  * Parses the prefixes of a command to entries without access. Requires prefixes or a file, and not

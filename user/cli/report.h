@@ -18,8 +18,8 @@
 void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
- * Prints an attachment that a command made or removed, an object and "eth0: attached to gate 'main',
- * hook xdp". The caller ends the object and the line.
+ * Prints an attachment that a command made or removed, an object and "eth0: attached to gate
+ * 'main', hook xdp". The caller ends the object and the line.
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);

@@ -173,7 +173,7 @@ void warn_inherit(const struct gate *gate, const struct rule *rule)
 			     inherited, gate_option(gate->name), prefix);
 }
 
-/* --- Shadowed limits --------------------------------------------------------------------------- */
+/* --- Shadowed limits ------------------------------------------------------------------------ */
 
 /* "10.1.0.0/16, 10.1.2.0/24 and 3 more" */
 #define NAMED_TEXT (SHADOW_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))

@@ -11,9 +11,9 @@
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of changed rules: limits that lose their states, windows that one merged packet exceeds, and
- * budgets for new sources that drop nothing. before: the rules of the same prefixes, in the same
- * order.
+ * Warns of changed rules: limits that lose their states, windows that one merged packet exceeds,
+ * and budgets for new sources that drop nothing. before: the rules of the same prefixes, in the
+ * same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);
@@ -27,7 +27,9 @@ void warn_budget(const struct gate *gate, const struct rule *rule);
 /* Reports what a new rule in force inherits. */
 void warn_inherit(const struct gate *gate, const struct rule *rule);
 
-/* Warns of policies that lose limits by a change, with what keeps them: in a file, or by a command. */
+/*
+ * Warns of policies that lose limits by a change, with what keeps them: in a file, or by a command.
+ */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
 
 #endif

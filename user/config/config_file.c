@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The keys of a rules file, except the entries of `allow` and `deny`; and all claims to a prefix. */
+/*
+ * The keys of a rules file, except the entries of `allow` and `deny`; and all claims to a prefix.
+ */
 #include "config/config.h"
 
 #include <errno.h>

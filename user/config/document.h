@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Config: a rules file as a tree, built from libyaml's events: YAML, and so JSON. Each node has its
- * line and column. Anchors, aliases and tags are refused, because each can hide the meaning of a file.
- * Nodes and words are freed together, by document_free().
+ * line and column. Anchors, aliases and tags are refused, because each can hide the meaning of a
+ * file. Nodes and words are freed together, by document_free().
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H

@@ -17,7 +17,9 @@ struct subject {
 	const struct device_facts *device; /* of a check of a device */
 	unsigned int nth;		   /* how often this check was true of this subject */
 	bool has_more;			   /* set by the check: it may be true again */
-	/* Set by the check. part 0: the object; NULL: the name of the subject. 1 to 4: {1} to {4} */
+	/*
+	 * Set by the check. part 0: the object; NULL: the name of the subject. 1 to 4: {1} to {4}
+	 */
 	char *part[SUBJECT_PARTS];
 	bool failed; /* out of memory */
 };

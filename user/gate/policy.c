@@ -69,7 +69,10 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* if a budget has paid for a new source's earlier packets, its limits do not charge them */
+		/*
+		 * if a budget has paid for a new source's earlier packets, its limits do not charge
+		 * them
+		 */
 		list[at].owes = !policy_has_budget(policy) && spec->start != SL_START_EMPTY &&
 				spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
@@ -523,7 +526,9 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/* a new budget is full; no packet uses it yet: no version in force has one of this number */
+	/*
+	 * a new budget is full; no packet uses it yet: no version in force has one of this number
+	 */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());

@@ -22,8 +22,9 @@
 /* --- Reading -------------------------------------------------------------------------------- */
 
 /*
- * Returns a version, below SL_POLICY_VERSION(policies_max), as it is now. It stays as it is until it is
- * read again after another change. A version that is free, or damaged, has `since` 0 and no limits.
+ * Returns a version, below SL_POLICY_VERSION(policies_max), as it is now. It stays as it is until
+ * it is read again after another change. A version that is free, or damaged, has `since` 0 and no
+ * limits.
  */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version);
 
@@ -65,9 +66,9 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before);
 /*
  * Compiles the limits of a rule, and those of version `parent` (0: none), into a free version for
  * the next generation. before: the version that the rule has now, or 0. A limit keeps its slot
- * while it keeps its name. It keeps its id, and so the state of each source, while it keeps its key,
- * too. A budget keeps its state. Refuses a policy that would have more than SL_LIMITS_MAX limits.
- * Returns 0, or -ECANCELED with an error.
+ * while it keeps its name. It keeps its id, and so the state of each source, while it keeps its
+ * key, too. A budget keeps its state. Refuses a policy that would have more than SL_LIMITS_MAX
+ * limits. Returns 0, or -ECANCELED with an error.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);
@@ -89,7 +90,9 @@ void policy_free(struct gate *gate, uint32_t version);
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
 		  uint32_t *ret);
 
-/* Whether a version is in use and inherits; ret: its prefix. It makes no copy for policy_version(). */
+/*
+ * Whether a version is in use and inherits; ret: its prefix. It makes no copy for policy_version().
+ */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
 /* Returns the prefix of the policy that has an inherited limit. home: SL_ORIGIN(), not 0. */

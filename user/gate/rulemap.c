@@ -333,7 +333,9 @@ static int net_compare(const void *a, const void *b)
 	return memcmp(a, b, sizeof(uint64_t));
 }
 
-/* Removes the /64s that are not among the sorted ones. The next key is read before one is deleted. */
+/*
+ * Removes the /64s that are not among the sorted ones. The next key is read before one is deleted.
+ */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {
 	int fd = gate->map[MAP_SPLITS], err = 0, end;

@@ -40,7 +40,9 @@ struct shadowed {
 	unsigned int families;
 };
 
-/* Compares the policies before and after a change, which is in force and has cleared nothing yet. */
+/*
+ * Compares the policies before and after a change, which is in force and has cleared nothing yet.
+ */
 void shadowed_find(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count,
 		   struct shadowed *ret);
 

@@ -527,8 +527,8 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 }
 
 /*
- * Tries a change once. After a failure the rules are unchanged, but those that had ended are removed:
- * ret_ended has their number.
+ * Tries a change once. After a failure the rules are unchanged, but those that had ended are
+ * removed: ret_ended has their number.
  */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
 		      unsigned int *ret_ended)
@@ -622,7 +622,9 @@ static int room_make(struct gate *gate, const struct ruleset *wanted, int err, b
 	if (failed)
 		return failed;
 	needed = room_sizes(&room);
-	/* `splits` is as large as `hosts` or `prefixes`, and each IPv6 rule may divide another /64 */
+	/*
+	 * `splits` is as large as `hosts` or `prefixes`, and each IPv6 rule may divide another /64
+	 */
 	splits = room.hosts[SL_IPV6] + room.prefixes;
 	if (err == NO_SPLIT && needed.hosts < splits)
 		needed.hosts = splits;

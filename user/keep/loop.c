@@ -35,8 +35,8 @@
 #define REST_TIMES 9
 
 /*
- * The watchdog's time during a step. A reload of millions of prefixes can take longer than 30 s on a
- * loaded machine: 400,000 took 7 s.
+ * The watchdog's time during a step. A reload of millions of prefixes can take longer than 30 s on
+ * a loaded machine: 400,000 took 7 s.
  */
 #define STEP_MAX_US (600 * UINT64_C(1000000))
 

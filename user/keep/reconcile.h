@@ -34,8 +34,9 @@ struct undone {
 };
 
 /*
- * Computes the rules that should be in force. file: the rules of the file now. was: the rules of the
- * file when it was last applied, perhaps without limits; other rules in force were made by commands.
+ * Computes the rules that should be in force. file: the rules of the file now. was: the rules of
+ * the file when it was last applied, perhaps without limits; other rules in force were made by
+ * commands.
  */
 int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
@@ -60,8 +61,8 @@ int rules_join(struct ruleset *set, const struct ruleset *other);
 int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct ruleset *ret);
 
 /*
- * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists that
- * the rules already have or `known` lacks.
+ * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists
+ * that the rules already have or `known` lacks.
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known);

@@ -18,9 +18,9 @@
 #include "migrate/open.h"
 
 /*
- * Two processes that disagree, such as two that keep a gate by locks in two places, would change its
- * attachments forever. If another process undoes a change within DISPUTE_MS, the next one waits, and
- * twice as long each time, up to 41 s. The fifth is reported.
+ * Two processes that disagree, such as two that keep a gate by locks in two places, would change
+ * its attachments forever. If another process undoes a change within DISPUTE_MS, the next one
+ * waits, and twice as long each time, up to 41 s. The fifth is reported.
  */
 #define DISPUTE_MS	  120000
 #define DISPUTE_DOUBLINGS 11

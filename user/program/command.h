@@ -173,9 +173,9 @@ struct words_end words_scan(const struct command *command, char *const words[], 
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 
 /*
- * Fills the arguments of the context's command, all 0 before, by its table. Refuses a word that the table does
- * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of
- * a keyword that has several live until the next call.
+ * Fills the arguments of the context's command, all 0 before, by its table. Refuses a word that the
+ * table does not have, a keyword that is given twice or lacks its value, and a missing operand. The
+ * values of a keyword that has several live until the next call.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 

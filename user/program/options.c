@@ -69,7 +69,9 @@ struct cursor {
 	int argc, at;
 };
 
-/* Sets an option. typed: as it is typed, for errors. joined: the value in the same word, or NULL. */
+/*
+ * Sets an option. typed: as it is typed, for errors. joined: the value in the same word, or NULL.
+ */
 static int option_take(struct command_line *line, struct cursor *cursor, int option,
 		       const char *typed, const char *joined)
 {

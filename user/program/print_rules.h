@@ -32,7 +32,10 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
  */
 void print_rule(const char *key, const struct rule *rule, const struct sl_list_info *lists);
 
-/* Print parts of a rule as JSON: the fields of a limit, its `shared`, an array of limits, and a budget. */
+/*
+ * Print parts of a rule as JSON: the fields of a limit, its `shared`, an array of limits, and a
+ * budget.
+ */
 void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefix);
 void print_shared(const struct limit *limit);
 void print_limits(const char *key, const struct limit *limits, unsigned int count,

@@ -10,7 +10,9 @@ struct program {
 	const struct command *const *commands; /* in the order of the help */
 	unsigned int count;		       /* 1: the command is not typed */
 	const char *usage;		       /* lines of the help, after the options */
-	/* Ends a command that changed a gate: undoes its trial, or reports it. NULL: nothing to do. */
+	/*
+	 * Ends a command that changed a gate: undoes its trial, or reports it. NULL: nothing to do.
+	 */
 	void (*finish)(const struct context *context, int err);
 };
 

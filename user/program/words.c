@@ -113,8 +113,8 @@ static unsigned int words_in(const char *text)
 /*
  * Returns whether a word continues the value of a keyword after `count` words, of which the type's
  * name has a placeholder each: "N per TIME". VALUE_NUMBERS go on with a number, but not with an
- * address, which allow and deny accept anywhere, or with a unit; "30 per minute" is a rate, although
- * `per` is also a keyword. VALUE_WORDS go on with any word that is not a keyword.
+ * address, which allow and deny accept anywhere, or with a unit; "30 per minute" is a rate,
+ * although `per` is also a keyword. VALUE_WORDS go on with any word that is not a keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)

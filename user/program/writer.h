@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Program: writes what a command reports, as text or as JSON, by the same calls. Text prints a value by its format,
- * JSON by its key. Output is written at once, so a million rows take no memory, and lack of memory
- * loses no part of a document.
+ * Program: writes what a command reports, as text or as JSON, by the same calls. Text prints a
+ * value by its format, JSON by its key. Output is written at once, so a million rows take no
+ * memory, and lack of memory loses no part of a document.
  *
  *	print_object(NULL);
  *	print_string("gate", "gate %s: ", gate->name);
@@ -25,8 +25,8 @@ bool print_is_json(void);
 bool print_is_begun(void);
 
 /*
- * Open an object or an array, and close the one that was opened last. Text has none of them. key: NULL for the
- * document, and for an element of an array.
+ * Open an object or an array, and close the one that was opened last. Text has none of them. key:
+ * NULL for the document, and for an element of an array.
  */
 void print_object(const char *key);
 void print_array(const char *key);
@@ -34,7 +34,8 @@ void print_end(void);
 
 /*
  * Print a value. format: of text, for one argument of the type of the value; NULL: only JSON has
- * the value. value NULL: null, and nothing in text. Text replaces the bytes of a string that are not printable.
+ * the value. value NULL: null, and nothing in text. Text replaces the bytes of a string that are
+ * not printable.
  */
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */

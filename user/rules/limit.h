@@ -36,8 +36,8 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 
 /*
  * Checks that the parts of a limit fit each other. A burst holds one packet, or one byte of a bit
- * rate, and refills in at most two years; a frame may cost more: include/credit.h. A horizon holds a
- * second packet. limit_check_shared() checks `shared`, `start` and `action`.
+ * rate, and refills in at most two years; a frame may cost more: include/credit.h. A horizon holds
+ * a second packet. limit_check_shared() checks `shared`, `start` and `action`.
  */
 int limit_check(const struct limit *limit);
 int limit_check_shared(const struct sl_limit_spec *spec);

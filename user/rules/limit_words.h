@@ -108,15 +108,15 @@ extern const struct limit limit_defaults;
 
 /*
  * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
- * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too long
- * is cut and ends in a hash, so that limits with different matches have different names.
+ * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too
+ * long is cut and ends in a hash, so that limits with different matches have different names.
  */
 void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME]);
 
 /*
  * Formats one field in words that parse to the same value. Returns NULL if it is the default, which
- * `show` leaves out, or if the limit's kind does not have it; never for the field that specifies the
- * kind, and for `burst` of a bucket. The only default name that is left out is "all", because
+ * `show` leaves out, or if the limit's kind does not have it; never for the field that specifies
+ * the kind, and for `burst` of a bucket. The only default name that is left out is "all", because
  * `del` needs the other names.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,

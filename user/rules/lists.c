@@ -147,8 +147,8 @@ bool list_is_sound(const struct sl_list_info *list)
 }
 
 /*
- * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so a
- * link that points to a new file every day names one list. Returns 0 or a negative errno.
+ * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so
+ * a link that points to a new file every day names one list. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {

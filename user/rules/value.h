@@ -56,8 +56,8 @@ struct value_end {
 };
 
 /*
- * Parsers of types that have a range, words or a placeholder. They store an unsigned int, a uint64_t,
- * an unsigned int, and a const char *, the text itself.
+ * Parsers of types that have a range, words or a placeholder. They store an unsigned int, a
+ * uint64_t, an unsigned int, and a const char *, the text itself.
  */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);

@@ -83,7 +83,10 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t entry,
 	return sample;
 }
 
-/* Finds the entries of accounts again: entries are handed to other keys, and keys get other entries. */
+/*
+ * Finds the entries of accounts again: entries are handed to other keys, and keys get other
+ * entries.
+ */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;

@@ -86,10 +86,14 @@ bool connection_add(struct connection *connection, int argc, const char **argv);
 bool connection_flush(struct connection *connection, struct connection_setup *setup);
 bool connection_read(struct connection *connection, struct connection_setup *setup);
 
-/* Returns the next reply, for freeReplyObject(); NULL: it has not come, or the connection failed. */
+/*
+ * Returns the next reply, for freeReplyObject(); NULL: it has not come, or the connection failed.
+ */
 redisReply *connection_reply(struct connection *connection, struct connection_setup *setup);
 
-/* Closes an idle connection that the node has ended, without back-off. Returns whether it is open. */
+/*
+ * Closes an idle connection that the node has ended, without back-off. Returns whether it is open.
+ */
 bool connection_check(struct connection *connection, struct connection_setup *setup);
 
 /* Ends it, and forgets its past. */

@@ -91,7 +91,9 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* it may have been full since the last step, and may be empty again: that is not refunded */
+	/*
+	 * it may have been full since the last step, and may be empty again: that is not refunded
+	 */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);

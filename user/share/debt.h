@@ -38,8 +38,8 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 		  struct flow *flow, struct debt *debt, uint64_t now);
 
 /*
- * Blocks the key of an entry until a moment, at most for the time of the limit. Returns false if the
- * limit does not block, the key is blocked already, the entry has another key, or packets won.
+ * Blocks the key of an entry until a moment, at most for the time of the limit. Returns false if
+ * the limit does not block, the key is blocked already, the entry has another key, or packets won.
  */
 bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		uint64_t until, uint64_t now);

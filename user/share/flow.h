@@ -3,9 +3,9 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its state is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- * All amounts are ticks of time at the rate of the limit: the rate is 1, and a packet of cost c adds
- * c to `asked`, and to `taken` if it was admitted. docs/cluster.md, "The protocol", has the reasons
- * for what a round charges:
+ * All amounts are ticks of time at the rate of the limit: the rate is 1, and a packet of cost c
+ * adds c to `asked`, and to `taken` if it was admitted. docs/cluster.md, "The protocol", has the
+ * reasons for what a round charges:
  *
  *   expected  the others' part of all demand if demand exceeds the rate, otherwise their demand
  *   repaid    1/nodes of what they took beyond that (`unsettled`), or all of it if nothing is

@@ -27,8 +27,8 @@ bool lookup_take(const struct lookup *lookup, unsigned int attempt, char text[NI
 bool lookup_end(struct lookup *lookup);
 
 /*
- * Adds a lookup, or NULL, to a list, and frees those of the list that are done. The C library has 20
- * threads for lookups, so no more are left, however many names a store reports.
+ * Adds a lookup, or NULL, to a list, and frees those of the list that are done. The C library has
+ * 20 threads for lookups, so no more are left, however many names a store reports.
  */
 void lookup_leave(struct lookup *lookup, struct lookup **left);
 

@@ -57,9 +57,9 @@ struct counted {
 };
 
 /*
- * Reads what an entry counted since the previous read, `passed` ticks ago. Returns false if the entry
- * was handed to another key meanwhile. The counters have 32 bits, which a full link wraps within
- * COUNT_WRAPS: after a longer time, nothing is counted unless the limit is slow enough.
+ * Reads what an entry counted since the previous read, `passed` ticks ago. Returns false if the
+ * entry was handed to another key meanwhile. The counters have 32 bits, which a full link wraps
+ * within COUNT_WRAPS: after a longer time, nothing is counted unless the limit is slow enough.
  */
 bool sample_read(struct sample *sample, const struct sl_entry *entry, const struct state_key *key,
 		 const struct sl_limit *limit, uint64_t passed, struct counted *ret);

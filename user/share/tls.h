@@ -8,13 +8,15 @@
 struct tls;
 struct ssl_st;
 
-/* ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, otherwise EINVAL. */
+/*
+ * ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, otherwise EINVAL.
+ */
 struct tls *tls_open(const char *ca_file);
 void tls_close(struct tls *tls);
 
 /*
- * Begins the handshake, which reads and writes then continue. The certificate must be for this host.
- * ret_ssl: freed with the context. Returns NULL, or what failed.
+ * Begins the handshake, which reads and writes then continue. The certificate must be for this
+ * host. ret_ssl: freed with the context. Returns NULL, or what failed.
  */
 const char *tls_begin(const struct tls *tls, redisContext *context, const char *host,
 		      struct ssl_st **ret_ssl);

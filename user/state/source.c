@@ -120,7 +120,9 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 	return slice;
 }
 
-/* Returns whether the packet would pass with the slice of any CPU: limit_charge() in bpf/charge.h. */
+/*
+ * Returns whether the packet would pass with the slice of any CPU: limit_charge() in bpf/charge.h.
+ */
 static bool trial_passes(const struct trial *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: a source as a gate has it: the rule that decides about it, its buckets and counters, and
- * what a limit would do with its packets now, by the arithmetic of the packet path. Reading consumes
- * no credit.
+ * what a limit would do with its packets now, by the arithmetic of the packet path. Reading
+ * consumes no credit.
  */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H

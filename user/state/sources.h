@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: all sources that a gate remembers, found in one walk over its memory: those with a bucket,
- * and those without a bucket that have a state. A full state contains no more than none, so a source
- * with nothing but full states is not listed.
+ * and those without a bucket that have a state. A full state contains no more than none, so a
+ * source with nothing but full states is not listed.
  */
 #ifndef SLUICE_SOURCES_H
 #define SLUICE_SOURCES_H

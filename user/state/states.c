@@ -118,7 +118,8 @@ int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
  * Empties a window in its current sub-window. First `past` gets a wrong tag, so that its counts do
  * not count, and a count that no turn has seen. So a turn that another CPU has begun fails at its
  * next step, and cannot write counts that would count again at the next turn. A window without
- * counts in `past` keeps its counts longer, never shorter. The next turn clears it: window_settle().
+ * counts in `past` keeps its counts longer, never shorter. The next turn clears it:
+ * window_settle().
  */
 static bool window_empty(struct sl_state *state)
 {
@@ -147,8 +148,8 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 
 /*
  * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until
- * then a packet finds the state filled to `refill`. A block ends last: otherwise a packet that finds
- * the state empty would begin the next block.
+ * then a packet finds the state filled to `refill`. A block ends last: otherwise a packet that
+ * finds the state empty would begin the next block.
  *
  * The state of a token bucket is full at once, as a new state is: what was charged before is spent
  * or void, and the caller empties the slices. So its `charged_at` goes back, before the first word:

@@ -40,8 +40,8 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);
 
 /*
- * Tries that on an entry of the table, while packets charge it. Returns false if a packet was charged
- * meanwhile, and true for an entry of another key, which stays as it is.
+ * Tries that on an entry of the table, while packets charge it. Returns false if a packet was
+ * charged meanwhile, and true for an entry of another key, which stays as it is.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now);

@@ -158,7 +158,9 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 /* Count at most this many entries: each is a system call, and these take some 20 ms. */
 #define COUNT_MAX 65536
 
-/* Counts keys, without a lock that packets wait for. Returns 1, 0 if there are too many, or -errno. */
+/*
+ * Counts keys, without a lock that packets wait for. Returns 1, 0 if there are too many, or -errno.
+ */
 static int keys_count(int fd, uint32_t *ret)
 {
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */

@@ -40,7 +40,7 @@ void table_close(struct table *table)
 }
 
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
-		  struct found_entry *ret)
+	       struct found_entry *ret)
 {
 	(void)gate;
 	ret->is_found = false;
