@@ -23,7 +23,7 @@
  */
 struct lookup {
 	__u32 version; /* the policy version that decides; 0: none */
-	__u32 until; /* the first expiry that can change it, as in sl_rule_content; 0: none */
+	__u32 until;   /* the first expiry that can change it, as in sl_rule_content; 0: none */
 	__u32 without; /* the version that decides if denies by lists are ignored; 0: none yet */
 	__u32 listed;  /* a list denies: only a shorter runtime rule can change `version` */
 };

@@ -26,10 +26,10 @@ struct sl_sketch {
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_params {
 	__u32 flood_threshold; /* more packets of new keys per CPU and interval: a flood */
-	__u32 interval_shift; /* an interval is 2^this jiffies: about 64 ms */
-	__u32 set_mask;	      /* sets of the table - 1 */
-	__u32 host_mask;      /* sets of the host cache - 1 */
-	__u32 sources;	      /* the sizes that were asked for */
+	__u32 interval_shift;  /* an interval is 2^this jiffies: about 64 ms */
+	__u32 set_mask;	       /* sets of the table - 1 */
+	__u32 host_mask;       /* sets of the host cache - 1 */
+	__u32 sources;	       /* the sizes that were asked for */
 	__u32 buckets;
 	__u32 sketch_mask; /* lines of each CPU's sketch - 1 */
 };

@@ -336,7 +336,7 @@ struct sl_rule_content {
 	__u32 version : 30; /* policy version; 0: none */
 	__u32 access : 2;   /* enum sl_access: the runtime entry */
 	__u32 until;	    /* its expiry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
-	__u64 list_mask; /* bits of the lists that contain the prefix, by index in map `lists` */
+	__u64 list_mask;    /* bits of the lists that contain the prefix, by index in map `lists` */
 	/* expiry of the prefix on one of these lists, in addition to the list's expiry; 0: none */
 	__u32 list_until;
 	__u32 timed; /* index of this list */
@@ -435,7 +435,7 @@ struct sl_set {
 	/* of the key in each way; 0: the way is free. Also read as two words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
 	__u32 displaced; /* 2 for each of its keys that is in the secondary set; 1: locked */
-	__u32 pad[3]; /* two sets to a cache line */
+	__u32 pad[3];	 /* two sets to a cache line */
 };
 
 /* An entry: a key and its state, in one cache line. */

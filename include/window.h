@@ -19,9 +19,9 @@
  * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h).
  * Between any two steps the CPU may stall, and other CPUs may act.
  *
- *  1. past        If its tag is not of the index, or is of the next one as well: counts are cleared.
+ *  1. past        If its tag is not of the index, or is of the next one too: counts are cleared.
  *  2. charged_at  Moves on, never back. From here on each CPU knows that the sub-window is over,
- *                 even if its own clock is late: `charged_at` is not in the sub-window of the index.
+ *                 even if its own clock is late: `charged_at` is not in the index's sub-window.
  *  3. window      The new index and the new total.
  *  4. past        The new counts, with the new index as their tag.
  *
