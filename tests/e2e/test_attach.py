@@ -221,7 +221,7 @@ def test_what_cannot_be_attached_is_named(bridge):
         assert not os.path.exists(bridge.pins())
     bridge.refuses(["attach", "in0"], "sluice-e2e-nowhere", "ip netns", netns="sluice-e2e-nowhere")
     for hook, mode in (("xdp", "tcx"), ("xdp", "clsact"), ("ingress", "native")):
-        bridge.refuses(["attach", "in0", "hook", hook, "mode", mode], hook, mode, code=2)
+        bridge.refuses(["attach", "in0", "hook", hook, "mode", mode], mode, code=2)
     assert not os.path.exists(bridge.pins())
 
 
