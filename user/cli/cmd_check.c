@@ -293,7 +293,8 @@ static void print_reason(const struct gate *gate, const struct check_verdict *ve
 		separator = ", ";
 	}
 	if (verdict->by)
-		print_text(", limit %s", source_label(&verdict->source, verdict->by, label));
+		print_text(", limit %s",
+			   limit_label(&verdict->source.policy->spec[verdict->by->slot], label));
 	print_text("\n");
 }
 
@@ -304,7 +305,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 
 	print_object(NULL);
 	print_string("address", "%s:", prefix_format(&verdict->packet.source, text));
-	print_string("verdict", " %s", verdict_word(verdict));
+	print_string("verdict", " %s", verdict->reason < SL_FIRST_DROP ? "pass" : "drop");
 	print_string("reason", NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
@@ -336,7 +337,7 @@ static int check_run(const struct context *context, const void *args)
 
 	if (!err)
 		print_verdict(&gate, &verdict);
-	verdict_free(&verdict);
+	source_free(&verdict.source);
 	gate_close(&gate);
 	return err;
 }

@@ -151,8 +151,10 @@ static void pardon_print(const char *gate, const struct pardon *pardon)
 		uint64_t blocked_ms = pardon->before[i].blocked_ms;
 
 		print_object(NULL);
-		print_string("name", i ? ", %s" : " %s",
-			     source_label(&pardon->source, &pardon->source.limits[i], label));
+		print_string(
+			"name", i ? ", %s" : " %s",
+			limit_label(&pardon->source.policy->spec[pardon->source.limits[i].slot],
+				    label));
 		print_number("blocked_ms", NULL, blocked_ms);
 		if (blocked_ms)
 			print_text(" (was blocked for %s more)",

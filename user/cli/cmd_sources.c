@@ -187,7 +187,7 @@ static void print_limit(const struct view *view, int index)
 	const struct sl_limit *limit = &view->source.limits[index];
 	char label[LIMIT_LABEL], wait[CELL_TEXT];
 
-	source_label(&view->source, limit, label);
+	limit_label(&view->source.policy->spec[limit->slot], label);
 	print_cell(label_shorten(label));
 	if (limit_refuses(state) && !state->never)
 		print_cell_text(limit->observe ? "(%s)" : "%s",

@@ -131,9 +131,8 @@ static int page_report(const struct gate *gate, size_t key_size, const struct pa
 	return 0;
 }
 
-/* call: NULL to count entries only. */
-static int sources_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
-			uint32_t *ret_count)
+int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
+		 uint32_t *ret_count)
 {
 	size_t key_size = map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
 	_cleanup_(page_free) struct page page = {0};
@@ -161,17 +160,4 @@ static int sources_walk(const struct gate *gate, enum gate_map map, buckets_call
 			return err;
 	}
 	return buckets_failed(gate, err);
-}
-
-int buckets_walk(const struct gate *gate, buckets_call *call, void *data)
-{
-	uint32_t count;
-
-	return sources_walk(gate, MAP_BUCKETS4, call, data, &count)
-		       ?: sources_walk(gate, MAP_BUCKETS6, call, data, &count);
-}
-
-int buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
-{
-	return sources_walk(gate, map, NULL, NULL, ret);
 }

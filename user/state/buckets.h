@@ -24,13 +24,12 @@ typedef int buckets_call(void *data, const struct sl_prefix *source,
 			 const struct sl_bucket *buckets, unsigned int count);
 
 /*
- * Walks all sources that have an entry, in pages: the kernel locks one hash bucket at a time. An
- * entry that is inserted or evicted during the walk may be missed.
+ * Walks the sources that have an entry in one of the maps, in pages: the kernel locks one hash
+ * bucket at a time. An entry that is inserted or evicted during the walk may be missed. call: NULL
+ * to count the entries only.
  */
-int buckets_walk(const struct gate *gate, buckets_call *call, void *data);
-
-/* Counts the entries of one of the maps, in pages. */
-int buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret);
+int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
+		 uint32_t *ret_count);
 
 /*
  * Empties the slices of a source, with the refusals that they remember. A packet that is charged at

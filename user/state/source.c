@@ -67,12 +67,6 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 	};
 }
 
-const char *source_label(const struct source *source, const struct sl_limit *limit,
-			 char text[LIMIT_LABEL])
-{
-	return limit_label(&source->policy->spec[limit->slot], text);
-}
-
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes)
 {
 	return (struct packet_args){
@@ -180,14 +174,6 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
 }
 
-/* Returns whether the address determines the key: a /64 has many keys if they are longer. */
-static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *address)
-{
-	if (prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128)
-		return !limit->mask[1];
-	return address->bits;
-}
-
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret)
@@ -201,12 +187,14 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		.count = limit->apart ? 0 : source->count,
 		.cpus = gate->machine.cpus,
 	};
+	/* a prefix of IPv6 has many keys if they are longer than /64 */
+	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
 	bool found;
 	int err;
 
 	*ret = (struct limit_state){
 		.matches = match_limit(limit, match, &packet->facts, packet->egress),
-		.known = key_is_known(limit, address),
+		.known = is_part ? !limit->mask[1] : address->bits,
 	};
 	if (!ret->known)
 		return 0;

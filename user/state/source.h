@@ -40,10 +40,8 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		struct source *ret);
 void source_free(struct source *source);
 
-/* A limit of the source's policy, as it is written, and its limit_label(). */
+/* Returns a limit of the source's policy as it is written. */
 struct limit source_limit(const struct source *source, const struct sl_limit *limit);
-const char *source_label(const struct source *source, const struct sl_limit *limit,
-			 char text[LIMIT_LABEL]);
 
 /* --- States of limits ----------------------------------------------------------------------- */
 

@@ -27,27 +27,20 @@ struct lister {
 	struct source_list list; /* in no order; a source may be there several times */
 };
 
-/* Returns a new item, or NULL without memory. */
-static struct listed_source *list_add(struct source_list *list, const struct sl_prefix *prefix)
-{
-	if (!array_grow(list->items, list->count, list->room))
-		return NULL;
-	list->items[list->count] = (struct listed_source){.prefix = *prefix};
-	return &list->items[list->count++];
-}
-
-static int bucket_list(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
-		       unsigned int count)
+/* Adds a source within the prefix. count: of its buckets; 0: it only has states. */
+static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
+		      unsigned int count)
 {
 	struct lister *lister = data;
+	struct source_list *list = &lister->list;
 	struct listed_source *item;
 
 	if (!prefix_covers(lister->within, source))
 		return 0;
-	item = list_add(&lister->list, source);
-	if (!item)
+	if (!array_grow(list->items, list->count, list->room))
 		return list_failed(lister->gate);
-	item->is_counted = true;
+	item = &list->items[list->count++];
+	*item = (struct listed_source){.prefix = *source, .is_counted = count};
 	for (unsigned int i = 0; i < count; i++) {
 		cell_add_to(&item->passed, &buckets[i].passed);
 		cell_add_to(&item->dropped, &buckets[i].dropped);
@@ -62,15 +55,18 @@ static int buckets_list(struct lister *lister)
 	const struct sl_prefix *within = lister->within;
 	_cleanup_free_ struct sl_bucket *buckets = NULL;
 	unsigned int count;
+	uint32_t entries;
 	__u64 addr[2];
 	int err;
 
 	memcpy(addr, within->addr, sizeof(addr));
 	if (!prefix_is_host(within) && (!prefix_is_ipv6(within) || identity_is_whole(addr) ||
 					within->bits != SL_FAMILY_BITS + 64))
-		return buckets_walk(lister->gate, bucket_list, lister);
+		return buckets_walk(lister->gate, MAP_BUCKETS4, source_add, lister, &entries)
+			       ?: buckets_walk(lister->gate, MAP_BUCKETS6, source_add, lister,
+					       &entries);
 	err = buckets_read(lister->gate, within, &buckets, &count);
-	return err || !count ? err : bucket_list(lister, within, buckets, count);
+	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
 /* --- Sources with states -------------------------------------------------------------------- */
@@ -145,8 +141,7 @@ static int states_list(struct lister *lister, const struct table *table)
 		    entry_evict_cost(&entry, entry_state(&entry), now, false) <= 0)
 			continue;
 		source = prefix_of_source(entry.addr, entry.limit & 1);
-		if (prefix_covers(lister->within, &source) && !list_add(&lister->list, &source))
-			err = list_failed(lister->gate);
+		err = source_add(lister, &source, NULL, 0);
 	}
 	return err;
 }

@@ -243,7 +243,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 		break;
 	case MAP_BUCKETS4:
 	case MAP_BUCKETS6:
-		err = buckets_count(gate, map, &o.entries);
+		err = buckets_walk(gate, map, NULL, NULL, &o.entries);
 		break;
 	case MAP_GATE:
 		o.entries = 1;

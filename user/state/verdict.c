@@ -252,20 +252,10 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet,
 	else
 		verdict.reason = rule->access == SL_ACCESS_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
 	if (err) {
-		verdict_free(&verdict);
+		source_free(&verdict.source);
 		return err;
 	}
 	verdict.empty = limit_from_empty(&verdict);
 	*ret = verdict;
 	return 0;
-}
-
-void verdict_free(struct check_verdict *verdict)
-{
-	source_free(&verdict->source);
-}
-
-const char *verdict_word(const struct check_verdict *verdict)
-{
-	return verdict->reason < SL_FIRST_DROP ? "pass" : "drop";
 }

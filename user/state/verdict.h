@@ -31,11 +31,8 @@ struct check_verdict {
 		*empty; /* drops all newcomers that wait, before the budget; or NULL */
 };
 
-/* Finds the verdict of a gate on a packet. verdict_free() frees it. */
+/* Finds the verdict of a gate on a packet. source_free() frees its source. */
 int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		 struct check_verdict *ret);
-void verdict_free(struct check_verdict *verdict);
-
-const char *verdict_word(const struct check_verdict *verdict);
 
 #endif
