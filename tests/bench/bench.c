@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	bool is_quick = argc > 1 && !strcmp(argv[1], "--quick");
 	char **names = argv + 1 + is_quick;
 
-	messages_begin();
+	error_set_printer(message_print);
 	if (argc > 1 && !is_quick && *argv[1] == '-')
 		return messages_exit_status(
 			error_misuse("bench", NULL, "usage: bench [--quick] [NAME...]"), false);

@@ -140,25 +140,10 @@ static uint32_t listing_end(const struct listing *listing)
 	return until || !listing->ns ? until : until_after(listing->ns);
 }
 
-/* Prints " for 1h"; nothing for an entry without an end. */
-static void span_print(const struct listing *listing)
-{
-	char time[UNITS_TEXT];
-
-	if (listing->ns)
-		print_text(" for %s", time_format(listing->ns, time));
-}
-
-/* Returns whether an entry would have ended more than a second after `until`, or never. */
-static bool was_longer(const struct was *was, uint32_t until)
-{
-	return was->access && until_is_cut(was->until, until);
-}
-
 /* Prints " (was denied for 3h more)". always: also if the entry would not have ended later. */
 static void was_print(const struct was *was, uint32_t until, bool always)
 {
-	bool is_longer = was_longer(was, until);
+	bool is_longer = was->access && until_is_cut(was->until, until);
 	char left[UNITS_TEXT];
 
 	if (!is_longer && !(always && was->access))
@@ -178,7 +163,7 @@ static void hands_print(const struct context *context, const struct listing *lis
 {
 	unsigned int fresh = 0, same = 0, other = 0, cut = 0;
 	const struct ruleset *entries = &listing->entries;
-	char text[PREFIX_TEXT];
+	char text[PREFIX_TEXT], time[UNITS_TEXT];
 
 	print_object(NULL);
 	print_string("gate", NULL, context->gate);
@@ -191,13 +176,14 @@ static void hands_print(const struct context *context, const struct listing *lis
 
 		print_string(NULL, "%s: ", prefix_format(&entry->prefix, text));
 		print_text("%s", access_done[listing->access]);
-		span_print(listing);
+		if (listing->ns)
+			print_text(" for %s", time_format(listing->ns, time));
 		was_print(&was[i], entry->until, true);
 		print_text("\n");
 		fresh += !was[i].access;
 		same += was[i].access == listing->access;
 		other += was[i].access && was[i].access != listing->access;
-		cut += was_longer(&was[i], entry->until);
+		cut += was[i].access && until_is_cut(was[i].until, entry->until);
 	}
 	print_end();
 	print_number("entries", NULL, entries->count);
@@ -251,7 +237,7 @@ static void list_print(const struct context *context, const struct listing *list
 	unsigned int named = counts->fresh + counts->same;
 	uint64_t left_ns = list->until ? until_left_ns(list->until) : 0;
 	uint64_t ns = listing->ns ?: left_ns;
-	char left[UNITS_TEXT];
+	char left[UNITS_TEXT], time[UNITS_TEXT];
 
 	print_object(NULL);
 	print_string("gate", NULL, context->gate);
@@ -259,7 +245,8 @@ static void list_print(const struct context *context, const struct listing *list
 	print_string("name", "list %s: ", listing->name);
 	print_number("entries", "%" PRIu64, named);
 	print_text(" %s %s", plural(named, "entry", "entries"), access_done[listing->access]);
-	span_print(listing);
+	if (listing->ns)
+		print_text(" for %s", time_format(listing->ns, time));
 	if (list->until && (!listing->ns || (listing->ends_entries && left_ns < listing->ns)))
 		print_text(", until the list ends in %s", left_format(left_ns, left));
 	was_print(was, list->until, false);

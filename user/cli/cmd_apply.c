@@ -101,16 +101,6 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_end();
 }
 
-/* Reports the effects of a change in force that may surprise. */
-static int apply_warn(const struct gate *gate, struct apply *change)
-{
-	struct attachment made[ATTACHMENTS_MAX];
-
-	warn_rules(gate, change->before.rules, change->wanted.rules, change->wanted.count);
-	warn_shadowed(gate, &change->shadowed, true);
-	return warn_attached(gate, made, placings_made(&change->placings, made));
-}
-
 /* Warns of a gate without a device: it has rules, and no packet to judge by them. */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
@@ -167,6 +157,7 @@ static int apply_run(const struct context *context, const void *data)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(config_free) struct config config = {0};
 	_cleanup_(apply_free) struct apply change = {0};
+	struct attachment made[ATTACHMENTS_MAX];
 	unsigned int alive = 0;
 	int err = config_read(args->file, &config)
 			  ?: gate_open(&gate, context->gate, GATE_MAKE, &config.sizes);
@@ -182,7 +173,9 @@ static int apply_run(const struct context *context, const void *data)
 		gate_undo(&gate);
 		return err;
 	}
-	err = apply_warn(&gate, &change);
+	warn_rules(&gate, change.before.rules, change.wanted.rules, change.wanted.count);
+	warn_shadowed(&gate, &change.shadowed, true);
+	err = warn_attached(&gate, made, placings_made(&change.placings, made));
 	if (err)
 		return err;
 	apply_print(&gate, &change, context->trial_ns);

@@ -112,13 +112,6 @@ static void offer_lists(const struct typed *typed)
 			offer(typed, lists[place].name);
 }
 
-/* docs/sluice.bash lets the shell complete files. */
-static void offer_files(const struct typed *typed)
-{
-	(void)typed;
-	puts("FILE");
-}
-
 /* Numbers, times and addresses have no candidates. */
 static const struct {
 	const char *name;
@@ -126,18 +119,9 @@ static const struct {
 } placeholders[] = {
 	{"DEV", offer_devices},	     {"GATE", offer_gates},   {"NETNS", offer_namespaces},
 	{"COMMAND", offer_commands}, {"LIMIT", offer_limits}, {"LIST", offer_lists},
-	{"FILE", offer_files},
 };
 
 /* --- What the tables have ------------------------------------------------------------------- */
-
-static bool is_typed(const struct typed *typed, const char *word)
-{
-	for (unsigned int i = 0; i < typed->line.count; i++)
-		if (!strcmp(typed->line.words[i], word))
-			return true;
-	return false;
-}
 
 /* Offers the first word of each choice: "drop|observe|block TIME". */
 static void offer_value(const struct typed *typed, const char *value)
@@ -145,10 +129,15 @@ static void offer_value(const struct typed *typed, const char *value)
 	char choice[WORD_TEXT];
 
 	for (; *value; value += strcspn(value, "|"), value += *value == '|') {
+		bool is_typed = false;
+
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
-		if (islower((unsigned char)*choice) &&
-		    !(typed->end.values && is_typed(typed, choice)))
+		for (unsigned int i = 0; typed->end.values && i < typed->line.count; i++)
+			is_typed |= !strcmp(typed->line.words[i], choice);
+		if (islower((unsigned char)*choice) && !is_typed)
 			offer(typed, choice);
+		if (!strcmp(choice, "FILE")) /* docs/sluice.bash lets the shell complete files */
+			puts(choice);
 		for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
 			if (!strcmp(choice, placeholders[i].name))
 				placeholders[i].offer(typed);

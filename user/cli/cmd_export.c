@@ -260,16 +260,6 @@ static const struct metric metrics[] = {
 	 print_seconds, MEMBER(seen_age)},
 };
 
-/* By the convention of Prometheus, the names of counters end in _total. */
-static void print_head(const char *name, const char *help)
-{
-	size_t length = strlen(name), suffix = strlen("_total");
-	bool is_total = length > suffix && !strcmp(name + length - suffix, "_total");
-
-	print_text("# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-		   is_total ? "counter" : "gauge");
-}
-
 /* --- The command ---------------------------------------------------------------------------- */
 
 struct export
@@ -278,10 +268,19 @@ struct export
 	unsigned int count, room;
 };
 
+/*
+ * Prints the head of a metric, and its samples unless it has no function. By the convention of
+ * Prometheus, the names of counters end in _total.
+ */
 static void print_metric(const struct metric *metric, const struct export *export)
 {
-	print_head(metric->name, metric->help);
-	for (unsigned int i = 0; i < export->count; i++)
+	const char *name = metric->name;
+	size_t length = strlen(name), suffix = strlen("_total");
+	bool is_total = length > suffix && !strcmp(name + length - suffix, "_total");
+
+	print_text("# HELP %s %s\n# TYPE %s %s\n", name, metric->help, name,
+		   is_total ? "counter" : "gauge");
+	for (unsigned int i = 0; metric->print && i < export->count; i++)
 		metric->print(metric, &export->gates[i]);
 }
 
@@ -336,6 +335,15 @@ static int gate_export(const char *name, void *data)
 
 static int export_run(const struct context *context, const void *args)
 {
+	static const struct metric readable = {
+		.name = "sluice_gate_readable",
+		.help = "1: the metrics of the gate follow. 0: the gate cannot be read. Without "
+			"the label gate: the gates cannot be listed.",
+	};
+	static const struct metric build = {
+		.name = "sluice_build_info",
+		.help = "1, with the version as labels.",
+	};
 	struct export export = {0};
 	int err;
 
@@ -343,9 +351,7 @@ static int export_run(const struct context *context, const void *args)
 	if (context->json)
 		return error_misuse("no-json", "export",
 				    "Prometheus's text is its only format: see 'sluice -j stats'");
-	print_head("sluice_gate_readable",
-		   "1: the metrics of the gate follow. 0: the gate cannot be read. Without the "
-		   "label gate: the gates cannot be listed.");
+	print_metric(&readable, &export);
 	err = context->gate_given ? gate_export(context->gate, &export)
 				  : gates_for_each_or(gate_export, print_unread, &export);
 	if (!err && !export.count)
@@ -369,7 +375,7 @@ static int export_run(const struct context *context, const void *args)
 			 number->is_total ? "_total" : "");
 		print_metric(&metric, &export);
 	}
-	print_head("sluice_build_info", "1, with the version as labels.");
+	print_metric(&build, &export);
 	print_text("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 	for (unsigned int i = 0; i < export.count; i++)
 		stats_free(&export.gates[i].stats);

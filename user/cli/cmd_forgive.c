@@ -25,11 +25,6 @@ struct pardon {
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-static void pardon_free(struct pardon *pardon)
-{
-	source_free(&pardon->source);
-}
-
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
@@ -170,11 +165,12 @@ static int forgive_run(const struct context *context, const void *data)
 {
 	const struct forgive_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(pardon_free) struct pardon pardon = {.address = args->address};
+	struct pardon pardon = {.address = args->address};
 	int err = gate_open(&gate, context->gate, GATE_CHANGE, NULL) ?: pardon_run(&gate, &pardon);
 
 	if (!err)
 		pardon_print(context->gate, &pardon);
+	source_free(&pardon.source);
 	return err;
 }
 

@@ -28,16 +28,10 @@ struct set_args {
 
 struct setting {
 	const struct set_args *args;
-	struct limits limits; /* none: changes only whether the policy inherits */
-	struct rule rule;     /* as it will be */
-	struct rule replaced; /* the limits that are replaced by others */
+	struct limits limits;  /* none: changes only whether the policy inherits */
+	struct rule *rule;     /* as it will be */
+	struct rule *replaced; /* the limits that are replaced by others */
 };
-
-static void setting_free(struct setting *setting)
-{
-	rule_free(&setting->rule);
-	rule_free(&setting->replaced);
-}
 
 /* --- Changing the rule ---------------------------------------------------------------------- */
 
@@ -67,7 +61,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 static int limits_put(const struct gate *gate, struct setting *setting)
 {
 	bool is_named = spec_has(&setting->args->spec, SPEC_NAME);
-	struct rule *rule = &setting->rule;
+	struct rule *rule = setting->rule;
 	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
 	int err;
 
@@ -87,7 +81,7 @@ static int limits_put(const struct gate *gate, struct setting *setting)
 					 "limit '%s' is for other packets, match %s; give this "
 					 "limit another name: 'name LIMIT'",
 					 new->spec.name, match_format(&old->match, match));
-		err = limit_equal(old, new) ? 0 : rule_add_limit(&setting->replaced, old);
+		err = limit_equal(old, new) ? 0 : rule_add_limit(setting->replaced, old);
 		if (err)
 			return err;
 		*old = *new;
@@ -102,7 +96,7 @@ static int limits_put(const struct gate *gate, struct setting *setting)
 static int rule_set(const struct gate *gate, struct setting *setting)
 {
 	const struct set_args *args = setting->args;
-	struct rule *rule = &setting->rule;
+	struct rule *rule = setting->rule;
 	bool is_new = !rule->limits;
 	char prefix[PREFIX_TEXT];
 
@@ -128,23 +122,23 @@ static int set_apply(struct gate *gate, struct setting *setting)
 
 	if (err)
 		return err;
-	setting->replaced.prefix = *prefix;
-	err = rule_copy(&before, &setting->rule) ?: rule_set(gate, setting);
+	setting->replaced->prefix = *prefix;
+	err = rule_copy(&before, setting->rule) ?: rule_set(gate, setting);
 	if (err)
 		return err;
 	shaping_add(&shaping,
 		    &(struct rule){.limits = setting->limits.count, .limit = setting->limits.list});
 	err = shaping_check(gate, &shaping, setting->args->no_fq)
-		      ?: rule_change(gate, &setting->rule, &shadowed);
+		      ?: rule_change(gate, setting->rule, &shadowed);
 	if (err)
 		return err;
-	warn_rules(gate, &before, &setting->rule, 1);
+	warn_rules(gate, &before, setting->rule, 1);
 	warn_shadowed(gate, &shadowed, false);
 	if (!before.limits && !setting->args->inherit)
-		warn_inherit(gate, &setting->rule);
+		warn_inherit(gate, setting->rule);
 	if (!prefix->bits)
-		warn_budget(gate, &setting->rule);
-	shared_note(gate, &setting->rule);
+		warn_budget(gate, setting->rule);
+	shared_note(gate, setting->rule);
 	return 0;
 }
 
@@ -197,7 +191,7 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 static void set_print(const char *gate, const struct setting *setting)
 {
 	const struct limits *limits = &setting->limits;
-	const struct rule *rule = &setting->rule, *replaced = &setting->replaced;
+	const struct rule *rule = setting->rule, *replaced = setting->replaced;
 	char text[PREFIX_TEXT];
 
 	print_object(NULL);
@@ -223,7 +217,8 @@ static void set_print(const char *gate, const struct setting *setting)
 static int set_run(const struct context *context, const void *data)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(setting_free) struct setting setting = {.args = data};
+	_cleanup_(rule_free) struct rule rule = {0}, replaced = {0};
+	struct setting setting = {.args = data, .rule = &rule, .replaced = &replaced};
 	const struct set_args *args = data;
 	enum spec_field at;
 	int err;
@@ -240,7 +235,7 @@ static int set_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	if (!context->trial_ns)
-		ssh_warn_limits(&gate, &setting.rule);
+		ssh_warn_limits(&gate, &rule);
 	kept_note(context->gate, KEPT_LIMITS, NULL);
 	set_print(context->gate, &setting);
 	return 0;

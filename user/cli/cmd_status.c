@@ -41,14 +41,6 @@ struct facts {
 
 #define FINDINGS_SHOWN 3
 
-static void facts_free(struct facts *facts)
-{
-	for (unsigned int i = 0; i < facts->seen.count; i++)
-		free(facts->holding[i].command);
-	free(facts->budgets);
-	findings_free(&facts->findings);
-}
-
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
 {
 	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;
@@ -302,12 +294,6 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_end();
 }
 
-static void print_gates_begin(void)
-{
-	print_object(NULL);
-	print_array("gates");
-}
-
 static int gate_view(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
@@ -318,13 +304,18 @@ static int gate_view(const char *name, void *data)
 	if (err) {
 		view->err = err;
 	} else {
-		if (view->count++)
+		if (view->count++) {
 			print_text("\n");
-		else
-			print_gates_begin();
+		} else {
+			print_object(NULL);
+			print_array("gates");
+		}
 		print_gate(&gate, &facts);
 	}
-	facts_free(&facts);
+	for (unsigned int i = 0; i < facts.seen.count; i++)
+		free(facts.holding[i].command);
+	free(facts.budgets);
+	findings_free(&facts.findings);
 	gate_close(&gate);
 	return 0;
 }
@@ -342,7 +333,8 @@ static int status_run(const struct context *context, const void *args)
 	err = err ?: view.err;
 	if (!view.count && !err) {
 		print_text("no gate: make one with 'sluice %sattach DEV'\n", netns_typed());
-		print_gates_begin();
+		print_object(NULL);
+		print_array("gates");
 	}
 	print_end();
 	print_end();

@@ -21,6 +21,7 @@
 #include "gate/trial.h"
 #include "migrate/open.h"
 #include "program/messages.h"
+#include "program/writer.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
 #define LOOK_NS 200000000ULL
@@ -252,11 +253,17 @@ int gate_open_to_try(struct gate *gate, const struct context *context)
 	return err;
 }
 
-void trial_abort(void)
+void trial_finish(const struct context *context, int err)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	char time[UNITS_TEXT];
 
-	if (tried.number && !gate_open(&gate, tried.gate, GATE_ON_TRIAL, NULL) &&
+	if (!err && context->trial_ns)
+		print_text(
+			"gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
+			context->gate, time_format(context->trial_ns, time),
+			gate_option(context->gate));
+	if (err && tried.number && !gate_open(&gate, tried.gate, GATE_ON_TRIAL, NULL) &&
 	    trial_goes_on(gate.state, tried.number))
 		trial_undo(&gate, &tried);
 }

@@ -12,8 +12,11 @@
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
-/* Undoes and ends the trial of gate_open_to_try(), if there is one: the command has failed. */
-void trial_abort(void);
+/*
+ * Ends a command: if it failed, undoes and ends the trial of gate_open_to_try(), if there is one;
+ * otherwise prints when the trial of the change ends.
+ */
+void trial_finish(const struct context *context, int err);
 
 /*
  * Makes the change of a file and begins a trial of it, for ns. A process in the background waits

@@ -25,20 +25,6 @@ int gate_open_to_look(struct gate *gate, const struct context *context)
 	return err ?: gate_open(gate, *only ? only : context->gate, GATE_READ, NULL);
 }
 
-/* Undoes a change that failed halfway on trial, or prints when its trial ends. */
-static void trial_finish(const struct context *context, int err)
-{
-	char time[UNITS_TEXT];
-
-	if (err)
-		trial_abort();
-	else if (context->trial_ns)
-		print_text(
-			"gate '%s': the change is undone in %s; to keep it: 'sluice %sconfirm'\n",
-			context->gate, time_format(context->trial_ns, time),
-			gate_option(context->gate));
-}
-
 int main(int argc, char **argv)
 {
 	static const struct program sluice = {

@@ -164,11 +164,6 @@ static uint64_t lists_shared(const struct ruleset *set, const struct ruleset *ot
 	return bits;
 }
 
-static bool entry_same(const struct rule *a, const struct rule *b)
-{
-	return a && b && a->access == b->access && until_equal(a->until, b->until);
-}
-
 /*
  * Returns whether the file says something else of the prefix of an entry by hand. An allow is an
  * exception to the lists that deny its prefix.
@@ -192,10 +187,11 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 
 	for (unsigned int i = 0; !err && i < ret->count; i++) {
 		struct rule *rule = &ret->rules[i];
+		const struct rule *before = ruleset_find(was, &rule->prefix);
 
 		rule_free(rule);
-		if (is_contradicted(file, rule) ||
-		    entry_same(rule, ruleset_find(was, &rule->prefix))) {
+		if (is_contradicted(file, rule) || (before && rule->access == before->access &&
+						    until_equal(rule->until, before->until))) {
 			rule->access = SL_ACCESS_NONE;
 			rule->until = 0;
 		}

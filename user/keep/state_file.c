@@ -21,11 +21,6 @@
 /* The longest time that an entry can have: two years. */
 #define LEFT_MAX_MS (730 * 86400000LL)
 
-static uint64_t now_wall_ms(void)
-{
-	return clock_read(CLOCK_REALTIME) / NS_PER_MS;
-}
-
 /* --- Parsing -------------------------------------------------------------------------------- */
 
 /* Stores the end of an entry in the unit of struct rule; 0: it has none. left_ms: when saved. */
@@ -102,7 +97,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 
 static bool root_parse(json_t *root, struct state_file *state)
 {
-	json_int_t saved_ms, bpffs, now_ms = now_wall_ms();
+	json_int_t saved_ms, bpffs, now_ms = clock_read(CLOCK_REALTIME) / NS_PER_MS;
 	json_t *lists, *rules, *item;
 	uint64_t passed_ms;
 	const char *boot;
@@ -204,8 +199,8 @@ json_t *state_file_json(const struct state_file *state)
 	for (unsigned int i = 0; i < set->count; i++)
 		json_array_append_new(rules, rule_json(&set->rules[i]));
 	return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o}", "version", VERSION, "boot", state->boot,
-			 "saved_ms", (json_int_t)now_wall_ms(), "bpffs", (json_int_t)state->bpffs,
-			 "lists", lists, "rules", rules);
+			 "saved_ms", (json_int_t)clock_read(CLOCK_REALTIME) / NS_PER_MS, "bpffs",
+			 (json_int_t)state->bpffs, "lists", lists, "rules", rules);
 }
 
 /* --- The file ------------------------------------------------------------------------------- */

@@ -168,24 +168,22 @@ static int socket_add(struct watch *watch, uint64_t netns)
 	return 0;
 }
 
-static bool is_named(const struct places *places, uint64_t netns)
-{
-	bool named = netns == netns_current();
-
-	for (unsigned int i = 0; !named && i < places->count; i++)
-		named = *places->list[i].netns && netns_named(places->list[i].netns) == netns;
-	return named && places->specified;
-}
-
 int watch_devices(struct watch *watch, const struct places *places)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; i < watch->sockets_count; i++)
-		if (!is_named(places, watch->sockets[i].netns)) {
-			close(watch->sockets[i].fd);
-			watch->sockets[i--] = watch->sockets[--watch->sockets_count];
-		}
+	for (unsigned int i = 0; i < watch->sockets_count; i++) {
+		uint64_t netns = watch->sockets[i].netns;
+		bool named = netns == netns_current();
+
+		for (unsigned int j = 0; !named && j < places->count; j++)
+			named = *places->list[j].netns &&
+				netns_named(places->list[j].netns) == netns;
+		if (named && places->specified)
+			continue;
+		close(watch->sockets[i].fd);
+		watch->sockets[i--] = watch->sockets[--watch->sockets_count];
+	}
 	if (places->specified)
 		err = socket_add(watch, netns_current());
 	for (unsigned int i = 0; i < places->count; i++)

@@ -29,7 +29,7 @@ bool journal_reads(const char *stream, const struct stat *st)
 static bool last_is_misuse; /* of the last printed error */
 static bool has_failed;
 
-static void message_print(const struct sl_error *error)
+void message_print(const struct sl_error *error)
 {
 	static int is_journal = -1;
 	char *text = error_format(error), priority[8] = "";
@@ -49,15 +49,12 @@ static void message_print(const struct sl_error *error)
 	}
 }
 
-void messages_begin(void)
+int messages_exit_status(int err, bool json)
 {
-	error_set_printer(message_print);
-}
+	bool is_wanted = err && json && !print_is_begun();
 
-/* Prints the first error of the list, which is the cause of those that follow. */
-static void error_print_json(void)
-{
-	for (unsigned int i = 0; i < error_count(); i++) {
+	/* the first error of the list is the cause of those that follow */
+	for (unsigned int i = 0; is_wanted && i < error_count(); i++) {
 		const struct sl_error *error = error_get(i);
 
 		if (error->severity != SL_ERROR)
@@ -70,14 +67,8 @@ static void error_print_json(void)
 		print_string("hint", NULL, error->hint ?: "");
 		print_end();
 		print_end();
-		return;
+		break;
 	}
-}
-
-int messages_exit_status(int err, bool json)
-{
-	if (err && json && !print_is_begun())
-		error_print_json();
 	error_flush();
 	if (!err)
 		return 0;

@@ -9,10 +9,10 @@
 #include "base/error.h"
 
 /*
- * Makes error_flush() print "sluice: OBJECT: text; hint" on standard error. If the journal reads
- * standard error, each line begins with its priority, as sd-daemon(3) specifies.
+ * Prints "sluice: OBJECT: text; hint" on standard error, for error_set_printer(). If the journal
+ * reads standard error, each line begins with its priority, as sd-daemon(3) specifies.
  */
-void messages_begin(void);
+void message_print(const struct sl_error *error);
 
 /*
  * Prints the list of errors. json: after a failure also prints the first error as JSON on standard

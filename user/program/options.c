@@ -39,26 +39,19 @@ struct option_table options_of(const struct command *const commands[], unsigned 
 	return table;
 }
 
-static int option_of_letter(const struct option_table *table, char letter)
-{
-	for (unsigned int i = 0; i < table->count; i++)
-		if (table->words[i].letter == letter)
-			return i;
-	return -1;
-}
-
-static int option_of_name(const struct option_table *table, const char *name, size_t length)
-{
-	for (unsigned int i = 0; i < table->count; i++)
-		if (!strncmp(table->words[i].name, name, length) && !table->words[i].name[length])
-			return i;
-	return -1;
-}
-
 int option_find(const struct option_table *table, const char *word)
 {
-	return word[1] == '-' ? option_of_name(table, word + 2, strlen(word + 2))
-			      : option_of_letter(table, word[1]);
+	bool is_long = word[1] == '-';
+	size_t length = is_long ? strcspn(word + 2, "=") : 0;
+
+	for (unsigned int i = 0; i < table->count; i++) {
+		const struct option_words *option = &table->words[i];
+
+		if (is_long ? !strncmp(option->name, word + 2, length) && !option->name[length]
+			    : option->letter == word[1])
+			return i;
+	}
+	return -1;
 }
 
 /* --- Command lines -------------------------------------------------------------------------- */
@@ -102,7 +95,7 @@ static int options_take(struct command_line *line, struct cursor *cursor, int *r
 	int option = -1, err = 0;
 
 	if (word[1] == '-') {
-		option = option_of_name(table, word + 2, strcspn(word + 2, "="));
+		option = option_find(table, word);
 		*ret_last = option;
 		if (option < 0)
 			return error_misuse("no-option", NULL,
@@ -110,7 +103,7 @@ static int options_take(struct command_line *line, struct cursor *cursor, int *r
 		return option_take(line, cursor, option, word, value ? value + 1 : NULL);
 	}
 	for (const char *letter = word + 1; !err && *letter; letter++) {
-		option = option_of_letter(table, *letter);
+		option = option_find(table, (char[3]){'-', *letter});
 		if (option < 0)
 			return error_misuse(
 				"no-option", NULL,

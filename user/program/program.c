@@ -113,15 +113,6 @@ static int command_run(struct context *context, const struct command_line *line)
 	return err;
 }
 
-/* Whether the options ask for JSON, if they could not be parsed to their end. */
-static bool json_is_typed(char **argv)
-{
-	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
-		if (!strcmp(*word, "-j") || !strcmp(*word, "--json"))
-			return true;
-	return false;
-}
-
 /* Prints messages of libbpf on standard error (-v). */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -136,7 +127,9 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	unsigned int mark = error_count();
 	int err;
 
-	context->json = json_is_typed(argv);
+	/* if an option is wrong, the error is printed as JSON as well */
+	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
+		context->json |= !strcmp(*word, "-j") || !strcmp(*word, "--json");
 	print_begin(stdout, context->json);
 	if (program->count == 1)
 		line->words[line->count++] = (char *)program->commands[0]->name;
@@ -213,7 +206,7 @@ int program_main(const struct program *program, int argc, char **argv)
 
 	streams_open();
 	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
-	messages_begin();
+	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));
 	result = run(&context, &line, argc, argv);
 	return output_end(&context, result);

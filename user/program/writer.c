@@ -89,12 +89,6 @@ static void string_write(const char *text)
 	putc('"', output());
 }
 
-static void line_begin(void)
-{
-	if (!writer.line)
-		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
-}
-
 /* Writes what is before a value of JSON. Returns false if text is written. */
 static bool value_begin(const char *key)
 {
@@ -104,8 +98,8 @@ static bool value_begin(const char *key)
 	if (writer.has_items[writer.depth])
 		fputs(writer.line ? ", " : ",", output());
 	writer.has_items[writer.depth] = true;
-	if (writer.depth)
-		line_begin();
+	if (writer.depth && !writer.line)
+		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
 	if (key) {
 		string_write(key);
 		fputs(": ", output());
@@ -139,8 +133,8 @@ void print_end(void)
 	if (!writer.depth)
 		return;
 	writer.depth--;
-	if (writer.has_items[writer.depth + 1])
-		line_begin();
+	if (writer.has_items[writer.depth + 1] && !writer.line)
+		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
 	putc(closes, output());
 	if (writer.line > writer.depth)
 		writer.line = 0;
