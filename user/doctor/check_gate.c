@@ -198,28 +198,29 @@ bool all_is_allowed(struct subject *s)
 	return true;
 }
 
-/* Limits below an entry of the same prefix, or else limits that longer rules cover. */
 bool limits_are_covered(struct subject *s)
 {
-	const struct rule_group *covered = &s->gate->rule.covered,
-				*entries = &s->gate->rule.entries;
-	const struct rule_group *group = entries->count && !s->nth ? entries : covered;
+	const struct rule_group *group = &s->gate->rule.covered;
 	char prefix[PREFIX_TEXT];
 
 	if (!group_name(s, group))
 		return false;
-	others_set(s, 2, group->count - 1);
-	if (group == entries) {
-		enum sl_access access = rule_entry(group->rule, s->gate->rules.lists);
+	others_set(s, 1, group->count - 1);
+	subject_set(s, 2, "%s", prefix_format(&group->rule->prefix, prefix));
+	return true;
+}
 
-		subject_set(s, 1, "it is %s as a whole", access_done[access]);
-		advise_removing(s, 3, group->rule, access);
-		s->has_more = covered->count;
-		return true;
-	}
-	subject_set(s, 1, "longer prefixes with rules of their own cover all of it");
-	subject_set(s, 3, "sluice %sdel %s", gate_option(s->gate->name),
-		    prefix_format(&group->rule->prefix, prefix));
+bool entry_is_over_limits(struct subject *s)
+{
+	const struct rule_group *group = &s->gate->rule.entries;
+	enum sl_access access;
+
+	if (!group_name(s, group))
+		return false;
+	access = rule_entry(group->rule, s->gate->rules.lists);
+	subject_set(s, 1, "%s", access_done[access]);
+	others_set(s, 2, group->count - 1);
+	advise_removing(s, 3, group->rule, access);
 	return true;
 }
 

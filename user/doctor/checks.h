@@ -49,8 +49,8 @@ check_fn kernel_is_old, bpf_is_refused, bpffs_is_hidden, gate_is_missing, device
 /* A gate: check_gate.c */
 check_fn gate_is_unread, resize_is_interrupted, gate_has_no_device, gate_has_no_rules,
 	all_is_allowed, all_is_denied, egress_is_needed, limits_are_covered, flood_passes,
-	list_is_unread, program_is_older, trial_is_open, gate_is_not_kept, limit_observes,
-	budget_is_missing, budget_is_spent, table_is_short, gate_is_unseen,
+	entry_is_over_limits, list_is_unread, program_is_older, trial_is_open, gate_is_not_kept,
+	limit_observes, budget_is_missing, budget_is_spent, table_is_short, gate_is_unseen,
 	packets_are_charged_twice;
 
 /* Sharing: check_share.c */

@@ -93,8 +93,10 @@ static const struct kind {
 	{"no-fq", WRONG, DEVICE, fq_is_missing,
 	 "it sends without the qdisc fq, and only fq holds packets back for limits that shape",
 	 "{1}"},
-	{"covered", WRONG, GATE, limits_are_covered, "{1}, so its limits are never asked{2}",
-	 "{3}"},
+	{"covered", WRONG, GATE, limits_are_covered,
+	 "longer prefixes with rules of their own cover all of it, so its limits are never "
+	 "asked{1}",
+	 "sluice {-g}del {2}"},
 	{"charged-twice", WRONG, GATE, packets_are_charged_twice, "{1}", "{2}"},
 	{"flood-passes", WRONG, GATE, flood_passes,
 	 "it has limits and no budget for newcomers, so {1}", "{2}"},
@@ -120,6 +122,8 @@ static const struct kind {
 	{"elsewhere", ADVICE, GATE, traffic_is_elsewhere, "{1}", "{2}"},
 	{"observes", ADVICE, GATE, limit_observes, "it only observes: it would have dropped {1}{2}",
 	 "{3}"},
+	{"entry-over-limits", ADVICE, GATE, entry_is_over_limits,
+	 "it is {1} as a whole, so its limits are never asked{2}", "{3}"},
 	{"budget-spent", ADVICE, GATE, budget_is_spent,
 	 "nothing is left of its budget for newcomers, which has dropped {1}: new sources are "
 	 "refused until the flood ends, or the budget is larger{2}",

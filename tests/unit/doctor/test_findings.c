@@ -524,7 +524,7 @@ static const struct {
 	{"IPv6 is denied", "deny: [\"::/0\"]", "", NULL},
 	{"an entry hides limits",
 	 "policies:\n" LIMIT("192.0.2.0/24", "rate: 10kpps") "deny: [192.0.2.0/24]",
-	 "covered: 192.0.2.0/24", "sluice -g edge undeny 192.0.2.0/24"},
+	 "entry-over-limits: 192.0.2.0/24", "sluice -g edge undeny 192.0.2.0/24"},
 	{"an entry hides limits for a time",
 	 "policies:\n" LIMIT("192.0.2.0/24", "rate: 10kpps") //
 	 "deny: [{prefix: 192.0.2.0/24, for: 1h}]",
