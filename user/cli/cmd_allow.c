@@ -37,11 +37,11 @@ struct allow_args {
 struct listing {
 	const struct allow_args *args;
 	enum sl_access access;
-	const char *name;	/* of the list; NULL: by hand */
-	uint64_t ns;		/* how long, by `for` or `until`; 0: without an end */
-	bool ends_entries;	/* each entry has the end; otherwise the list has it */
-	unsigned int skipped;	/* lines of the file that were left out */
-	struct ruleset entries; /* the prefixes, without access */
+	const char *name;	 /* of the list; NULL: by hand */
+	uint64_t ns;		 /* how long, by `for` or `until`; 0: without an end */
+	bool ends_entries;	 /* each entry has the end; otherwise the list has it */
+	unsigned int skipped;	 /* lines of the file that were left out */
+	struct ruleset *entries; /* the prefixes, without access */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -50,11 +50,6 @@ struct was {
 	enum sl_access access;
 	uint32_t until;
 };
-
-static void listing_free(struct listing *listing)
-{
-	ruleset_free(&listing->entries);
-}
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
@@ -79,8 +74,7 @@ int entries_parse(const struct command *command, const struct operands *prefixes
 static int listing_parse(const struct command *command, struct listing *listing)
 {
 	const struct allow_args *args = listing->args;
-	int err =
-		entries_parse(command, &args->prefixes, args->file, args->name, &listing->entries);
+	int err = entries_parse(command, &args->prefixes, args->file, args->name, listing->entries);
 
 	if (err)
 		return err;
@@ -117,9 +111,9 @@ static int file_take(const struct context *context, struct listing *listing)
 {
 	const struct allow_args *args = listing->args;
 	int err = list_read(args->file, &(struct rule){0}, args->force ? NULL : FORCE,
-			    args->skip ? &listing->skipped : NULL, &listing->entries);
+			    args->skip ? &listing->skipped : NULL, listing->entries);
 
-	if (err || listing->entries.count)
+	if (err || listing->entries->count)
 		return err;
 	if (!args->replace || listing->skipped)
 		return error_misuse("no-entry", name_shown(args->file), "it has no entry%s",
@@ -162,7 +156,7 @@ static void hands_print(const struct context *context, const struct listing *lis
 			const struct was *was)
 {
 	unsigned int fresh = 0, same = 0, other = 0, cut = 0;
-	const struct ruleset *entries = &listing->entries;
+	const struct ruleset *entries = listing->entries;
 	char text[PREFIX_TEXT], time[UNITS_TEXT];
 
 	print_object(NULL);
@@ -198,7 +192,7 @@ static void hands_print(const struct context *context, const struct listing *lis
 
 static int hands_change(const struct context *context, struct gate *gate, struct listing *listing)
 {
-	struct ruleset *entries = &listing->entries;
+	struct ruleset *entries = listing->entries;
 	uint32_t until = listing_end(listing);
 	_cleanup_free_ struct was *was = NULL;
 	int err = 0;
@@ -289,9 +283,9 @@ static int list_change(const struct context *context, struct gate *gate, struct 
 	place = lists_find(lists, list.name);
 	if (place >= 0)
 		was = (struct was){lists[place].access, lists[place].until};
-	for (unsigned int i = 0; listing->ends_entries && i < listing->entries.count; i++)
-		listing->entries.rules[i].list_until = end;
-	err = list_put(gate, &list, listing->args->replace, &listing->entries, &counts);
+	for (unsigned int i = 0; listing->ends_entries && i < listing->entries->count; i++)
+		listing->entries->rules[i].list_until = end;
+	err = list_put(gate, &list, listing->args->replace, listing->entries, &counts);
 	if (!err)
 		list_print(context, listing, &list, &was, &counts);
 	return err;
@@ -303,7 +297,8 @@ static int allow_run(const struct context *context, const void *data)
 {
 	const struct allow_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(listing_free) struct listing listing = {.args = args};
+	_cleanup_(ruleset_free) struct ruleset entries = {0};
+	struct listing listing = {.args = args, .entries = &entries};
 	struct stamp stamp = {0};
 	bool is_free;
 	int err = listing_parse(context->command, &listing);
@@ -312,8 +307,8 @@ static int allow_run(const struct context *context, const void *data)
 		return err;
 	/* an allow by hand is accepted with any prefix, because it cannot lock out the operator */
 	is_free = args->force || (listing.access == SL_ACCESS_ALLOW && !listing.name);
-	for (unsigned int i = 0; !err && !is_free && i < listing.entries.count; i++)
-		err = entry_check_width(&listing.entries.rules[i].prefix, FORCE);
+	for (unsigned int i = 0; !err && !is_free && i < entries.count; i++)
+		err = entry_check_width(&entries.rules[i].prefix, FORCE);
 	if (args->file && strcmp(args->file, "-"))
 		stamp = stamp_of(args->file);
 	if (args->file)
@@ -324,7 +319,7 @@ static int allow_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	if (listing.access == SL_ACCESS_DENY && !args->force && !context->trial_ns) {
-		err = ssh_check_denies(&gate, &listing.entries, listing.name);
+		err = ssh_check_denies(&gate, &entries, listing.name);
 		if (err)
 			return err;
 	}

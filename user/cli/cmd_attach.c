@@ -123,20 +123,6 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	return 0;
 }
 
-static int attach_to(struct gate *gate, const struct attach_args *args,
-		     const struct gate_sizes *sizes, struct attaching *attaching)
-{
-	int err = gate->made ? 0 : sizes_check(gate, args->size);
-
-	if (err)
-		return err;
-	gate->state->sizes_stated |= sizes_bits(sizes);
-	err = shaping_check_names(gate, args);
-	if (err)
-		return err;
-	return attach_all(gate, args, attaching);
-}
-
 /* Warns, too, after all devices are attached: a failure would undo what the warnings are about. */
 static int attached_print(const struct gate *gate, unsigned int count,
 			  const struct attaching *attaching)
@@ -189,7 +175,11 @@ static int attach_run(const struct context *context, const void *data)
 	err = gate_open(&gate, context->gate, GATE_MAKE, &sizes);
 	if (err)
 		return err;
-	err = attach_to(&gate, args, &sizes, &attaching);
+	if (!gate.made)
+		err = sizes_check(&gate, args->size);
+	if (!err)
+		gate.state->sizes_stated |= sizes_bits(&sizes);
+	err = err ?: shaping_check_names(&gate, args) ?: attach_all(&gate, args, &attaching);
 	if (err) {
 		gate_undo(&gate);
 		return err;

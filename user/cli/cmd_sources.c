@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -326,15 +327,18 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 	return 0;
 }
 
-static int sources_report(const struct gate *gate, const struct sources_args *args)
+static int sources_run(const struct context *context, const void *data)
 {
+	const struct sources_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
 	/* most IPv6 addresses are found by their /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count = 0;
-	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);
+	int err = gate_open_to_look(&gate, context) ?: table_open(&gate, &table)
+		  ?: sources_list(&gate, &table, &within, &list);
 
 	if (!err) {
 		count = args->top && args->top < list.count ? args->top : list.count;
@@ -345,24 +349,15 @@ static int sources_report(const struct gate *gate, const struct sources_args *ar
 	}
 	for (unsigned int i = 0; !err && i < list.count; i++) {
 		ranked[i].source = &list.items[i];
-		err = rank(gate, &table, args->order, &ranked[i]);
+		err = rank(&gate, &table, args->order, &ranked[i]);
 	}
 	if (!err) {
 		qsort(ranked, list.count, sizeof(*ranked), ranked_order);
-		err = print_ranked(gate, &table, ranked, count, list.count);
+		err = print_ranked(&gate, &table, ranked, count, list.count);
 	}
 	free(ranked);
 	free(list.items);
 	table_close(&table);
-	return err;
-}
-
-static int sources_run(const struct context *context, const void *args)
-{
-	struct gate gate = GATE_CLOSED;
-	int err = gate_open_to_look(&gate, context) ?: sources_report(&gate, args);
-
-	gate_close(&gate);
 	return err;
 }
 

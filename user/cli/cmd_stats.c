@@ -23,16 +23,6 @@ static bool is_shown(struct listing *listing, unsigned long long count)
 	return count || listing->all;
 }
 
-static void print_cells(const char *key, const char *title, const struct sl_cell *cell,
-			const struct column *columns)
-{
-	print_row(key, columns);
-	print_cell(title);
-	print_cell_number(cell->packets);
-	print_cell_number(cell->bytes);
-	print_row_end();
-}
-
 static void print_totals(const struct stats *stats, struct listing *listing)
 {
 	static const struct column columns[] = {
@@ -41,13 +31,23 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 		{"bytes", "BYTES", " %20s"},
 	};
 	const struct sl_cell *reasons = stats->total.reason;
-	struct sl_cell passed = counters_passed(&stats->total);
-	struct sl_cell dropped = counters_dropped(&stats->total);
+	const struct {
+		const char *key;
+		struct sl_cell cell;
+	} totals[] = {
+		{"passed", counters_passed(&stats->total)},
+		{"dropped", counters_dropped(&stats->total)},
+	};
 
 	print_titles(columns, ARRAY_SIZE(columns));
 	print_object("totals");
-	print_cells("passed", "passed", &passed, columns);
-	print_cells("dropped", "dropped", &dropped, columns);
+	for (size_t i = 0; i < ARRAY_SIZE(totals); i++) {
+		print_row(totals[i].key, columns);
+		print_cell(totals[i].key);
+		print_cell_number(totals[i].cell.packets);
+		print_cell_number(totals[i].cell.bytes);
+		print_row_end();
+	}
 	print_end();
 	print_text("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
 	print_object("reasons");

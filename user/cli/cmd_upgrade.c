@@ -9,19 +9,6 @@
 #include "gate/gate.h"
 #include "migrate/open.h"
 
-static void print_replaced(const struct gate *gate, const struct replaced *replaced)
-{
-	const struct attachment *a = &replaced->attachment;
-
-	print_row(NULL, NULL);
-	print_attachment(a, NULL);
-	print_string("gate", NULL, gate->name);
-	print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
-	print_number("program_id_before", " program %" PRIu64, replaced->before);
-	print_text(" -> %u", a->program_id);
-	print_row_end();
-}
-
 static int upgrade_run(const struct context *context, const void *args)
 {
 	struct replacements replacements = {.count = 0};
@@ -33,8 +20,18 @@ static int upgrade_run(const struct context *context, const void *args)
 	if (!err) {
 		attachments_publish(&gate);
 		print_array(NULL);
-		for (unsigned int i = 0; i < replacements.count; i++)
-			print_replaced(&gate, &replacements.one[i]);
+		for (unsigned int i = 0; i < replacements.count; i++) {
+			const struct attachment *a = &replacements.one[i].attachment;
+
+			print_row(NULL, NULL);
+			print_attachment(a, NULL);
+			print_string("gate", NULL, gate.name);
+			print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
+			print_number("program_id_before", " program %" PRIu64,
+				     replacements.one[i].before);
+			print_text(" -> %u", a->program_id);
+			print_row_end();
+		}
 		print_end();
 		if (!replacements.count)
 			print_text("gate '%s': no device is attached: nothing to upgrade\n",

@@ -180,17 +180,6 @@ static void session_leave(void)
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
-/* Returns when the child has left the session, and closed its end of the pipe. */
-static void child_outwait(int ends[2])
-{
-	char byte;
-
-	close(ends[1]);
-	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
-		;
-	close(ends[0]);
-}
-
 /*
  * Blocks signals that would end or stop the command between its change and the process that waits.
  * That process inherits the mask: it takes SIGTERM in trial_wait().
@@ -211,6 +200,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 {
 	int ends[2] = {-1, -1};
 	pid_t child;
+	char byte;
 
 	trial->state = gate->state;
 	trial->number = trial_begin(gate, ns);
@@ -231,7 +221,11 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 		session_leave(); /* the lock goes, and the state stays mapped */
 		_exit(trial_keep(trial));
 	}
-	child_outwait(ends);
+	/* until the child has left the session, and closed its end of the pipe */
+	close(ends[1]);
+	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
 	return 0;
 }
 

@@ -83,18 +83,6 @@ void kept_forget(const char *gate)
 
 /* --- share ---------------------------------------------------------------------------------- */
 
-static void print_untold(const struct gate *gate, const struct sharing *sharing)
-{
-	char trouble[SHARING_TEXT], effect[SHARING_TEXT];
-
-	print_text("  not shared, though limits say so: %s: %s", sharing_trouble(sharing, trouble),
-		   sharing_effect(sharing, effect));
-	if (sharing->sharer == SHARER_NONE)
-		print_text(": 'sluice %s%sshare STORE' shares them", netns_typed(),
-			   gate_option(gate->name));
-	print_text("\n");
-}
-
 static void print_told(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
@@ -138,6 +126,7 @@ static void print_told(const struct sharing *sharing)
 void print_sharing(const struct gate *gate)
 {
 	const struct sharing sharing = sharing_read(gate);
+	char trouble[SHARING_TEXT], effect[SHARING_TEXT];
 
 	print_bool("has_shared_limits", sharing.is_wanted);
 	print_number("shared_divided_by", NULL, sharing.divided_by);
@@ -156,8 +145,14 @@ void print_sharing(const struct gate *gate)
 		return;
 	}
 	print_null("shared");
-	if (sharing.is_wanted)
-		print_untold(gate, &sharing);
+	if (!sharing.is_wanted)
+		return;
+	print_text("  not shared, though limits say so: %s: %s", sharing_trouble(&sharing, trouble),
+		   sharing_effect(&sharing, effect));
+	if (sharing.sharer == SHARER_NONE)
+		print_text(": 'sluice %s%sshare STORE' shares them", netns_typed(),
+			   gate_option(gate->name));
+	print_text("\n");
 }
 
 void shared_note(const struct gate *gate, const struct rule *rule)

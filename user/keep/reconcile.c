@@ -55,11 +55,20 @@ int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct rule
 	return 0;
 }
 
-/* Adds the entries of a rule on lists to another rule. places: of the lists there; -1: skipped. */
-static void rule_join_lists(const struct rule *from, const int *places, struct rule *rule)
+/*
+ * Adds to a rule what it lacks and another rule of its prefix has. places: of the lists there; -1:
+ * skipped.
+ */
+static int rule_join(const struct rule *from, const int *places, struct rule *rule)
 {
+	struct rule copy;
 	char text[PREFIX_TEXT];
+	int err = rule->limits ? 0 : rule_copy(from, &copy);
 
+	if (err)
+		return err;
+	if (!rule->limits)
+		rule_take_policy(rule, &copy);
 	for (uint64_t bits = from->lists; bits; bits &= bits - 1) {
 		int at = __builtin_ctzll(bits), place = places[at];
 
@@ -67,19 +76,6 @@ static void rule_join_lists(const struct rule *from, const int *places, struct r
 			error_notice("two-ends", prefix_format(&from->prefix, text),
 				     "it leaves a list: it has a time on another list");
 	}
-}
-
-/* Adds to a rule what it lacks and another rule of its prefix has. */
-static int rule_join(const struct rule *from, const int *places, struct rule *rule)
-{
-	struct rule copy;
-	int err = rule->limits ? 0 : rule_copy(from, &copy);
-
-	if (err)
-		return err;
-	if (!rule->limits)
-		rule_take_policy(rule, &copy);
-	rule_join_lists(from, places, rule);
 	if (!rule->access) {
 		rule->access = from->access;
 		rule->until = from->until;
