@@ -90,40 +90,35 @@ static int limits_put(const struct gate *gate, struct setting *setting)
 }
 
 /*
- * Puts the arguments into the rule. A new policy inherits by default, because a rule for a few
- * addresses must not lift what protects all. An existing policy stays as it is.
+ * Puts the arguments into the rule, and the rule into the gate. A new policy inherits by default,
+ * because a rule for a few addresses must not lift what protects all. An existing policy stays as
+ * it is.
  */
-static int rule_set(const struct gate *gate, struct setting *setting)
-{
-	const struct set_args *args = setting->args;
-	struct rule *rule = setting->rule;
-	bool is_new = !rule->limits;
-	char prefix[PREFIX_TEXT];
-
-	if (is_new && !setting->limits.count)
-		return error_add(ENOENT, "no-limits", prefix_format(&rule->prefix, prefix),
-				 "gate '%s' has no limits for it; set one first, with 'sluice "
-				 "%sset %s rate RATE'",
-				 gate->name, gate_option(gate->name), prefix);
-	if (args->inherit)
-		rule->inherit = args->inherit;
-	else if (is_new)
-		rule->inherit = rule->prefix.bits ? INHERIT_YES : INHERIT_NO;
-	return limits_put(gate, setting);
-}
-
 static int set_apply(struct gate *gate, struct setting *setting)
 {
 	const struct sl_prefix *prefix = &setting->args->prefix;
 	_cleanup_(rule_free) struct rule before = {.prefix = *prefix};
 	struct shaping shaping = {0};
 	struct shadowed shadowed;
+	char text[PREFIX_TEXT];
 	int err = rules_get(gate, prefix, &before);
 
 	if (err)
 		return err;
 	setting->replaced->prefix = *prefix;
-	err = rule_copy(&before, setting->rule) ?: rule_set(gate, setting);
+	if (!before.limits && !setting->limits.count)
+		return error_add(ENOENT, "no-limits", prefix_format(prefix, text),
+				 "gate '%s' has no limits for it; set one first, with 'sluice "
+				 "%sset %s rate RATE'",
+				 gate->name, gate_option(gate->name), text);
+	err = rule_copy(&before, setting->rule);
+	if (err)
+		return err;
+	if (setting->args->inherit)
+		setting->rule->inherit = setting->args->inherit;
+	else if (!before.limits)
+		setting->rule->inherit = prefix->bits ? INHERIT_YES : INHERIT_NO;
+	err = limits_put(gate, setting);
 	if (err)
 		return err;
 	shaping_add(&shaping,

@@ -148,9 +148,6 @@ int options_parse(int argc, char **argv, struct command_line *line);
 
 #define WORD_TEXT 64 /* room for a word of a table */
 
-/* Returns the keyword of that name in the command's table, or NULL. */
-const struct word *keyword_find(const struct command *command, const char *name);
-
 /* Returns the keyword or option of the command that is close to what was typed, or NULL. */
 const char *keyword_nearly(const struct command *command, const char *typed);
 

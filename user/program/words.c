@@ -23,7 +23,8 @@ struct filling {
 	char *args;
 };
 
-const struct word *keyword_find(const struct command *command, const char *name)
+/* Returns the keyword of that name in the command's table, or NULL. */
+static const struct word *keyword_find(const struct command *command, const char *name)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
