@@ -37,7 +37,7 @@ struct sl_params {
 /* Map `rule_cache`: per CPU, what `prefixes` returns for a whole aggregate: bpf/rules.h. */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_RULE_CACHE_SPLIT 0xffffffffU /* as a record: rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* as a version: rules split the aggregate */
 
 struct sl_rule_cache {
 	__u64 aggregate; /* aggregate_name() */
@@ -54,7 +54,7 @@ struct sl_rule_cache {
 
 struct sl_host_cache {
 	__u64 sealed; /* the digest of the address xor `answer` */
-	__u64 answer; /* the generation above the record; 0: free */
+	__u64 answer; /* the generation above the version; 0: free */
 };
 
 struct sl_host_cache_set {

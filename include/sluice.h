@@ -79,7 +79,7 @@ struct sl_counters {
 };
 
 /*
- * Policies. The number of a policy indexes `counters`. Policy n has two versions (records) in
+ * Policies. The number of a policy indexes `counters`. Policy n has two versions in
  * `policies`, 2n and 2n + 1. A change writes the version that no packet can see and then switches
  * to it, so the version that a packet reads never changes. The first numbers are reserved for
  * counting; their versions only use `base`.
@@ -92,9 +92,9 @@ enum sl_policy_number {
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
-/* The record of no policy. Its `base` has the counts of replaced maps `counters`. */
+/* The version of no policy. Its `base` has the counts of replaced maps `counters`. */
 #define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
-#define SL_POLICY(record)	((record) >> 1)
+#define SL_POLICY(version)	((version) >> 1)
 
 /*
  * Addresses. The family is the first 32 bits of a key of the LPM trie `prefixes`, so one trie
@@ -288,7 +288,7 @@ struct sl_limit {
 
 /* Map `policies`: policy versions. Packets read the limits and the matches. */
 struct sl_policy {
-	__u32 since; /* the generation from which it is in force; 0: the record is free */
+	__u32 since; /* the generation from which it is in force; 0: the version is free */
 	__u8 limits[SL_FAMILIES]; /* number by family */
 	__u8 deep;		  /* a match or a key needs more than the source */
 	__u8 inherits;
@@ -462,7 +462,7 @@ struct sl_slice {
 
 struct sl_bucket {
 	__u32 generation;     /* the rules that gave `policy_version`; 0: none yet */
-	__u32 policy_version; /* the record in `policies`, or SL_BUCKET_SPLIT */
+	__u32 policy_version; /* the version in `policies`, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* the last jiffy before an entry may expire */
 	struct sl_cell passed;
 	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */

@@ -3,10 +3,10 @@
  * The table of states: a set-associative table in two arrays, `sets` and `states`.
  *
  * A key has two sets: a primary set, and a secondary set that follows from the primary set and its
- * tag. It is in the primary set, at the way that its tag selects if that way is free; `away` of the
- * primary set counts its keys that are in their secondary sets. So half a cache line usually shows
- * that a key has no state; a state costs the line of its entry, and half a line more if it is at
- * another way. If the primary set has few ways to spare, a new key is inserted into the set that
+ * tag. It is in the primary set, at the way that its tag selects if that way is free; `displaced`
+ * of the primary set counts its keys that are in their secondary sets. So half a cache line usually
+ * shows that a key has no state; a state costs the line of its entry, and half a line more if it is
+ * at another way. If the primary set has few ways to spare, a new key is inserted into the set that
  * has more of them, so sets fill evenly.
  *
  * Eviction. A state that is full (refilled, not blocked, no slice borrowed) equals a new state, so
