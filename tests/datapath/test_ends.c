@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include <stdlib.h>
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
 
 #include "gate/rules.h"
 #include "gate/lists.h"
@@ -388,6 +390,30 @@ static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
 	rig_check_counted(rig);
 }
 
+/* An expiry that cannot read the rules changes nothing, and is no change that was interrupted. */
+static void test_a_damaged_rule_does_not_begin_a_change(void **state)
+{
+	const __u32 damaged = inet_addr("192.0.2.9");
+	struct rig *rig = rig_begin(state);
+	struct sl_rule rule;
+	int hosts;
+
+	rig_clock_start(rig, LATE);
+	put_ended(rig);
+	rig_list(rig, "192.0.2.9", SL_ACCESS_DENY, 0);
+	hosts = rig->gate.map[MAP_HOSTS4];
+	assert_int_equal(bpf_map_lookup_elem(hosts, &damaged, &rule), 0);
+	rule.bits ^= 0xaa;
+	assert_int_equal(bpf_map_update_elem(hosts, &damaged, &rule, BPF_EXIST), 0);
+	assert_int_equal(rules_expire(&rig->gate), 0);
+	assert_int_equal(rig->gate.state->changing, 0);
+	rule.bits ^= 0xaa;
+	assert_int_equal(bpf_map_update_elem(hosts, &damaged, &rule, BPF_EXIST), 0);
+	rules_expire(&rig->gate);
+	rig_check_tidy(rig, 2);
+	rig_check_counted(rig);
+}
+
 static void test_an_entry_of_an_heir_keeps_its_end(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -591,6 +617,7 @@ int main(void)
 		cmocka_unit_test(test_an_entry_ends_and_its_other_lists_stay),
 		cmocka_unit_test(test_an_entry_that_ended_is_on_no_later_list_of_its_place),
 		cmocka_unit_test(test_an_entry_that_ended_is_swept_from_its_rule),
+		cmocka_unit_test(test_a_damaged_rule_does_not_begin_a_change),
 		cmocka_unit_test(test_an_entry_of_an_heir_keeps_its_end),
 		cmocka_unit_test(test_a_prefix_has_one_time),
 		cmocka_unit_test(test_at_random),

@@ -172,8 +172,12 @@ static int recover(struct gate *gate, unsigned int *ret_ended)
 	*ret_ended = 0;
 	synchronize_programs();
 	err = rulemap_read(gate, &entries, &count);
+	if (!err) /* rules that cannot be read are not changed */
+		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
-		*ret_ended += content_has_ended(gate, &entries[i].rule.cur);
+		const struct sl_rule_content *seen = rulemap_content(&entries[i].rule, generation);
+
+		*ret_ended += !content_is_empty(seen) && content_has_ended(gate, seen);
 		entry_recover(gate, &entries[i], generation, ended);
 	}
 	err = err ?: rulemap_write(gate, entries, count);
@@ -216,7 +220,7 @@ unsigned int rules_expire(struct gate *gate)
 {
 	unsigned int ended, mark = error_count();
 
-	if (!transaction_begin(gate) && !recover(gate, &ended))
+	if (!recover(gate, &ended))
 		return ended;
 	error_drop(mark); /* the next command tries again */
 	return 0;
