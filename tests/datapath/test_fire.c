@@ -204,7 +204,8 @@ static void test_rewrites_under_fire(void **state)
 	rig_list(rig, hosts[0], SL_ACCESS_ALLOW, 0);
 	rig_list(rig, hosts[1], SL_ACCESS_DENY, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		entries[i].prefix = prefix_of(hosts[i % 2]);
+		entries[i] = (struct rulemap_entry){.prefix = prefix_of(hosts[i % 2]),
+						    .action = ENTRY_WRITE};
 		assert_int_equal(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule), 1);
 	}
 	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
