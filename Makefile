@@ -28,7 +28,7 @@ WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
 	$(if $(STORE_TLS),-DSL_STORE_TLS)
 CFLAGS   ?= -O2 -g
-# lines and sets of the table of states are read as other types than they are declared: ways.h
+# entries and sets of the table of states are read as other types than they are declared: ways.h
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
 SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The expiry of named lists, stored in struct sl_gate, and of their entries, stored in struct
- * sl_rule_content. Pure functions; the time is an argument, in the unit of struct sl_rule_content.
+ * What of a rule is in force: its content by generation; the expiry of named lists, stored in
+ * struct sl_gate, and of their entries, stored in struct sl_rule_content. Pure functions; the time
+ * is an argument, in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
 
 #include "sluice.h"
+
+/* Returns the content in force: a rule that was written for a later generation has both. */
+static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
+							 __u32 generation)
+{
+	return (__s32)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
+}
 
 /*
  * Returns the index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn

@@ -63,13 +63,6 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/* Returns the content in force: a rule that was written for a later generation has both. */
-static __always_inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
-								  __u32 generation)
-{
-	return (__s32)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
-}
-
 /*
  * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
  * complete.

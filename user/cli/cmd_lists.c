@@ -24,7 +24,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 		return error_add(err, "rules-read", NULL, "cannot read the rules of gate '%s': %s",
 				 gate->name, why(err));
 	for (unsigned int i = 0; i < count; i++) {
-		uint64_t bits = content_lists(gate, rulemap_content(&entries[i].rule, generation));
+		uint64_t bits = content_lists(gate, rule_content(&entries[i].rule, generation));
 
 		for (; bits; bits &= bits - 1)
 			ret[__builtin_ctzll(bits)]++;

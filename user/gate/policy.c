@@ -212,7 +212,7 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 			continue;
 		if (gate->state->changing &&
 		    (rulemap_get(gate, &policy->prefix, &rule) <= 0 ||
-		     rulemap_content(&rule, rulemap_generation(gate))->version != version))
+		     rule_content(&rule, rulemap_generation(gate))->version != version))
 			continue;
 		best = policy;
 	}
@@ -323,7 +323,7 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 		if (found <= 0)
 			return found;
-		*ret = rulemap_content(&rule, generation)->version;
+		*ret = rule_content(&rule, generation)->version;
 		bits = rule.bits;
 	}
 	return 0;

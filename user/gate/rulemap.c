@@ -27,11 +27,6 @@ uint32_t rulemap_generation(const struct gate *gate)
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
-const struct sl_rule_content *rulemap_content(const struct sl_rule *rule, uint32_t generation)
-{
-	return (int32_t)(rule->since - generation) > 0 ? &rule->prev : &rule->cur;
-}
-
 enum sl_access content_access(const struct sl_rule_content *content)
 {
 	return !content->until || until_left_ns(content->until) ? content->access : SL_ACCESS_NONE;

@@ -4,12 +4,10 @@
 #define SLUICE_RULEMAP_H
 
 #include "gate/gate.h"
+#include "list_ends.h"
 
 /* Returns the generation that packets see. */
 uint32_t rulemap_generation(const struct gate *gate);
-
-/* Returns the content of a rule that packets see in that generation. */
-const struct sl_rule_content *rulemap_content(const struct sl_rule *rule, uint32_t generation);
 
 /* Returns the access of the runtime entry, until it ends. */
 enum sl_access content_access(const struct sl_rule_content *content);

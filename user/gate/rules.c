@@ -89,7 +89,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 	if (found <= 0)
 		return found ? rules_unread(gate, found) : 0;
 	lists_copy(gate, lists);
-	return rule_from(gate, prefix, rulemap_content(&rule, rulemap_generation(gate)),
+	return rule_from(gate, prefix, rule_content(&rule, rulemap_generation(gate)),
 			 lists_bits(lists), ret);
 }
 
@@ -109,8 +109,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	lists_copy(gate, set->lists);
 	known = lists_bits(set->lists);
 	for (unsigned int i = 0; !err && i < count; i++) {
-		const struct sl_rule_content *content =
-			rulemap_content(&entries[i].rule, generation);
+		const struct sl_rule_content *content = rule_content(&entries[i].rule, generation);
 		struct rule rule;
 
 		if (!content_access(content) && !content_lists(gate, content) && !content->version)

@@ -93,7 +93,7 @@ static bool items_cover(const struct items *items, const struct item *item)
 
 static uint32_t version_before(const struct gate *gate, const struct sl_rule *rule)
 {
-	return rulemap_content(rule, rulemap_generation(gate) - 1)->version;
+	return rule_content(rule, rulemap_generation(gate) - 1)->version;
 }
 
 /* --- One policy ----------------------------------------------------------------------------- */

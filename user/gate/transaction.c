@@ -175,7 +175,7 @@ static int recover(struct gate *gate, unsigned int *ret_ended)
 	if (!err) /* rules that cannot be read are not changed */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
-		const struct sl_rule_content *seen = rulemap_content(&entries[i].rule, generation);
+		const struct sl_rule_content *seen = rule_content(&entries[i].rule, generation);
 
 		*ret_ended += !content_is_empty(seen) && content_has_ended(gate, seen);
 		entry_recover(gate, &entries[i], generation, ended);
@@ -587,7 +587,7 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 	for (unsigned int i = 0; i < count; i++) {
 		const struct rule rule = {
 			.prefix = entries[i].prefix,
-			.limits = rulemap_content(&entries[i].rule, generation)->version != 0,
+			.limits = rule_content(&entries[i].rule, generation)->version != 0,
 		};
 
 		room_add(room, NULL, &rule);
@@ -601,7 +601,7 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 			continue;
 		err = rulemap_get(gate, &rule->prefix, &has);
 		if (err > 0)
-			present.limits = rulemap_content(&has, generation)->version != 0;
+			present.limits = rule_content(&has, generation)->version != 0;
 		room_add(room, err > 0 ? &present : NULL, rule);
 	}
 	return err < 0 ? rules_unread(gate, err) : 0;
