@@ -221,7 +221,7 @@ static void test_action_key_and_start_are_compiled(void **state)
 	}
 }
 
-/* What lines count is exact to a part of a packet, and lasts until it is read. */
+/* The counts of an entry are exact to a part of a packet, and do not wrap before they are read. */
 static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 {
 	(void)state;
