@@ -168,7 +168,7 @@ static void read_back(const struct config *config)
 
 	if (config_write(out, config) || fclose(out))
 		abort();
-	if (config_parse("nowhere/rules.yaml", text, size, &again))
+	if (config_parse("nowhere/rules.yaml", text, size, false, &again))
 		abort();
 	ruleset_diff(&config->rules, &again.rules, differs, NULL);
 	if (memcmp(&config->sizes, &again.sizes, sizeof(again.sizes)))
@@ -181,7 +181,7 @@ static void rules_try(const char *text, size_t size)
 {
 	struct config config;
 
-	if (config_parse("nowhere/rules.yaml", text, size, &config))
+	if (config_parse("nowhere/rules.yaml", text, size, false, &config))
 		return;
 	read_back(&config);
 	config_free(&config);

@@ -27,15 +27,11 @@ int config_read(const char *path, struct config *ret);
 
 /*
  * config_read() for a text in memory, with a NUL after it. Lists that it names are files relative
- * to the directory of `path`.
+ * to the directory of `path`. leaves_out: a bad list file adds its error and leaves out the list
+ * (`is_left_out`); if the sizes of the rules file do not hold all lists, the longest is left out.
  */
-int config_parse(const char *path, const char *text, size_t size, struct config *ret);
-
-/*
- * config_parse() that continues after a bad list file: it adds the error and leaves out the list
- * (`is_left_out`). If the sizes of the rules file do not hold all lists, it leaves out the longest.
- */
-int config_parse_most(const char *path, const char *text, size_t size, struct config *ret);
+int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
+		 struct config *ret);
 
 void config_free(struct config *config);
 

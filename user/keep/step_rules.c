@@ -190,7 +190,7 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 {
 	const char *state = keep->args->state;
 	int err = file_read(keep->args->file, text)
-			  ?: config_parse_most(keep->args->file, text->text, text->size, config);
+			  ?: config_parse(keep->args->file, text->text, text->size, true, config);
 
 	for (unsigned int i = 0; !err && state && i < config->files.count; i++)
 		err = state_file_check_apart(state, config->files.list[i].path,
@@ -270,7 +270,7 @@ int lists_run(struct keep *keep)
 	}
 	if (!changed)
 		return 0;
-	err = config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
+	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && list_paths_left_out(files) && files_same(files, &config.files))
 		return -EAGAIN; /* the bad file has not changed */
 	if (!err)

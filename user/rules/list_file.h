@@ -37,7 +37,7 @@ struct list_path {
 	char *path;
 	struct stamp stamp;
 	struct sl_list_info list; /* without a name: the entry of the rules file has ended */
-	bool is_left_out;	  /* see config_parse_most() */
+	bool is_left_out;	  /* see config_parse() */
 };
 
 struct list_paths {

@@ -27,6 +27,12 @@ __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_pr
 bool prefix_is_ipv4(const struct sl_prefix *prefix);
 bool prefix_is_ipv6(const struct sl_prefix *prefix);
 
+/* The index of its family in arrays of SL_FAMILIES; `default` counts as IPv6. */
+static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
+{
+	return prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
+}
+
 /* Whether the prefix is one whole address. */
 bool prefix_is_host(const struct sl_prefix *prefix);
 bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);

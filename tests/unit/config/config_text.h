@@ -14,7 +14,7 @@
 /* Reads a text as the file "rules.yaml". */
 static inline int text_read(const char *text, struct config *ret)
 {
-	return config_parse("rules.yaml", text, strlen(text), ret);
+	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
 /* The rules of a text, as `show` prints them. */

@@ -78,7 +78,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	text_make("empty.txt", "");
 	text_make("good.txt", "192.0.2.2\n");
 	error_drop(0);
-	assert_int_equal(config_parse_most("rules.yaml", text, strlen(text), &config), 0);
+	assert_int_equal(config_parse("rules.yaml", text, strlen(text), true, &config), 0);
 	assert_int_equal(error_count(), 3); /* one of each file */
 	error_drop(0);
 	assert_int_equal(lists_count(config.rules.lists), 1);
@@ -96,11 +96,11 @@ static void test_bad_list_files_are_left_out(void **state)
 	assert_int_equal(config.files.list[0].list.access, SL_ACCESS_DENY);
 	config_free(&config);
 	error_drop(0);
-	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), &config), 0);
+	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
 	/* what is wrong in the rules file itself is still refused */
 	error_drop(0);
 	assert_int_equal(
-		config_parse_most("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, &config),
+		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),
 		-EINVAL);
 	error_drop(0);
 	unlink("bad.txt");
@@ -134,7 +134,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 				      "gate: {%s}\ndeny: [{file: wide.txt}, {file: long.txt}, "
 				      "{prefix: 192.0.2.9}]\n",
 				      cases[i].gate);
-		int status = config_parse_most("rules.yaml", text, length, &config);
+		int status = config_parse("rules.yaml", text, length, true, &config);
 
 		assert_errors("rules.yaml", cases[i].errors);
 		assert_int_equal(status, 0);
@@ -167,7 +167,7 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 		time_t wanted = cases[i].modified < 0 ? 0 : cases[i].modified, now = time(NULL);
 
 		assert_int_equal(utimensat(AT_FDCWD, "list.txt", times, 0), 0);
-		assert_int_equal(config_parse("rules.yaml", text, strlen(text), &config), 0);
+		assert_int_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
 		if (cases[i].is_present)
 			assert_in_range(config.rules.lists[0].replaced, now, now + 60);
 		else

@@ -561,9 +561,9 @@ static void test_rules(void **state)
 		struct world w;
 
 		world_make(&w);
-		assert_int_equal(
-			config_parse("rules.yaml", rules[i].text, strlen(rules[i].text), &config),
-			0);
+		assert_int_equal(config_parse("rules.yaml", rules[i].text, strlen(rules[i].text),
+					      false, &config),
+				 0);
 		w.gate.rules = config.rules;
 		w.gate.rule = rule_facts_find(&config.rules);
 		expect(&w, rules[i].name, rules[i].found, rules[i].advice);

@@ -16,7 +16,7 @@ static struct config text_read(const char *text)
 	struct config config = {0};
 
 	text = text ? text : nothing;
-	if (config_parse("rules.yaml", text, strlen(text), &config))
+	if (config_parse("rules.yaml", text, strlen(text), false, &config))
 		fail_msg("refused:\n%s", text);
 	return config;
 }

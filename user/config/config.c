@@ -1,0 +1,949 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads the document of a rules file by tables of keys. A key has the type of its value, as a word
+ * of a command has. An error is added with its place, and reading goes on.
+ */
+#include "config/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/document.h"
+#include "rules/limit_words.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+
+#define NAME_TEXT 160 /* room for the name of a node */
+#define KEYS_MAX  16  /* no map has as many keys */
+#define TWICE_MAX 10  /* report this many duplicates: a list given twice could cause a million */
+
+struct reader;
+struct map;
+
+/* All keys are optional here: the finish functions report a missing key. */
+struct key {
+	const char *name;
+	const struct value_type *type; /* of a word, or of the words of a list; NULL: no word */
+	const struct map *map;	       /* of a map, or of the maps of a list; NULL: no map */
+	bool is_list;
+	size_t offset; /* of the value, in the struct of the map; of a list: none */
+};
+
+/* A map that is being read. */
+struct item {
+	const struct map *map;
+	const struct node *node;
+	void *data;   /* the struct of the map */
+	void *parent; /* the struct of the map around it */
+	int err;      /* of the values; 0: all are read */
+};
+
+/* docs/sluice.schema.json describes the same maps, and changes with them. */
+struct map {
+	const struct key *keys;
+	unsigned int count;
+	size_t size;	  /* of its struct, whose values are 0 if they are not given */
+	bool or_word;	  /* an item of a list may be a word instead, the value of the first key */
+	int access;	  /* enum sl_access, of the entries of `allow` and `deny` */
+	const char *many; /* a noun for its words: "prefixes" */
+	void (*begin)(struct reader *reader, const struct item *item);
+	int (*finish)(struct reader *reader, const struct item *item);
+};
+
+#define MAP(array, type, ...)                                                                      \
+	{                                                                                          \
+		.keys = (array), .count = ARRAY_SIZE(array), .size = sizeof(type), __VA_ARGS__     \
+	}
+
+/* A policy, an entry by hand or an entry of a list, which one place of the file specifies. */
+struct claim {
+	struct rule rule;
+	struct position at;
+};
+
+struct reader {
+	const char *path; /* relative names of list files begin at its directory */
+	bool leaves_out;  /* see config_parse() */
+	struct document document;
+	struct config config;
+	struct spec defaults; /* the fields of `defaults` */
+	uint8_t defaults_per[SL_FAMILIES];
+	struct claim *claims;
+	unsigned int claim_count, claim_room, twice;
+	/* the last value of `for` and its end: entries of equal times end together */
+	uint64_t for_ns;
+	uint32_t for_until;
+	/* the number of entries whose `until` has passed, and the first of them */
+	unsigned int ended;
+	struct position first_ended;
+	unsigned int mark; /* errors before it have their place */
+	int err;	   /* the first error, or a later error that is no misuse */
+};
+
+/* --- Errors --------------------------------------------------------------------------------- */
+
+/* Remembers an error, and returns it. */
+static int fail(struct reader *reader, int err)
+{
+	if (err && (!reader->err || err != -EINVAL))
+		reader->err = err;
+	return err;
+}
+
+/* Puts a place before the errors and notices without a place, and remembers the error. */
+static int fail_at(struct reader *reader, struct position at, int err)
+{
+	document_place(&reader->document, reader->mark, at);
+	reader->mark = error_count();
+	return fail(reader, err);
+}
+
+#define refuse(reader, at, ...) fail_at(reader, at, error_misuse(__VA_ARGS__))
+
+static int refuse_kind(struct reader *reader, const struct node *node, const char *name,
+		       enum node_kind wanted)
+{
+	static const char *const kinds[] = {
+		[NODE_WORD] = "one value",
+		[NODE_NULL] = "nothing",
+		[NODE_LIST] = "a list",
+		[NODE_MAP] = "keys and values",
+	};
+
+	if (wanted == NODE_LIST && node->kind == NODE_NULL)
+		return refuse(reader, node->at, "wrong-kind", name,
+			      "it requires a list instead of nothing; write [] for an empty list");
+	return refuse(reader, node->at, "wrong-kind", name, "it requires %s instead of %s",
+		      kinds[wanted], kinds[node->kind]);
+}
+
+static int refuse_key(struct reader *reader, const struct node *node, const char *name,
+		      const struct map *map)
+{
+	const char *words[KEYS_MAX], *nearly;
+	char text[WORDS_TEXT];
+
+	for (unsigned int i = 0; i < map->count; i++)
+		words[i] = map->keys[i].name;
+	nearly = nearly_find(node->key, words, map->count);
+	if (nearly)
+		return refuse(reader, node->key_at, "no-such-key", name,
+			      "no key '%s'; did you mean '%s'?", node->key, nearly);
+	return refuse(reader, node->key_at, "no-such-key", name, "no key '%s'; write %s", node->key,
+		      words_join(words, map->count, text));
+}
+
+/* --- Reading by tables ---------------------------------------------------------------------- */
+
+struct config_entry {
+	const char *prefix, *file, *list;
+	bool force, skip;
+	uint64_t for_ns;
+	struct value_end until;
+};
+
+/* The largest struct of a map. */
+#define DATA_MAX sizeof(struct spec)
+_Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
+	       "DATA_MAX");
+
+static int word_read(struct reader *reader, const struct node *node, const struct key *key,
+		     void *data)
+{
+	return fail_at(reader, node->at,
+		       value_parse(key->type, key->name, node->word, (char *)data + key->offset));
+}
+
+static int map_read(struct reader *reader, const struct node *node, const char *name,
+		    const struct map *map, void *parent);
+
+/*
+ * Reads the items of a list. The first item decides whether they are words or maps. The words of a
+ * list without maps are read by the map around it.
+ */
+static int items_read(struct reader *reader, const struct node *list, const struct key *key,
+		      void *parent)
+{
+	const struct map *map = key->map;
+	const struct node *node = list->first;
+	bool is_bare = !map || (map->or_word && node && node->kind == NODE_WORD);
+	char name[NAME_TEXT];
+	int first = 0;
+
+	snprintf(name, sizeof(name), "an entry of '%s'", key->name);
+	for (; node; node = node->next) {
+		_Alignas(max_align_t) char data[DATA_MAX];
+		struct item item = {map, node, data, parent, 0};
+		int err = 0;
+
+		if (map) /* a file has millions of words, which are not to cost DATA_MAX each */
+			memset(data, 0, map->size);
+		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
+			err = refuse(reader, node->at, "mixed-list", name,
+				     "bare %s, or entries with keys, but not both; write '%s: ...' "
+				     "in each",
+				     map->many, map->keys->name);
+		else if (!is_bare)
+			err = map_read(reader, node, name, map, parent);
+		else if (node->kind != NODE_WORD)
+			err = refuse_kind(reader, node, name, NODE_WORD);
+		else if (map && !(err = word_read(reader, node, map->keys, data)))
+			err = fail(reader, map->finish(reader, &item));
+		first = first ?: err;
+	}
+	return first;
+}
+
+static int key_read(struct reader *reader, const struct node *node, const struct key *key,
+		    void *data)
+{
+	char name[NAME_TEXT];
+
+	snprintf(name, sizeof(name), "'%s'", key->name);
+	if (key->is_list && node->kind == NODE_LIST)
+		return items_read(reader, node, key, data);
+	if (key->is_list)
+		return refuse_kind(reader, node, name, NODE_LIST);
+	if (node->kind == NODE_WORD && key->type)
+		return word_read(reader, node, key, data);
+	if (!key->map)
+		return refuse_kind(reader, node, name, NODE_WORD);
+	return map_read(reader, node, name, key->map, data);
+}
+
+/* Reads a map of the document. name: what it is, for errors. Returns 0 or the first error. */
+static int map_read(struct reader *reader, const struct node *node, const char *name,
+		    const struct map *map, void *parent)
+{
+	_Alignas(max_align_t) char data[DATA_MAX];
+	struct item item = {map, node, data, parent, 0};
+	const struct node *values[KEYS_MAX] = {0};
+
+	if (node->kind != NODE_MAP)
+		return refuse_kind(reader, node, name, NODE_MAP);
+	for (const struct node *value = node->first; value; value = value->next) {
+		unsigned int i = 0;
+
+		while (i < map->count && strcmp(map->keys[i].name, value->key))
+			i++;
+		if (i == map->count)
+			refuse_key(reader, value, name, map);
+		else if (values[i])
+			refuse(reader, value->key_at, "key-twice", object_of(NULL, value->key),
+			       "given twice, first in line %u", values[i]->key_at.line);
+		else
+			values[i] = value;
+	}
+	memset(data, 0, map->size);
+	if (map->begin)
+		map->begin(reader, &item);
+	for (unsigned int i = 0; i < map->count; i++) {
+		int err = values[i] ? key_read(reader, values[i], &map->keys[i], data) : 0;
+
+		item.err = item.err ?: err;
+	}
+	return fail(reader, map->finish(reader, &item)) ?: item.err;
+}
+
+/* --- Claims --------------------------------------------------------------------------------- */
+
+/* Adds a claim, and owns the policy of the rule, also on failure. */
+static int claim(struct reader *reader, const struct rule *rule, struct position at)
+{
+	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
+		struct rule lost = *rule;
+
+		rule_free(&lost);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u rules",
+				 reader->claim_count + 1);
+	}
+	reader->claims[reader->claim_count++] = (struct claim){*rule, at};
+	return 0;
+}
+
+/* Orders claims by prefix, then by place in the file. */
+static int claim_compare(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	return prefix_compare(&x->rule.prefix, &y->rule.prefix)
+		       ?: (x->at.line > y->at.line) - (x->at.line < y->at.line)
+				  ?: (x->at.column > y->at.column) - (x->at.column < y->at.column);
+}
+
+/* Refuses a second policy of a prefix, or a second entry by hand. */
+static int refuse_twice(struct reader *reader, const struct claim *claim, const struct claim *first)
+{
+	char text[PREFIX_TEXT];
+
+	reader->twice++;
+	if (reader->twice > TWICE_MAX)
+		return -EINVAL;
+	if (reader->twice == TWICE_MAX) {
+		error_notice("more-twice", NULL, "more prefixes are given twice");
+		return fail_at(reader, claim->at, -EINVAL);
+	}
+	return refuse(reader, claim->at, "prefix-twice", prefix_format(&claim->rule.prefix, text),
+		      "%s twice, first at %s:%u:%u",
+		      claim->rule.access ? "listed" : "it has a policy", reader->document.name,
+		      first->at.line, first->at.column);
+}
+
+/* Makes the rule of one prefix from its claims. */
+static int prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
+{
+	struct rule rule = {.prefix = claims->rule.prefix};
+	struct claim *policy = NULL, *entry = NULL;
+	char text[PREFIX_TEXT];
+
+	for (struct claim *claim = claims; claim < claims + count; claim++) {
+		struct claim **slot = claim->rule.access ? &entry : &policy;
+		int list = claim->rule.lists ? __builtin_ctzll(claim->rule.lists) : -1;
+
+		if (list < 0 && *slot)
+			refuse_twice(reader, claim, *slot);
+		else if (list < 0)
+			*slot = claim;
+		else if (!rule_add_list(&rule, list, rule_list_end(&claim->rule, list)))
+			refuse(reader, claim->at, "two-ends", prefix_format(&rule.prefix, text),
+			       "it has a time on list '%s', and can have a time on one list only",
+			       reader->config.rules.lists[rule.timed].name);
+	}
+	if (entry) {
+		rule.access = entry->rule.access;
+		rule.until = entry->rule.until;
+	}
+	if (policy)
+		rule_take_policy(&rule, &policy->rule);
+	return ruleset_add(&reader->config.rules, &rule);
+}
+
+/* Makes one rule of all claims to a prefix, in the order of prefixes. */
+static int claims_merge(struct reader *reader)
+{
+	unsigned int count = reader->claim_count, next;
+	struct claim *claims = reader->claims;
+	int err = 0;
+
+	if (count)
+		qsort(claims, count, sizeof(*claims), claim_compare);
+	for (unsigned int i = 0; !err && i < count; i = next) {
+		for (next = i + 1; next < count; next++)
+			if (!prefix_equal(&claims[i].rule.prefix, &claims[next].rule.prefix))
+				break;
+		err = prefix_merge(reader, &claims[i], next - i);
+	}
+	return err;
+}
+
+/* --- `attach` ------------------------------------------------------------------------------- */
+
+static const struct key place_keys[] = {
+	{"device", .type = &value_device, .offset = offsetof(struct place, device)},
+	{"hook", .type = &value_hook, .offset = offsetof(struct place, hook)},
+	{"mode", .type = &value_mode, .offset = offsetof(struct place, mode)},
+	{"netns", .type = &value_netns, .offset = offsetof(struct place, netns)},
+	{"optional", .type = &value_flag, .offset = offsetof(struct place, optional)},
+};
+
+/* Refuses a device that is named twice for a hook, because its modes could differ. */
+static int place_finish(struct reader *reader, const struct item *item)
+{
+	struct places *places = &reader->config.places;
+	const struct place *place = item->data;
+	int err;
+
+	if (item->err)
+		return 0;
+	if (!*place->device)
+		return refuse(reader, item->node->at, "no-device", NULL,
+			      "an entry of 'attach' needs a device; write 'device: eth0'");
+	err = mode_check(place->hook, place->mode);
+	if (err)
+		return fail_at(reader, item->node->at, err);
+	for (unsigned int i = 0; i < places->count; i++) {
+		const struct place *other = &places->list[i];
+
+		if (!strcmp(other->device, place->device) && !strcmp(other->netns, place->netns) &&
+		    other->hook == place->hook)
+			return refuse(reader, item->node->at, "place-twice", place->device,
+				      "attached twice on hook %s", hook_names[place->hook]);
+	}
+	return places_add(places, place);
+}
+
+static const struct map place_map =
+	MAP(place_keys, struct place, .or_word = true, .many = "devices", .finish = place_finish);
+
+/* --- `policies` and `defaults` -------------------------------------------------------------- */
+
+#define LIMIT_KEY(field, key) [field] = {.name = (key), .type = &spec_types[field]}
+static const struct key limit_keys[SPEC_FIELDS] = {
+	LIMIT_KEY(SPEC_NAME, "name"),	    LIMIT_KEY(SPEC_RATE, "rate"),
+	LIMIT_KEY(SPEC_BURST, "burst"),	    LIMIT_KEY(SPEC_WINDOW, "window"),
+	LIMIT_KEY(SPEC_GROUPS, "groups"),   LIMIT_KEY(SPEC_SHAPE, "shape"),
+	LIMIT_KEY(SPEC_HORIZON, "horizon"), LIMIT_KEY(SPEC_MATCH, "match"),
+	LIMIT_KEY(SPEC_PER, "per"),	    LIMIT_KEY(SPEC_KEY, "key"),
+	LIMIT_KEY(SPEC_ACTION, "action"),   LIMIT_KEY(SPEC_START, "start"),
+	LIMIT_KEY(SPEC_SHARED, "shared"),
+};
+
+/* Puts the place of a field before errors: of the map, if the field is missing or a default. */
+static int field_fail(struct reader *reader, const struct node *map, enum spec_field field, int err)
+{
+	const struct node *node = field < SPEC_FIELDS ? node_find(map, spec_names[field]) : NULL;
+
+	return fail_at(reader, (node ?: map)->at, err);
+}
+
+/* Checks the defaults as the fields of a limit. An error is not repeated for each limit. */
+static int defaults_finish(struct reader *reader, const struct item *item)
+{
+	const struct sl_prefix everything = {0};
+	const struct spec *defaults = item->data;
+	struct spec spec = *defaults;
+	enum spec_field field;
+	struct limits limits;
+	int err;
+
+	if (item->err)
+		return 0;
+	value_parse(&spec_types[SPEC_RATE], "rate", "1pps", &spec);
+	err = spec_make(&spec, &everything, &limits, &field);
+	if (!err && limits.count > 1) {
+		field = SPEC_PER;
+		err = error_misuse("several-lengths", "per",
+				   "several lengths make a limit each; write them where the limit "
+				   "is");
+	}
+	if (err)
+		return field_fail(reader, item->node, field, err);
+	memcpy(reader->defaults_per, limits.list[0].spec.per, sizeof(reader->defaults_per));
+	reader->defaults = *defaults;
+	return 0;
+}
+
+static const struct map defaults_map = {
+	.keys = &limit_keys[SPEC_PER],
+	.count = SPEC_FIELDS - SPEC_PER,
+	.size = sizeof(struct spec),
+	.finish = defaults_finish,
+};
+
+struct config_policy {
+	struct sl_prefix prefix;
+	bool inherit;
+	struct rule rule; /* the policy alone */
+};
+
+/*
+ * Begins a limit with the defaults that its kind has: what shapes has no action and is never empty,
+ * and only a rate can be shared. `per` of the defaults has both families, a prefix may have one.
+ */
+static void limit_begin(struct reader *reader, const struct item *item)
+{
+	const struct sl_prefix *prefix = &((struct config_policy *)item->parent)->prefix;
+	struct spec *spec = item->data;
+	char per[8];
+
+	*spec = reader->defaults;
+	if (node_find(item->node, spec_names[SPEC_SHAPE])) {
+		spec_remove(spec, SPEC_ACTION);
+		spec_remove(spec, SPEC_START);
+	}
+	if (!node_find(item->node, spec_names[SPEC_RATE]))
+		spec_remove(spec, SPEC_SHARED);
+	if (spec_has(spec, SPEC_PER) && prefix->bits) {
+		snprintf(per, sizeof(per), "%u", reader->defaults_per[prefix_family(prefix)]);
+		value_parse(&spec_types[SPEC_PER], "per", per, spec);
+	}
+}
+
+static int limit_finish(struct reader *reader, const struct item *item)
+{
+	struct config_policy *policy = item->parent;
+	struct rule *rule = &policy->rule;
+	char prefix[PREFIX_TEXT];
+	enum spec_field field;
+	struct limits limits;
+	int err;
+
+	if (item->err || rule_slots(rule) > SL_LIMITS_MAX) /* which was reported */
+		return 0;
+	err = spec_make(item->data, &policy->prefix, &limits, &field);
+	for (unsigned int i = 0; !err && i < limits.count; i++) {
+		field = SPEC_NAME;
+		err = rule_find_limit(rule, limits.list[i].spec.name)
+			      ? error_misuse("limit-twice",
+					     object_of("name", limits.list[i].spec.name),
+					     "%s has this limit already; give this one a name of "
+					     "its own",
+					     prefix_format(&policy->prefix, prefix))
+			      : rule_add_limit(rule, &limits.list[i]);
+	}
+	if (err)
+		return field_fail(reader, item->node, field, err);
+	if (rule_slots(rule) <= SL_LIMITS_MAX)
+		return 0;
+	return refuse(reader, item->node->at, "too-many-limits", NULL,
+		      "a policy has %d limits at most%s", SL_LIMITS_MAX,
+		      rule_slots(rule) > rule->limits ? ", and two rates are two of them" : "");
+}
+
+static const struct map limit_map =
+	MAP(limit_keys, struct spec, .begin = limit_begin, .finish = limit_finish);
+
+static int budget_finish(struct reader *reader, const struct item *item)
+{
+	struct config_policy *policy = item->parent;
+	struct limit budget;
+	enum spec_field field;
+	int err;
+
+	if (item->err)
+		return 0;
+	if (!node_find(item->node, spec_names[SPEC_RATE]))
+		return refuse(reader, item->node->at, "no-rate", "newcomers",
+			      "a budget needs a rate; write {rate: 10kpps, burst: 20000}, or none");
+	err = spec_make_budget(item->data, &budget, &field);
+	if (err)
+		return field_fail(reader, item->node, field, err);
+	return rule_set_newcomers(&policy->rule, &budget);
+}
+
+static const struct map budget_map = {
+	.keys = &limit_keys[SPEC_RATE],
+	.count = 2,
+	.size = sizeof(struct spec),
+	.finish = budget_finish,
+};
+
+static int none_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	(void)ret;
+	return strcmp(text, "none") ? value_refuse(type, "bad-choice", what, text, "no such word")
+				    : 0;
+}
+
+static const struct value_type value_none = {.name = "none",
+					     .parse = none_parse,
+					     .expected =
+						     "write none, or {rate: 10kpps, burst: 20000}"};
+
+static const struct key policy_keys[] = {
+	{"prefix", .type = &value_prefix, .offset = offsetof(struct config_policy, prefix)},
+	{"limits", .map = &limit_map, .is_list = true},
+	{"inherit", .type = &value_flag, .offset = offsetof(struct config_policy, inherit)},
+	{"newcomers", .type = &value_none, .map = &budget_map},
+};
+
+/* Checks which keys a policy has. A policy without `inherit` does not inherit. */
+static int policy_finish(struct reader *reader, const struct item *item)
+{
+	const struct node *prefix = node_find(item->node, "prefix");
+	const struct node *limits = node_find(item->node, "limits");
+	struct config_policy *policy = item->data;
+	int err = item->err;
+
+	if (!prefix)
+		err = refuse(reader, item->node->at, "no-prefix", NULL,
+			     "a policy needs a prefix; write 'prefix: default'");
+	if (!limits || (limits->kind == NODE_LIST && !limits->first))
+		err = refuse(reader, item->node->at, "no-limits", NULL,
+			     "a policy needs limits; write 'limits:' and a list");
+	if (policy->inherit && !policy->prefix.bits)
+		err = refuse(reader, node_find(item->node, "inherit")->at, "no-parent", "default",
+			     "no shorter prefix exists to inherit from");
+	if (err) {
+		rule_free(&policy->rule);
+		return 0;
+	}
+	policy->rule.prefix = policy->prefix;
+	policy->rule.inherit = policy->inherit ? INHERIT_YES : INHERIT_NO;
+	return claim(reader, &policy->rule, prefix->at);
+}
+
+static const struct map policy_map =
+	MAP(policy_keys, struct config_policy, .finish = policy_finish);
+
+/* --- `allow` and `deny` --------------------------------------------------------------------- */
+
+static const struct key entry_keys[] = {
+	{"prefix", .type = VALUE_TEXT("PREFIX"), .offset = offsetof(struct config_entry, prefix)},
+	{"prefixes", .type = VALUE_TEXT("PREFIX"), .is_list = true},
+	{"file", .type = VALUE_TEXT("FILE"), .offset = offsetof(struct config_entry, file)},
+	{"force", .type = &value_flag, .offset = offsetof(struct config_entry, force)},
+	{"skip", .type = &value_flag, .offset = offsetof(struct config_entry, skip)},
+	{"list", .type = VALUE_TEXT("LIST"), .offset = offsetof(struct config_entry, list)},
+	{"for", .type = &value_time, .offset = offsetof(struct config_entry, for_ns)},
+	{"until", .type = &value_moment, .offset = offsetof(struct config_entry, until)},
+};
+
+/* The path of a list file. A relative one begins at the directory of the rules file. */
+static char *list_path(const struct reader *reader, const char *file)
+{
+	const char *slash = *file == '/' ? NULL : strrchr(reader->path, '/');
+	char *path;
+
+	if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - reader->path) : 0, reader->path,
+		     file) >= 0)
+		return path;
+	error_add(ENOMEM, "no-memory", file, "out of memory");
+	return NULL;
+}
+
+/*
+ * Claims the prefixes of a set. A rule without access and list, or with an end in the past, is of
+ * an entry that has ended: its prefixes are checked, but not claimed.
+ */
+static int rules_claim(struct reader *reader, const struct ruleset *set, struct position at)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < set->count; i++) {
+		const struct rule *rule = &set->rules[i];
+
+		if ((rule->access || rule->lists) &&
+		    (!rule->list_until || until_left_ns(rule->list_until)))
+			err = claim(reader, rule, at);
+	}
+	return err;
+}
+
+static int prefix_claim(struct reader *reader, const struct node *node, const struct rule *rule)
+{
+	_cleanup_(ruleset_free) struct ruleset set = {0};
+	int err = rule->lists ? list_entry_add(node->word, rule, &set)
+			      : ruleset_add_words(&set, rule, node->word);
+
+	return fail_at(reader, node->at, err ?: rules_claim(reader, &set, node->at));
+}
+
+/*
+ * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
+ * in a command. With `skip`, bad lines are left out, and their number is noted.
+ */
+static int file_check(const char *path, const struct rule *rule, const struct config_entry *entry,
+		      struct ruleset *set)
+{
+	const char *force = entry->force ? NULL : "write 'force: true'";
+	unsigned int skipped = 0;
+	int err = list_read(path, rule, force, entry->skip ? &skipped : NULL, set);
+
+	if (err)
+		return err;
+	if (skipped && !set->count)
+		return error_misuse("empty-list", path, "no entry, only bad lines");
+	if (skipped)
+		error_notice("lines-skipped", path, "%u %s skipped", skipped,
+			     plural(skipped, "line", "lines"));
+	if (force && !set->count)
+		return error_misuse("empty-list", path, "no entry; %s if the list is to be empty",
+				    force);
+	return 0;
+}
+
+/* Reads a list file, and claims its prefixes. Leaves out its list if that is asked for. */
+static int file_claim(struct reader *reader, const struct config_entry *entry,
+		      const struct rule *rule, struct position at)
+{
+	_cleanup_(ruleset_free) struct ruleset set = {0};
+	struct list_paths *files = &reader->config.files;
+	char *path = list_path(reader, entry->file);
+	struct stamp stamp;
+	int err, added;
+
+	if (!path)
+		return -ENOMEM;
+	stamp = stamp_of(path);
+	err = file_check(path, rule, entry, &set);
+	added = list_paths_add(files, path, stamp);
+	if (added)
+		return added;
+	if (rule->lists) {
+		struct sl_list_info *list =
+			&reader->config.rules.lists[__builtin_ctzll(rule->lists)];
+		struct list_path *file = &files->list[files->count - 1];
+
+		list->replaced = stamp_written(&stamp);
+		file->list = *list;
+		file->is_left_out = err && reader->leaves_out;
+		if (file->is_left_out)
+			*list = (struct sl_list_info){0};
+	}
+	return err ?: rules_claim(reader, &set, at);
+}
+
+/*
+ * Makes the list of an entry that has a file or a name: the value of `list`, or else the path of
+ * the file. The access and the end of the rule move to the list.
+ */
+static int list_make(struct reader *reader, const struct config_entry *entry, struct rule *rule)
+{
+	struct sl_list_info list = {
+		.access = rule->access, .until = rule->until, .replaced = time(NULL)};
+	_cleanup_free_ char *path = entry->list ? NULL : list_path(reader, entry->file);
+	int err = ruleset_make_lists(&reader->config.rules), place;
+	struct sl_list_info *lists = reader->config.rules.lists;
+
+	if (err || (!entry->list && !path))
+		return -ENOMEM;
+	err = entry->list ? list_name_check(entry->list) : list_name_of(path, list.name);
+	if (err)
+		return err;
+	if (entry->list)
+		strcpy(list.name, entry->list);
+	if (lists_find(lists, list.name) >= 0)
+		return error_misuse("list-twice", object_of("list", list.name), "given twice");
+	place = lists_find(lists, "");
+	err = lists_put(lists, &list, place);
+	rule->access = SL_ACCESS_NONE;
+	rule->until = 0;
+	rule->lists = err ? 0 : 1ULL << place;
+	return err;
+}
+
+/* Checks which keys an entry has, and computes its end. */
+static int entry_check(struct reader *reader, const struct item *item, struct rule *rule)
+{
+	const struct node *until = node_find(item->node, "until");
+	const struct node *file = node_find(item->node, "file");
+	const struct node *only = node_find(item->node, "force") ?: node_find(item->node, "skip");
+	const struct config_entry *entry = item->data;
+
+	if (!!node_find(item->node, "prefix") + !!node_find(item->node, "prefixes") + !!file != 1)
+		return refuse(reader, item->node->at, "no-prefix", access_words[rule->access],
+			      "an entry has one of prefix, prefixes and file");
+	if (only && !file)
+		return refuse(reader, only->at, "no-file", object_of(NULL, only->key),
+			      "it is for a file of prefixes; write 'file: ...', or leave it out");
+	if (entry->for_ns && until)
+		return refuse(reader, until->at, "two-ends", NULL,
+			      "'for' and 'until'; write one of them");
+	if (entry->for_ns && entry->for_ns != reader->for_ns) {
+		reader->for_ns = entry->for_ns;
+		reader->for_until = until_after(entry->for_ns);
+	}
+	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
+	if (!entry->until.has_passed)
+		return 0;
+	/* no error, because a file is applied again and again; but a part of it is left out */
+	rule->access = SL_ACCESS_NONE;
+	if (!reader->ended++ || until->at.line < reader->first_ended.line)
+		reader->first_ended = until->at;
+	return 0;
+}
+
+static int entry_finish(struct reader *reader, const struct item *item)
+{
+	const struct node *list = node_find(item->node, "list");
+	const struct node *file = node_find(item->node, "file");
+	const struct node *prefixes = node_find(item->node, "prefixes");
+	const struct config_entry *entry = item->data;
+	struct rule rule = {.access = item->map->access};
+	bool is_bare = item->node->kind == NODE_WORD;
+	int err = is_bare ? 0 : entry_check(reader, item, &rule) ?: item->err;
+
+	if (!err && rule.access && (list || file)) {
+		err = list_make(reader, entry, &rule);
+		fail_at(reader, (list ?: file)->at, err);
+	}
+	if (err) /* the prefixes are only checked */
+		rule = (struct rule){0};
+	if (entry->prefix)
+		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);
+	for (const struct node *node = prefixes ? prefixes->first : NULL; node; node = node->next)
+		if (node->kind == NODE_WORD)
+			prefix_claim(reader, node, &rule);
+	if (err || !file)
+		return err;
+	if (!strcmp(entry->file, "-"))
+		return refuse(reader, file->at, "list-stdin", NULL,
+			      "a list cannot be read from standard input; write the path of a "
+			      "file");
+	err = file_claim(reader, entry, &rule, file->at);
+	document_place(&reader->document, reader->mark, file->at);
+	reader->mark = error_count();
+	return rule.lists && reader->leaves_out ? 0 : err;
+}
+
+#define ENTRY_MAP(which)                                                                           \
+	MAP(entry_keys, struct config_entry, .or_word = true, .many = "prefixes",                  \
+	    .access = (which), .finish = entry_finish)
+static const struct map allow_map = ENTRY_MAP(SL_ACCESS_ALLOW);
+static const struct map deny_map = ENTRY_MAP(SL_ACCESS_DENY);
+
+/* --- `gate` and the file -------------------------------------------------------------------- */
+
+static const struct key gate_keys[] = {
+	{"sources", .type = &value_size, .offset = offsetof(struct gate_sizes, sources)},
+	{"buckets", .type = &value_size, .offset = offsetof(struct gate_sizes, buckets)},
+	{"policies", .type = &value_size, .offset = offsetof(struct gate_sizes, policies)},
+	{"hosts", .type = &value_size, .offset = offsetof(struct gate_sizes, hosts)},
+	{"prefixes", .type = &value_size, .offset = offsetof(struct gate_sizes, prefixes)},
+};
+
+static int gate_finish(struct reader *reader, const struct item *item)
+{
+	reader->config.sizes = *(struct gate_sizes *)item->data;
+	if (reader->config.sizes.policies)
+		reader->config.sizes.policies += SL_POLICY_FIRST;
+	return 0;
+}
+
+static const struct map gate_map = MAP(gate_keys, struct gate_sizes, .finish = gate_finish);
+
+static const struct key file_keys[] = {
+	{"gate", .map = &gate_map},
+	{"attach", .map = &place_map, .is_list = true},
+	{"defaults", .map = &defaults_map},
+	{"policies", .map = &policy_map, .is_list = true},
+	{"allow", .map = &allow_map, .is_list = true},
+	{"deny", .map = &deny_map, .is_list = true},
+};
+
+/* Refuses a file without any rules: it is more likely an error than meant to delete all rules. */
+static int file_finish(struct reader *reader, const struct item *item)
+{
+	const struct node *root = item->node;
+
+	reader->config.places.specified = node_find(root, "attach");
+	if (node_find(root, "policies") || node_find(root, "allow") || node_find(root, "deny"))
+		return 0;
+	return error_misuse("empty-file", reader->document.name,
+			    "neither policies nor lists, so it would delete all rules; if that is "
+			    "meant, write 'policies: []'");
+}
+
+static const struct map file_map = {
+	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .finish = file_finish};
+
+/* Computes how much of a size the rules require: those on the list at a place; -1: all. */
+static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
+{
+	struct room room = {0};
+	struct gate_sizes sizes;
+
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (place < 0 || rules->rules[i].lists & 1ULL << place)
+			room_add(&room, NULL, &rules->rules[i]);
+	sizes = room_sizes(&room);
+	return size_specified(&sizes, size);
+}
+
+/* Leaves out the list of a file that requires most of a size. Returns false without such a list. */
+static bool longest_leave_out(struct config *config, enum size size)
+{
+	struct ruleset *rules = &config->rules;
+	struct list_path *longest = NULL;
+	unsigned int kept = 0;
+	uint32_t most = 0;
+	int place = -1;
+
+	for (unsigned int i = 0; i < config->files.count; i++) {
+		struct list_path *file = &config->files.list[i];
+		int at = *file->list.name ? lists_find(rules->lists, file->list.name) : -1;
+		uint32_t requires = at < 0 ? 0 : rules_require(rules, at, size);
+
+		if (requires > most) {
+			most = requires;
+			longest = file;
+			place = at;
+		}
+	}
+	if (!longest)
+		return false;
+	longest->is_left_out = true;
+	for (unsigned int i = 0; i < rules->count; i++) {
+		rules->rules[i].lists &= ~(1ULL << place);
+		if (!rule_is_empty(&rules->rules[i]))
+			rules->rules[kept++] = rules->rules[i];
+	}
+	rules->count = kept;
+	rules->lists[place] = (struct sl_list_info){0};
+	error_notice("list-left-out", longest->path, "left out, because it requires most, %u",
+		     most);
+	return true;
+}
+
+/*
+ * Refuses a size that does not hold the rules of the same file, or leaves out lists if that is
+ * asked for, because list files grow without the administrator.
+ */
+static int sizes_check(struct reader *reader)
+{
+	const struct node *gate = node_find(reader->document.root, "gate");
+	struct config *config = &reader->config;
+
+	for (enum size i = 0; gate && i < SIZES; i++) {
+		uint32_t size = size_specified(&config->sizes, i), least;
+
+		while (size && size < (least = rules_require(&config->rules, -1, i))) {
+			bool is_left_out;
+
+			error_misuse("size-too-small", size_names[i],
+				     "%u %s too few for the rules of this file, which require %u",
+				     size, plural(size, "is", "are"), least);
+			is_left_out = reader->leaves_out && longest_leave_out(config, i);
+			fail_at(reader, node_find(gate, size_names[i])->at,
+				is_left_out ? 0 : -EINVAL);
+			if (!is_left_out)
+				return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
+		 struct config *ret)
+{
+	struct reader reader = {.path = path, .leaves_out = leaves_out};
+	int err = document_parse(strcmp(path, "-") ? path : "standard input", text, size,
+				 &reader.document);
+
+	if (err)
+		return err;
+	reader.mark = error_count();
+	map_read(&reader, reader.document.root, "a rules file", &file_map, NULL);
+	fail(&reader, claims_merge(&reader));
+	if (!reader.err)
+		sizes_check(&reader);
+	if (!reader.err && reader.ended) {
+		unsigned int others = reader.ended - 1;
+
+		error_notice("entry-ended", NULL,
+			     "this 'until' has passed, and the entry is left out; so are %u other "
+			     "%s",
+			     others, plural(others, "entry", "entries"));
+		fail_at(&reader, reader.first_ended, 0);
+	}
+	for (unsigned int i = 0; i < reader.claim_count; i++)
+		rule_free(&reader.claims[i].rule);
+	free(reader.claims);
+	document_free(&reader.document);
+	if (reader.err)
+		config_free(&reader.config);
+	else
+		*ret = reader.config;
+	return reader.err;
+}
+
+int config_read(const char *path, struct config *ret)
+{
+	_cleanup_(file_free) struct file file = {0};
+	int err = file_read(path, &file);
+
+	return err ?: config_parse(path, file.text, file.size, false, ret);
+}
+
+void config_free(struct config *config)
+{
+	ruleset_free(&config->rules);
+	places_free(&config->places);
+	list_paths_free(&config->files);
+}
