@@ -303,6 +303,12 @@ bench: all $(BUILD)/bench/bench
 bench-quick: all $(BUILD)/bench/bench
 	$(Q)scripts/bench --quick $(CASES)
 
+# What passes of one source's flood from two CPUs, here and in other limiters.
+beside-others: all $(BUILD)/bench/textbook.bpf.o
+	$(Q)scripts/beside-others
+
+tests: $(BUILD)/bench/textbook.bpf.o
+
 # The arithmetic of each kind of limit alone: no root, no kernel.
 $(BUILD)/bench/kinds: $(BUILD)/bench/kinds.o $(LIB)
 	$(say) LINK $@
@@ -401,7 +407,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds install install-sluice install-share deb format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds beside-others install install-sluice install-share deb format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

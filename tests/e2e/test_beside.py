@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `make beside-others` measures: the README's table."""
+
+import os
+
+import pytest
+
+from lab import TOP, run
+
+pytestmark = pytest.mark.alone
+
+
+def test_one_source_on_two_cpus_exceeds_the_textbook_limits_and_not_ours():
+    figures = [line.rsplit(maxsplit=2) for line in run(os.path.join(TOP, "scripts/beside-others"), "2").out.splitlines()[1:]]
+    figures = {name: (float(flood), float(edge)) for name, flood, edge in figures}
+    assert len(figures) == 6
+    assert all(0.95 <= figure <= 1.02 for figure in figures["Sluice"])
+    assert figures["a bucket on each CPU"][0] > 1.5
+    assert figures["a window of one second"][1] > 1.5
+    assert not any(name.startswith("sluice-beside") for name in os.listdir("/run/netns"))
