@@ -114,14 +114,19 @@ static void counts_print(const struct store *store)
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-		{"rounds", c->rounds},	   {"commands", c->commands},
-		{"answered", c->answered}, {"lost", c->lost},
-		{"unsent", c->unsent},	   {"moved", c->moved},
-		{"asked", c->asked},	   {"try_again", c->try_again},
-		{"down", c->down},	   {"loading", c->loading},
-		{"refused", c->refused},   {"bad", c->bad},
-		{"connects", c->connects}, {"broken", c->broken},
-		{"maps", c->maps},	   {"is_cluster", c->is_cluster},
+		{"commands", c->commands},
+		{"answered", c->answered},
+		{"lost", c->lost},
+		{"unsent", c->unsent},
+		{"moved", c->refusals[REFUSAL_MOVED]},
+		{"asked", c->refusals[REFUSAL_ASK]},
+		{"loading", c->refusals[REFUSAL_LOADING]},
+		{"refused", c->refused},
+		{"bad", c->bad},
+		{"connects", c->connects},
+		{"broken", c->broken},
+		{"maps", c->maps},
+		{"is_cluster", c->is_cluster},
 	};
 
 	printf("{");

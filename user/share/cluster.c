@@ -52,14 +52,16 @@ static void queue_end(struct cluster *cluster, struct queue *queue, enum outcome
 void cluster_open(struct cluster *cluster)
 {
 	slot_map_clear(&cluster->map);
-	for (unsigned int i = 0; i < NODES_MAX; i++)
+	for (unsigned int i = 0; i < NODES_MAX; i++) {
 		cluster->node[i] = &cluster->pool[i];
+		cluster->pool[i].connection.setup = &cluster->setup;
+	}
 }
 
 void cluster_close(struct cluster *cluster)
 {
 	for (unsigned int i = 0; i < NODES_MAX; i++)
-		connection_close(&cluster->pool[i].connection, &cluster->setup);
+		connection_reset(&cluster->pool[i].connection, NULL);
 }
 
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
@@ -67,7 +69,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 	unsigned int before = cluster->map.nodes, number = slot_map_node(&cluster->map, at);
 
 	if (number != NODE_NONE && number >= before)
-		cluster->node[number]->connection.at = *at;
+		connection_reset(&cluster->node[number]->connection, at);
 	return number;
 }
 
@@ -83,7 +85,7 @@ static void command_route(struct cluster *cluster, struct command *command)
 		return;
 	}
 	cluster->map_is_stale = true;
-	connection_error(&cluster->setup, NULL, -EAGAIN, "no node holds slot %u", command->slot);
+	store_fail(&cluster->setup, NULL, -EAGAIN, "no node holds slot %u", command->slot);
 	command_end(cluster, command, UNSENT);
 }
 
@@ -115,7 +117,7 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 		number = cluster_node(cluster, to);
 	if (number == NODE_NONE) {
 		cluster->setup.counts->bad++;
-		connection_error(&cluster->setup, &from->connection, -EPROTO, "a bad redirect");
+		store_fail(&cluster->setup, &from->connection.at, -EPROTO, "a bad redirect");
 		command_end(cluster, command, UNSENT);
 		return;
 	}
@@ -129,42 +131,39 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 	command_retry(cluster, command, false);
 }
 
+/* What follows a refusal that is no redirect: whether to retry later, and to read the map again. */
+static const struct {
+	int err;
+	bool is_later, is_stale;
+} refusal_effects[REFUSALS] = {
+	[REFUSAL_TRY] = {-EAGAIN, true, false},	      [REFUSAL_DOWN] = {-EAGAIN, true, true},
+	[REFUSAL_LOADING] = {-EAGAIN, true, false},   [REFUSAL_ROLE] = {-EROFS, false, true},
+	[REFUSAL_RIGHT] = {-EACCES, false, false},    [REFUSAL_KEY] = {-EREMOTEIO, false, false},
+	[REFUSAL_OTHER] = {-EREMOTEIO, false, false},
+};
+
 static void command_refused(struct cluster *cluster, struct node *from, struct command *command,
 			    const redisReply *reply)
 {
-	struct store_counts *counts = cluster->setup.counts;
 	unsigned int slot = 0;
 	struct endpoint to;
 	enum refusal refusal = refusal_parse(reply->str, reply->len, &slot, &to);
-	const struct {
-		uint64_t *count;
-		int err;
-		bool is_later, is_stale; /* retry after a delay; the map is out of date */
-	} kinds[] = {
-		[REFUSAL_MOVED] = {&counts->moved, 0, false, false},
-		[REFUSAL_ASK] = {&counts->asked, 0, false, false},
-		[REFUSAL_TRY] = {&counts->try_again, -EAGAIN, true, false},
-		[REFUSAL_DOWN] = {&counts->down, -EAGAIN, true, true},
-		[REFUSAL_LOADING] = {&counts->loading, -EAGAIN, true, false},
-		[REFUSAL_ROLE] = {&counts->refused, -EROFS, false, true},
-		[REFUSAL_RIGHT] = {&counts->refused, -EACCES, false, false},
-		[REFUSAL_KEY] = {&counts->refused, -EREMOTEIO, false, false},
-		[REFUSAL_OTHER] = {&counts->refused, -EREMOTEIO, false, false},
-	};
 
-	++*kinds[refusal].count;
-	if (!kinds[refusal].err) {
+	cluster->setup.counts->refusals[refusal]++;
+	if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) {
 		command_redirect(cluster, from, command, refusal, slot, &to);
 		return;
 	}
-	connection_error(&cluster->setup, &from->connection, kinds[refusal].err, "%s: %s",
-			 command->argv[0], reply->str);
-	cluster->map_is_stale |= kinds[refusal].is_stale;
+	store_fail(&cluster->setup, &from->connection.at, refusal_effects[refusal].err, "%s: %s",
+		   command->argv[0], reply->str);
+	cluster->map_is_stale |= refusal_effects[refusal].is_stale;
 	from->is_replica |= refusal == REFUSAL_ROLE;
-	if (kinds[refusal].is_later)
+	if (refusal_effects[refusal].is_later) {
 		command_retry(cluster, command, true);
-	else
-		command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
+		return;
+	}
+	cluster->setup.counts->refused++;
+	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
 static bool number_read(const redisReply *reply, int type, int64_t *ret)
@@ -239,11 +238,11 @@ static void node_read(struct cluster *cluster, struct node *node)
 	struct connection *connection = &node->connection;
 	redisReply *reply;
 
-	if (!connection_read(connection, &cluster->setup)) {
+	if (!connection_read(connection)) {
 		node_lose(cluster, node);
 		return;
 	}
-	while ((reply = connection_reply(connection, &cluster->setup))) {
+	while ((reply = connection_reply(connection))) {
 		if (connection->asked_ms) {
 			connection->rtt_ms += (int64_t)(store_now_ms() - connection->asked_ms) / 4 -
 					      (int64_t)connection->rtt_ms / 4;
@@ -252,7 +251,7 @@ static void node_read(struct cluster *cluster, struct node *node)
 		if (reply_handle(cluster, node, reply))
 			continue;
 		cluster->setup.counts->bad++;
-		connection_fail(connection, &cluster->setup, -EPROTO, "a reply to no command");
+		connection_fail(connection, -EPROTO, "a reply to no command");
 		break;
 	}
 	if (connection->state == CONNECTION_CLOSED)
@@ -288,8 +287,8 @@ static bool node_write(struct cluster *cluster, struct node *node)
 		added = added && connection_add(connection, command->argc, command->argv);
 	}
 	if (!added)
-		connection_fail(connection, &cluster->setup, -ENOMEM, "out of memory");
-	else if (connection_flush(connection, &cluster->setup))
+		connection_fail(connection, -ENOMEM, "out of memory");
+	else if (connection_flush(connection))
 		return true;
 	node_lose(cluster, node);
 	return false;
@@ -301,15 +300,15 @@ static void node_advance(struct cluster *cluster, struct node *node)
 	struct connection *connection = &node->connection;
 
 	if (connection->state == CONNECTION_READY && !node->awaiting.first && node->unsent.first)
-		connection_check(connection, &cluster->setup);
-	if (!connection_advance(connection, &cluster->setup)) {
+		connection_check(connection);
+	if (!connection_advance(connection)) {
 		node_lose(cluster, node);
 		queue_end(cluster, &node->unsent, UNSENT);
 		return;
 	}
 	if (connection->state != CONNECTION_READY)
 		return;
-	if (!connection_flush(connection, &cluster->setup)) {
+	if (!connection_flush(connection)) {
 		node_lose(cluster, node);
 		return;
 	}
@@ -418,8 +417,7 @@ static void exchange_finish(struct cluster *cluster)
 		queue_end(cluster, &node->unsent, UNSENT);
 		if (!node->awaiting.first)
 			continue;
-		connection_fail(&node->connection, &cluster->setup, -ETIMEDOUT,
-				"no answer in time");
+		connection_fail(&node->connection, -ETIMEDOUT, "no answer in time");
 		node_lose(cluster, node);
 	}
 }

@@ -2,9 +2,7 @@
 /*
  * Share: the nodes of a store, and the commands that are in progress. A command is in one queue, of
  * a node or of those that are delayed, until it has an outcome. Only an explicit refusal puts a
- * command that was sent into a queue again.
- *
- * A store that is no cluster is a cluster of one node.
+ * command that was sent into a queue again. A store that is no cluster is a cluster of one node.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -83,7 +81,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 /* Runs commands until each has an outcome, or until cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
 
-/* Reads the map if necessary. Returns 0 if there is a map, or a negative errno. */
+/* Reads the map if necessary: cluster_map.c. Returns 0 if there is a map, or a negative errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

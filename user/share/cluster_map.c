@@ -74,10 +74,8 @@ static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 		while (!cluster->node[j])
 			j++;
 		nodes[i] = cluster->node[j++];
-		connection_close(&nodes[i]->connection, &cluster->setup);
-		*nodes[i] = (struct node){0};
-		if (i < map->nodes)
-			nodes[i]->connection.at = map->node[i];
+		connection_reset(&nodes[i]->connection, i < map->nodes ? &map->node[i] : NULL);
+		nodes[i]->is_replica = false;
 	}
 	memcpy(cluster->node, nodes, sizeof(nodes));
 	cluster->map = *map;
@@ -100,7 +98,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 			       : slot_map_give(map, 0, SLOTS - 1, slot_map_node(map, &from->at));
 	if (!has_slots) {
 		cluster->setup.counts->bad++;
-		connection_error(&cluster->setup, from, -EPROTO, "no slots in its map");
+		store_fail(&cluster->setup, &from->at, -EPROTO, "no slots in its map");
 		return false;
 	}
 	cluster->setup.counts->is_cluster = is_cluster;
@@ -131,11 +129,11 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 	reply = command.whole;
 	if (reply->type == REDIS_REPLY_ERROR)
 		refusal = refusal_parse(reply->str, reply->len, &slot, &to);
-	cluster->setup.counts->loading += refusal == REFUSAL_LOADING;
+	cluster->setup.counts->refusals[REFUSAL_LOADING] += refusal == REFUSAL_LOADING;
 	if (refusal != REFUSAL_OTHER)
-		connection_error(&cluster->setup, &cluster->node[number]->connection,
-				 refusal == REFUSAL_RIGHT ? -EACCES : -EAGAIN, "CLUSTER SLOTS: %s",
-				 reply->str);
+		store_fail(&cluster->setup, &cluster->node[number]->connection.at,
+			   refusal == REFUSAL_RIGHT ? -EACCES : -EAGAIN, "CLUSTER SLOTS: %s",
+			   reply->str);
 	else if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_ARRAY)
 		is_known = map_take(cluster, number, reply);
 	else

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "share/connection.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "share/lookup.h"
 #include "share/tls.h"
 
 #define BACKOFF_FIRST_MS 50
@@ -31,31 +33,85 @@ uint64_t jitter(struct connection_setup *setup, uint64_t ms)
 	return ms / 2 + (setup->random >> 33) % ms;
 }
 
-/* --- Failures and ends ---------------------------------------------------------------------- */
+/* --- Names ---------------------------------------------------------------------------------- */
 
-static int error_store(struct connection_setup *setup, const struct connection *connection, int err,
-		       const char *format, va_list args)
+/* A lookup by a thread of the C library: a name server may need more time than a round has. */
+struct lookup {
+	struct gaicb request;
+	struct addrinfo hints;
+	char host[HOST_TEXT];
+};
+
+static struct lookup *lookup_begin(const char *host)
 {
-	char at[ENDPOINT_TEXT] = "", what[ERROR_TEXT];
+	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	struct gaicb *list[1];
 
-	vsnprintf(what, sizeof(what), format, args);
-	if (connection)
-		endpoint_format(&connection->at, at);
-	/* a name may be as long as the text, and what failed is more important */
-	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", at, *at ? ": " : "", what);
-	text_make_printable(setup->error);
-	setup->err = err;
-	return err;
+	if (!lookup)
+		return NULL;
+	strcpy(lookup->host, host);
+	lookup->hints.ai_socktype = SOCK_STREAM;
+	lookup->request.ar_name = lookup->host;
+	lookup->request.ar_request = &lookup->hints;
+	list[0] = &lookup->request;
+	if (!getaddrinfo_a(GAI_NOWAIT, list, 1, NULL))
+		return lookup;
+	free(lookup);
+	return NULL;
 }
 
-int connection_error(struct connection_setup *setup, const struct connection *connection, int err,
-		     const char *format, ...)
+/* Formats an address of a lookup that is done, the next one at each attempt. */
+static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
+	const struct addrinfo *one = lookup->request.ar_result;
+	unsigned int count = 0;
+
+	if (gai_error(&lookup->request) || !one)
+		return false;
+	for (; one; one = one->ai_next)
+		count++;
+	one = lookup->request.ar_result;
+	for (unsigned int i = 0; i < attempt % count; i++)
+		one = one->ai_next;
+	return !getnameinfo(one->ai_addr, one->ai_addrlen, text, NI_MAXHOST, NULL, 0,
+			    NI_NUMERICHOST);
+}
+
+/*
+ * Frees the lookup of a connection, unless the thread still uses it. Then it stays, and the next
+ * lookup waits for it: so there is at most one for each connection, however many names a store
+ * reports.
+ */
+static void lookup_end(struct connection *connection)
+{
+	struct lookup *lookup = connection->lookup;
+
+	if (!lookup || gai_cancel(&lookup->request) == EAI_NOTCANCELED)
+		return;
+	if (lookup->request.ar_result)
+		freeaddrinfo(lookup->request.ar_result);
+	free(lookup);
+	connection->lookup = NULL;
+}
+
+/* --- Failures and ends ---------------------------------------------------------------------- */
+
+int store_fail(struct connection_setup *setup, const struct endpoint *at, int err,
+	       const char *format, ...)
+{
+	char place[ENDPOINT_TEXT] = "", what[ERROR_TEXT];
 	va_list args;
 
 	va_start(args, format);
-	error_store(setup, connection, err, format, args);
+	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
+	if (at)
+		endpoint_format(at, place);
+	/* a name may be as long as the text, and what failed is more important */
+	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", place, *place ? ": " : "",
+		 what);
+	text_make_printable(setup->error);
+	setup->err = err;
 	return err;
 }
 
@@ -73,56 +129,50 @@ static void connection_drop(struct connection *connection)
 	}
 	connection->context = NULL;
 	connection->ssl = NULL;
-	if (lookup_end(connection->lookup))
-		connection->lookup = NULL;
+	lookup_end(connection);
 	connection->has_output = false;
 	connection->state = CONNECTION_CLOSED;
 }
 
-bool connection_fail(struct connection *connection, struct connection_setup *setup, int err,
-		     const char *format, ...)
+bool connection_end(struct connection *connection)
 {
 	uint64_t wait = BACKOFF_FIRST_MS;
-	va_list args;
 
-	va_start(args, format);
-	error_store(setup, connection, err, format, args);
-	va_end(args);
 	connection_drop(connection);
 	connection->has_failed = true;
 	/* the round trip may have become longer than a login is waited for */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
-	setup->counts->broken++;
+	connection->setup->counts->broken++;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
 		wait *= 2;
-	connection->retry_ms = store_now_ms() + jitter(setup, wait);
+	connection->retry_ms = store_now_ms() + jitter(connection->setup, wait);
 	return false;
 }
 
-void connection_close(struct connection *connection, struct connection_setup *setup)
+void connection_reset(struct connection *connection, const struct endpoint *at)
 {
 	connection_drop(connection);
-	lookup_leave(connection->lookup, &setup->left);
-	connection->lookup = NULL;
+	*connection = (struct connection){.setup = connection->setup, .lookup = connection->lookup};
+	if (at)
+		connection->at = *at;
+}
+
+void connection_check(struct connection *connection)
+{
+	struct pollfd ready = {.fd = connection->context->fd, .events = POLLIN};
+
+	if (!poll(&ready, 1, 0))
+		return;
+	store_fail(connection->setup, &connection->at, -ECONNRESET, "the connection has ended");
+	connection->setup->counts->broken++;
+	connection_drop(connection);
 	connection->attempts = 0;
 	connection->retry_ms = 0;
 	connection->has_failed = false;
 }
 
-bool connection_check(struct connection *connection, struct connection_setup *setup)
-{
-	struct pollfd ready = {.fd = connection->context->fd, .events = POLLIN};
-
-	if (!poll(&ready, 1, 0))
-		return true;
-	connection_error(setup, connection, -ECONNRESET, "the connection has ended");
-	setup->counts->broken++;
-	connection_close(connection, setup);
-	return false;
-}
-
-/* --- Limits of a reply ---------------------------------------------------------------------- */
+/* --- Bytes ---------------------------------------------------------------------------------- */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t array_size;
@@ -154,8 +204,6 @@ static void reply_limit(struct connection *connection)
 	connection->elements = REPLY_ELEMENTS_MAX;
 }
 
-/* --- Bytes ---------------------------------------------------------------------------------- */
-
 int connection_fd(const struct connection *connection, short *ret_events)
 {
 	*ret_events = POLLIN;
@@ -175,54 +223,53 @@ bool connection_add(struct connection *connection, int argc, const char **argv)
 }
 
 /* connection_fail() with the error of hiredis. */
-static bool context_fail(struct connection *connection, struct connection_setup *setup)
+static bool context_fail(struct connection *connection)
 {
 	const redisContext *context = connection->context;
 	bool is_protocol = context->err == REDIS_ERR_PROTOCOL || context->err == REDIS_ERR_OOM;
-	bool is_handshake = setup->tls && connection->state == CONNECTION_LOGIN;
+	bool is_handshake = connection->setup->tls && connection->state == CONNECTION_LOGIN;
 
-	setup->counts->bad += is_protocol;
-	return connection_fail(connection, setup, is_protocol ? -EPROTO : -ECONNRESET, "%s%s%s",
+	connection->setup->counts->bad += is_protocol;
+	return connection_fail(connection, is_protocol ? -EPROTO : -ECONNRESET, "%s%s%s",
 			       is_handshake ? "TLS: " : "", is_protocol ? "a bad reply: " : "",
-			       is_handshake ? tls_error(context, connection->ssl)
-					    : context->errstr);
+			       is_handshake ? tls_error(connection) : context->errstr);
 }
 
-bool connection_flush(struct connection *connection, struct connection_setup *setup)
+bool connection_flush(struct connection *connection)
 {
 	int done = 0;
 
 	if (!connection->has_output)
 		return true;
 	if (redisBufferWrite(connection->context, &done) != REDIS_OK)
-		return context_fail(connection, setup);
+		return context_fail(connection);
 	connection->has_output = !done;
 	return true;
 }
 
-bool connection_read(struct connection *connection, struct connection_setup *setup)
+bool connection_read(struct connection *connection)
 {
 	redisReader *reader = connection->context->reader;
 	size_t before = reader->len - reader->pos, more;
 
 	if (redisBufferRead(connection->context) != REDIS_OK)
-		return context_fail(connection, setup);
+		return context_fail(connection);
 	more = reader->len - reader->pos - before;
 	if (more > connection->bytes) {
-		setup->counts->bad++;
-		return connection_fail(connection, setup, -EPROTO, "a reply of more than %d bytes",
+		connection->setup->counts->bad++;
+		return connection_fail(connection, -EPROTO, "a reply of more than %d bytes",
 				       REPLY_BYTES_MAX);
 	}
 	connection->bytes -= more;
 	return true;
 }
 
-redisReply *connection_reply(struct connection *connection, struct connection_setup *setup)
+redisReply *connection_reply(struct connection *connection)
 {
 	void *reply = NULL;
 
 	if (redisGetReplyFromReader(connection->context, &reply) != REDIS_OK) {
-		context_fail(connection, setup);
+		context_fail(connection);
 		return NULL;
 	}
 	if (reply)
@@ -230,102 +277,28 @@ redisReply *connection_reply(struct connection *connection, struct connection_se
 	return reply;
 }
 
-/* --- Login ---------------------------------------------------------------------------------- */
+/* --- Connecting ----------------------------------------------------------------------------- */
 
-/* A node must reply once before commands that change something: a dead node loses none of them. */
-static bool login_begin(struct connection *connection, struct connection_setup *setup)
+static bool connection_begin(struct connection *connection)
 {
-	const char *ping[] = {"PING"};
-	const char *auth[] = {"AUTH", setup->user ? setup->user : setup->password, setup->password};
-	bool added = setup->password ? connection_add(connection, setup->user ? 3 : 2, auth)
-				     : connection_add(connection, 1, ping);
+	uint64_t now = store_now_ms(), patience = 3 * (uint64_t)connection->setup->timeout_ms;
 
-	connection->state = CONNECTION_LOGIN;
-	connection->asked_ms = store_now_ms();
-	return added || connection_fail(connection, setup, -ENOMEM, "out of memory");
-}
-
-/* Returns 0 or a negative errno. NOPERM: the user may not PING, and has other rights. */
-static int login_check(const redisReply *reply, struct connection_setup *setup)
-{
-	struct endpoint to;
-	unsigned int slot;
-
-	if (reply->type == REDIS_REPLY_STATUS)
-		return 0;
-	if (reply->type != REDIS_REPLY_ERROR) {
-		setup->counts->bad++;
-		return -EPROTO;
-	}
-	if (refusal_parse(reply->str, reply->len, &slot, &to) != REFUSAL_LOADING)
-		return !setup->password && !strncmp(reply->str, "NOPERM", 6) ? 0 : -EACCES;
-	setup->counts->loading++;
-	return -EAGAIN;
-}
-
-/*
- * Reports a failed login. Of an error to AUTH only the code, such as ERR, is reported, and only if
- * it cannot be the password: a store that does not know the command repeats its words.
- */
-static bool login_fail(struct connection *connection, struct connection_setup *setup, int err,
-		       const redisReply *reply)
-{
-	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
-	size_t size;
-
-	if (!error)
-		return connection_fail(connection, setup, err,
-				       "it is no Redis or Valkey, by its reply to %s",
-				       setup->password ? "AUTH" : "PING");
-	if (!setup->password)
-		return connection_fail(connection, setup, err, "login without --password-file: %s",
-				       error);
-	size = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	if (!size || size > CODE_MAX || (error[size] && error[size] != ' ') ||
-	    !strncmp(error, setup->password, size)) {
-		error = "an error";
-		size = strlen(error);
-	}
-	return connection_fail(connection, setup, err,
-			       "login: %.*s (the rest may have the password)", (int)size, error);
-}
-
-static bool login_advance(struct connection *connection, struct connection_setup *setup)
-{
-	redisReply *reply;
-	uint64_t rtt;
-	int err;
-
-	if (!connection_flush(connection, setup) || !connection_read(connection, setup))
+	if (now < connection->retry_ms)
 		return false;
-	reply = connection_reply(connection, setup);
-	if (!reply)
-		return connection->state != CONNECTION_CLOSED;
-	err = login_check(reply, setup);
-	if (err)
-		login_fail(connection, setup, err, reply);
-	freeReplyObject(reply);
-	if (err)
-		return false;
-	connection->state = CONNECTION_READY;
-	/* it includes the time until the next call, if no call waited for the reply */
-	rtt = store_now_ms() - connection->asked_ms + 1;
-	if (!connection->rtt_ms || rtt < connection->rtt_ms)
-		connection->rtt_ms = rtt;
-	connection->asked_ms = 0;
+	connection->attempts++;
+	connection->setup->counts->connects++;
+	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
+	connection->state = CONNECTION_LOOKUP;
 	return true;
 }
 
-/* --- Connecting ----------------------------------------------------------------------------- */
-
-static bool socket_open(struct connection *connection, struct connection_setup *setup,
-			const char *address)
+static bool socket_open(struct connection *connection, const char *address)
 {
 	redisContext *context = redisConnectNonBlock(address, connection->at.port);
 
 	connection->context = context;
 	if (!context || context->err)
-		return connection_fail(connection, setup, -ECONNREFUSED, "connect: %s",
+		return connection_fail(connection, -ECONNREFUSED, "connect: %s",
 				       context ? context->errstr : "out of memory");
 	fcntl(context->fd, F_SETFD, FD_CLOEXEC);
 	connection->defaults = context->reader->fn;
@@ -338,39 +311,43 @@ static bool socket_open(struct connection *connection, struct connection_setup *
 	return true;
 }
 
-static bool connection_begin(struct connection *connection, struct connection_setup *setup)
+static bool lookup_advance(struct connection *connection)
 {
-	uint64_t now = store_now_ms(), patience = 3 * (uint64_t)setup->timeout_ms;
-
-	if (now < connection->retry_ms)
-		return false;
-	connection->attempts++;
-	setup->counts->connects++;
-	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
-	if (host_is_address(connection->at.host))
-		return socket_open(connection, setup, connection->at.host);
-	if (!connection->lookup)
-		connection->lookup = lookup_begin(connection->at.host);
-	if (!connection->lookup)
-		return connection_fail(connection, setup, -ENOMEM, "the name cannot be looked up");
-	connection->state = CONNECTION_LOOKUP;
-	return true;
-}
-
-static bool lookup_advance(struct connection *connection, struct connection_setup *setup)
-{
+	const char *host = connection->at.host;
 	char address[NI_MAXHOST];
 
-	if (!lookup_is_done(connection->lookup))
+	if (host_is_address(host))
+		return socket_open(connection, host);
+	if (connection->lookup && strcmp(connection->lookup->host, host))
+		lookup_end(connection);
+	if (!connection->lookup)
+		connection->lookup = lookup_begin(host);
+	if (!connection->lookup)
+		return connection_fail(connection, -ENOMEM, "the name cannot be looked up");
+	if (gai_error(&connection->lookup->request) == EAI_INPROGRESS ||
+	    strcmp(connection->lookup->host, host))
 		return true;
-	if (!lookup_take(connection->lookup, connection->attempts, address))
-		return connection_fail(connection, setup, -EHOSTUNREACH, "the name has no address");
-	lookup_end(connection->lookup);
-	connection->lookup = NULL;
-	return socket_open(connection, setup, address);
+	if (!lookup_read(connection->lookup, connection->attempts, address))
+		return connection_fail(connection, -EHOSTUNREACH, "the name has no address");
+	lookup_end(connection);
+	return socket_open(connection, address);
 }
 
-static bool opening_advance(struct connection *connection, struct connection_setup *setup)
+/* A node must reply once before commands that change something: a dead node loses none of them. */
+static bool login_begin(struct connection *connection)
+{
+	const struct connection_setup *setup = connection->setup;
+	const char *ping[] = {"PING"};
+	const char *auth[] = {"AUTH", setup->user ? setup->user : setup->password, setup->password};
+	bool added = setup->password ? connection_add(connection, setup->user ? 3 : 2, auth)
+				     : connection_add(connection, 1, ping);
+
+	connection->state = CONNECTION_LOGIN;
+	connection->asked_ms = store_now_ms();
+	return added || connection_fail(connection, -ENOMEM, "out of memory");
+}
+
+static bool opening_advance(struct connection *connection)
 {
 	struct pollfd ready = {.fd = connection->context->fd, .events = POLLOUT};
 	socklen_t size = sizeof(int);
@@ -382,28 +359,91 @@ static bool opening_advance(struct connection *connection, struct connection_set
 	if (getsockopt(ready.fd, SOL_SOCKET, SO_ERROR, &err, &size))
 		err = errno;
 	if (err)
-		return connection_fail(connection, setup, -err, "connect: %s", strerror(err));
+		return connection_fail(connection, -err, "connect: %s", strerror(err));
 	connection->context->flags |= REDIS_CONNECTED;
-	if (setup->tls)
-		error = tls_begin(setup->tls, connection->context, connection->at.host,
-				  &connection->ssl);
+	if (connection->setup->tls)
+		error = tls_begin(connection);
 	if (error)
-		return connection_fail(connection, setup, -ECONNABORTED, "TLS: %s", error);
-	return login_begin(connection, setup);
+		return connection_fail(connection, -ECONNABORTED, "TLS: %s", error);
+	return login_begin(connection);
 }
 
-bool connection_advance(struct connection *connection, struct connection_setup *setup)
+/*
+ * Reads the reply to AUTH or PING. Returns false, and ends the connection, if it is not a status.
+ * NOPERM to PING: the user may not PING, and has other rights. Of an error to AUTH only the code,
+ * such as ERR, is reported, and only if it cannot be the password: a store that does not know the
+ * command repeats its words.
+ */
+static bool login_read(struct connection *connection, const redisReply *reply)
 {
-	if (connection->state == CONNECTION_CLOSED && !connection_begin(connection, setup))
+	const char *password = connection->setup->password, *error = reply->str;
+	struct endpoint to;
+	unsigned int slot;
+	int err = -EACCES;
+	size_t size;
+
+	if (reply->type == REDIS_REPLY_STATUS)
+		return true;
+	if (reply->type != REDIS_REPLY_ERROR) {
+		connection->setup->counts->bad++;
+		return connection_fail(connection, -EPROTO,
+				       "it is no Redis or Valkey, by its reply to %s",
+				       password ? "AUTH" : "PING");
+	}
+	if (!password && !strncmp(error, "NOPERM", 6))
+		return true;
+	if (refusal_parse(error, reply->len, &slot, &to) == REFUSAL_LOADING) {
+		connection->setup->counts->refusals[REFUSAL_LOADING]++;
+		err = -EAGAIN;
+	}
+	if (!password)
+		return connection_fail(connection, err, "login without --password-file: %s", error);
+	size = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	if (!size || size > CODE_MAX || (error[size] && error[size] != ' ') ||
+	    !strncmp(error, password, size)) {
+		error = "an error";
+		size = strlen(error);
+	}
+	return connection_fail(connection, err, "login: %.*s (the rest may have the password)",
+			       (int)size, error);
+}
+
+static bool login_advance(struct connection *connection)
+{
+	redisReply *reply;
+	uint64_t rtt;
+	bool is_ready;
+
+	if (!connection_flush(connection) || !connection_read(connection))
 		return false;
-	if (connection->state == CONNECTION_LOOKUP && !lookup_advance(connection, setup))
+	reply = connection_reply(connection);
+	if (!reply)
+		return connection->state != CONNECTION_CLOSED;
+	is_ready = login_read(connection, reply);
+	freeReplyObject(reply);
+	if (!is_ready)
 		return false;
-	if (connection->state == CONNECTION_OPENING && !opening_advance(connection, setup))
+	connection->state = CONNECTION_READY;
+	/* it includes the time until the next call, if no call waited for the reply */
+	rtt = store_now_ms() - connection->asked_ms + 1;
+	if (!connection->rtt_ms || rtt < connection->rtt_ms)
+		connection->rtt_ms = rtt;
+	connection->asked_ms = 0;
+	return true;
+}
+
+bool connection_advance(struct connection *connection)
+{
+	if (connection->state == CONNECTION_CLOSED && !connection_begin(connection))
 		return false;
-	if (connection->state == CONNECTION_LOGIN && !login_advance(connection, setup))
+	if (connection->state == CONNECTION_LOOKUP && !lookup_advance(connection))
+		return false;
+	if (connection->state == CONNECTION_OPENING && !opening_advance(connection))
+		return false;
+	if (connection->state == CONNECTION_LOGIN && !login_advance(connection))
 		return false;
 	if (connection->state == CONNECTION_READY || store_now_ms() < connection->give_up_ms)
 		return true;
-	return connection_fail(connection, setup, -ETIMEDOUT, "no connection after %d ms",
-			       setup->timeout_ms);
+	return connection_fail(connection, -ETIMEDOUT, "no connection after %d ms",
+			       connection->setup->timeout_ms);
 }

@@ -25,8 +25,7 @@
 /* What all connections of a store have in common. */
 struct connection_setup {
 	char *user, *password;
-	struct tls *tls;     /* NULL: none */
-	struct lookup *left; /* of closed connections: lookup_leave() */
+	struct ssl_ctx_st *tls; /* NULL: no TLS */
 	int timeout_ms;
 	uint64_t random; /* the state of jitter() */
 	struct store_counts *counts;
@@ -43,11 +42,12 @@ enum connection_state {
 };
 
 struct connection {
+	struct connection_setup *setup;
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
 	struct ssl_st *ssl;    /* of the context; NULL: no TLS */
-	struct lookup *lookup; /* of at.host; it may have begun in an earlier attempt */
+	struct lookup *lookup; /* of a name; may be of an earlier attempt, or of an earlier host */
 	unsigned int attempts; /* since a reply to a command that a hanging node would not give */
 	uint64_t give_up_ms;   /* when to stop connecting */
 	uint64_t retry_ms;     /* when to connect again */
@@ -63,19 +63,20 @@ struct connection {
 /* Returns a random time of 0.5 to 1.5 times `ms`, because many nodes lose a store at once. */
 uint64_t jitter(struct connection_setup *setup, uint64_t ms);
 
-/* Stores a failure, printable, in setup->error. connection: NULL: of none. Returns err. */
-int connection_error(struct connection_setup *setup, const struct connection *connection, int err,
-		     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Stores a failure, printable, in setup->error. at: of the node, or NULL. Returns err. */
+int store_fail(struct connection_setup *setup, const struct endpoint *at, int err,
+	       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Stores a failure, ends the connection, and waits before the next attempt. Returns false. */
-bool connection_fail(struct connection *connection, struct connection_setup *setup, int err,
-		     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Ends a connection that failed, and waits before the next attempt. Returns false. */
+bool connection_end(struct connection *connection);
 
-/*
- * Connects if it is time to, and continues that. Returns false if the connection is closed
- * afterwards.
- */
-bool connection_advance(struct connection *connection, struct connection_setup *setup);
+/* Stores a failure, and ends the connection. Returns false. */
+#define connection_fail(connection, err, ...)                                                      \
+	(store_fail((connection)->setup, &(connection)->at, err, __VA_ARGS__),                     \
+	 connection_end(connection))
+
+/* Connects if it is time to, and continues that. Returns false if the connection is closed. */
+bool connection_advance(struct connection *connection);
 
 /* Returns what poll() has to wait for; -1: nothing, because a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
@@ -83,20 +84,16 @@ int connection_fd(const struct connection *connection, short *ret_events);
 bool connection_add(struct connection *connection, int argc, const char **argv);
 
 /* Return false if the connection is closed afterwards. */
-bool connection_flush(struct connection *connection, struct connection_setup *setup);
-bool connection_read(struct connection *connection, struct connection_setup *setup);
+bool connection_flush(struct connection *connection);
+bool connection_read(struct connection *connection);
 
-/*
- * Returns the next reply, for freeReplyObject(); NULL: it has not come, or the connection failed.
- */
-redisReply *connection_reply(struct connection *connection, struct connection_setup *setup);
+/* Returns the next reply; NULL: it has not come, or the connection failed. */
+redisReply *connection_reply(struct connection *connection);
 
-/*
- * Closes an idle connection that the node has ended, without back-off. Returns whether it is open.
- */
-bool connection_check(struct connection *connection, struct connection_setup *setup);
+/* Closes an idle connection that the node has ended, without back-off. */
+void connection_check(struct connection *connection);
 
-/* Ends it, and forgets its past. */
-void connection_close(struct connection *connection, struct connection_setup *setup);
+/* Ends a connection, and makes it one to another node. at: NULL: to no node. */
+void connection_reset(struct connection *connection, const struct endpoint *at);
 
 #endif

@@ -188,7 +188,6 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 
 	for (size_t i = 0; i < count; i++)
 		items[i].answered = items[i].expires = items[i].sent = false;
-	store->counts.rounds++;
 	call_begin(store);
 	err = commands_reserve(store, count) ?: cluster_refresh(&store->cluster);
 	if (err) {
@@ -224,7 +223,7 @@ static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 	if (time.value[0] <= 0 || time.value[0] > TIME_MAX_S || time.value[1] < 0 ||
 	    time.value[1] > 999999) {
 		store->counts.bad++;
-		return connection_error(&store->cluster.setup, NULL, -EPROTO, "TIME is none");
+		return store_fail(&store->cluster.setup, NULL, -EPROTO, "TIME is none");
 	}
 	*ret_ms = (uint64_t)time.value[0] * 1000 + (uint64_t)time.value[1] / 1000;
 	return 0;
@@ -342,7 +341,8 @@ void store_close(struct store *store)
 		return;
 	setup = &store->cluster.setup;
 	cluster_close(&store->cluster);
-	tls_close(setup->tls);
+	if (setup->tls)
+		tls_close(setup->tls);
 	free(setup->user);
 	if (setup->password)
 		explicit_bzero(setup->password, strlen(setup->password));

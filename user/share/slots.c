@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,13 @@ bool endpoint_parse(const char *text, size_t size, struct endpoint *ret)
 	if (host >= 2 && text[0] == '[' && text[host - 1] == ']')
 		return host > 2 && endpoint_set(text + 1, host - 2, port, ret);
 	return endpoint_set(text, host, port, ret);
+}
+
+bool host_is_address(const char *host)
+{
+	struct in6_addr address;
+
+	return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
 }
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)

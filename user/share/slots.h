@@ -32,6 +32,9 @@ bool endpoint_set(const char *host, size_t size, long long port, struct endpoint
 /* Parses HOST:PORT, ::1:PORT or [::1]:PORT; the host may be empty. */
 bool endpoint_parse(const char *text, size_t size, struct endpoint *ret);
 
+/* Whether a host is an IPv4 or IPv6 address. */
+bool host_is_address(const char *host);
+
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
 
 /* "HOST:PORT". */
@@ -67,6 +70,7 @@ enum refusal {
 	REFUSAL_RIGHT,	 /* NOAUTH, WRONGPASS, NOPERM */
 	REFUSAL_KEY,	 /* WRONGTYPE: the key is of another type */
 	REFUSAL_OTHER,	 /* any other error */
+	REFUSALS
 };
 
 /* Parses an error. MOVED and ASK set ret_slot and ret_to, and are REFUSAL_OTHER without them. */

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "share/slots.h"
+
 #define STORE_KEY 128 /* the longest key, and a NUL */
 
 /* The fields of a key: integers of 64 bits, one after the other in a string. */
@@ -51,13 +53,12 @@ struct store_options {
 };
 
 struct store_counts {
-	uint64_t rounds;
 	uint64_t commands; /* that were sent */
 	uint64_t answered; /* items */
 	uint64_t lost;	   /* items that were sent and got no reply */
 	uint64_t unsent;   /* items that may be sent again */
-	uint64_t moved, asked, try_again, down, loading;
-	uint64_t refused;   /* commands, by any other error */
+	uint64_t refusals[REFUSALS];
+	uint64_t refused;   /* commands, and not tried again */
 	uint64_t bad;	    /* replies that violate the protocol, or do not fit the command */
 	uint64_t connects;  /* attempts */
 	uint64_t broken;    /* connections that ended or failed */

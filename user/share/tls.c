@@ -2,7 +2,6 @@
 #include "share/tls.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #ifdef SL_STORE_TLS
 #include <hiredis/hiredis_ssl.h> /* needs hiredis.h before it */
@@ -10,40 +9,27 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "share/lookup.h"
-
-/* hiredis checks the authority of a certificate, but not its host: so the SSL is made here. */
-struct tls {
-	SSL_CTX *context;
-};
-
-struct tls *tls_open(const char *ca_file)
+struct ssl_ctx_st *tls_open(const char *ca_file)
 {
-	struct tls *tls = calloc(1, sizeof(*tls));
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
 
-	if (!tls)
-		return NULL;
-	tls->context = SSL_CTX_new(TLS_client_method());
-	if (tls->context && SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION) &&
-	    SSL_CTX_load_verify_locations(tls->context, ca_file, NULL)) {
-		SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
+	if (tls && SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) &&
+	    SSL_CTX_load_verify_locations(tls, ca_file, NULL)) {
+		SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
 		return tls;
 	}
-	errno = tls->context ? EINVAL : ENOMEM;
+	errno = tls ? EINVAL : ENOMEM;
 	ERR_clear_error();
-	SSL_CTX_free(tls->context);
-	free(tls);
+	SSL_CTX_free(tls);
 	return NULL;
 }
 
-void tls_close(struct tls *tls)
+void tls_close(struct ssl_ctx_st *tls)
 {
-	if (tls)
-		SSL_CTX_free(tls->context);
-	free(tls);
+	SSL_CTX_free(tls);
 }
 
-/* Requires a certificate for this host: a DNS name, or an IP address. */
+/* Requires a certificate for this host: a DNS name, or an IP address. hiredis checks no host. */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))
@@ -52,53 +38,50 @@ static bool host_expect(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 }
 
-const char *tls_error(const redisContext *context, const struct ssl_st *ssl)
+const char *tls_error(const struct connection *connection)
 {
-	long result = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
+	long result = connection->ssl ? SSL_get_verify_result(connection->ssl) : X509_V_OK;
 
 	if (result != X509_V_OK)
 		return X509_verify_cert_error_string(result);
-	return *context->errstr ? context->errstr : "out of memory";
+	return *connection->context->errstr ? connection->context->errstr : "out of memory";
 }
 
-const char *tls_begin(const struct tls *tls, redisContext *context, const char *host,
-		      struct ssl_st **ret_ssl)
+const char *tls_begin(struct connection *connection)
 {
-	SSL *ssl = SSL_new(tls->context);
+	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls); /* freed with the context */
 	const char *error;
 
-	if (ssl && host_expect(ssl, host) && redisInitiateSSL(context, ssl) == REDIS_OK) {
-		*ret_ssl = ssl;
+	if (ssl && host_expect(ssl, connection->at.host) &&
+	    redisInitiateSSL(connection->context, ssl) == REDIS_OK)
 		return NULL;
-	}
-	error = tls_error(context, ssl);
+	error = tls_error(connection);
+	connection->ssl = NULL;
 	SSL_free(ssl);
 	return error;
 }
 
 #else
-struct tls *tls_open(const char *ca_file)
+struct ssl_ctx_st *tls_open(const char *ca_file)
 {
 	(void)ca_file;
 	errno = EOPNOTSUPP;
 	return NULL;
 }
 
-void tls_close(struct tls *tls)
+void tls_close(struct ssl_ctx_st *tls)
 {
 	(void)tls;
 }
 
-const char *tls_begin(const struct tls *tls, redisContext *context, const char *host,
-		      struct ssl_st **ret_ssl)
+const char *tls_begin(struct connection *connection)
 {
-	(void)tls, (void)context, (void)host, (void)ret_ssl;
+	(void)connection;
 	return "none";
 }
 
-const char *tls_error(const redisContext *context, const struct ssl_st *ssl)
+const char *tls_error(const struct connection *connection)
 {
-	(void)ssl;
-	return context->errstr;
+	return connection->context->errstr;
 }
 #endif

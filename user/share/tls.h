@@ -3,25 +3,19 @@
 #ifndef SLUICE_SHARE_TLS_H
 #define SLUICE_SHARE_TLS_H
 
-#include <hiredis/hiredis.h>
+#include "share/connection.h"
 
-struct tls;
-struct ssl_st;
-
-/*
- * ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, otherwise EINVAL.
- */
-struct tls *tls_open(const char *ca_file);
-void tls_close(struct tls *tls);
+/* ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, or EINVAL. */
+struct ssl_ctx_st *tls_open(const char *ca_file);
+void tls_close(struct ssl_ctx_st *tls);
 
 /*
- * Begins the handshake, which reads and writes then continue. The certificate must be for this
- * host. ret_ssl: freed with the context. Returns NULL, or what failed.
+ * Begins the handshake, which reads and writes then continue. The certificate must be for the host
+ * of the connection. Returns NULL, or what failed.
  */
-const char *tls_begin(const struct tls *tls, redisContext *context, const char *host,
-		      struct ssl_st **ret_ssl);
+const char *tls_begin(struct connection *connection);
 
 /* Returns what is wrong with the certificate, as "hostname mismatch", or what hiredis reports. */
-const char *tls_error(const redisContext *context, const struct ssl_st *ssl);
+const char *tls_error(const struct connection *connection);
 
 #endif
