@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* allow, deny: entries by hand, and lists of prefixes. */
+/* allow, deny, unallow, undeny and lists: entries by hand, and lists of prefixes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,18 +12,20 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/ssh_session.h"
-#include "gate/rules.h"
+#include "cli/warnings.h"
 #include "gate/lists.h"
+#include "gate/rulemap.h"
+#include "gate/rules.h"
 #include "gate/transaction.h"
 #include "program/writer.h"
 #include "rules/list_file.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-#define FORCE "say 'force'" /* the hint of what `force` accepts */
+#define FORCE "say 'force'" /* the hint of an error that `force` avoids */
 
-struct allow_args {
+/* The arguments of all four commands. */
+struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
@@ -34,16 +36,58 @@ struct allow_args {
 	bool skip;
 };
 
+/* A change of entries by hand or of a list. */
 struct listing {
-	const struct allow_args *args;
-	enum sl_access access;
-	const char *name;	 /* of the list; NULL: by hand */
-	uint64_t ns;		 /* how long, by `for` or `until`; 0: without an end */
-	bool ends_entries;	 /* each entry has the end; otherwise the list has it */
-	unsigned int skipped;	 /* lines of the file that were left out */
-	struct ruleset *entries; /* the prefixes, without access */
+	const struct context *context;
+	const struct entry_args *args;
+	enum sl_access access; /* SL_ACCESS_NONE: either */
+	const char *name;      /* of the list; NULL: by hand */
+	uint64_t ns;	       /* how long, by `for` or `until`; 0: without an end */
+	bool ends_entries;     /* each entry has the end; otherwise the list has it */
+	unsigned int skipped;  /* lines of the file that were left out */
+	struct ruleset entries;
+	struct ruleset absent; /* of unallow and undeny: prefixes that have no such entry */
 	char file_name[SL_LIST_NAME];
 };
+
+static void listing_free(struct listing *listing)
+{
+	ruleset_free(&listing->entries);
+	ruleset_free(&listing->absent);
+}
+
+/* Parses the prefixes. Requires prefixes or a file, and not both. */
+static int entries_parse(struct listing *listing)
+{
+	const struct entry_args *args = listing->args;
+	const struct command *command = listing->context->command;
+	int err = 0;
+
+	if (args->file && args->prefixes.count)
+		return unexpected(command, args->prefixes.words[0]);
+	if (!args->file && !args->prefixes.count)
+		return error_misuse("no-operand", command->name,
+				    "which address, prefix or -f FILE? See 'sluice help %s'",
+				    command->name);
+	if (args->name)
+		err = list_name_check(args->name);
+	for (unsigned int i = 0; !err && i < args->prefixes.count; i++)
+		err = ruleset_add_words(&listing->entries, &(struct rule){0},
+					args->prefixes.words[i]);
+	return err;
+}
+
+/* Prints the begin of a report about a list or, if name is NULL, entries by hand. */
+static void report_begin(const struct listing *listing, enum sl_access access, const char *name)
+{
+	print_object(NULL);
+	print_string("gate", NULL, listing->context->gate);
+	print_string("list", NULL, access_words[access]);
+	if (name)
+		print_string("name", "list %s: ", name);
+}
+
+/* --- allow and deny ------------------------------------------------------------------------- */
 
 /* The access and the end of an entry or a list before the change. */
 struct was {
@@ -51,87 +95,73 @@ struct was {
 	uint32_t until;
 };
 
-/* --- Words ---------------------------------------------------------------------------------- */
-
-int entries_parse(const struct command *command, const struct operands *prefixes, const char *file,
-		  const char *name, struct ruleset *entries)
+/*
+ * Reads the file. A file without an entry is refused, because a download may have failed; only with
+ * `replace` and `force` it empties its list.
+ */
+static int file_take(struct listing *listing)
 {
-	int err = 0;
+	const struct entry_args *args = listing->args;
+	const char *file = name_shown(args->file);
+	int err = list_read(args->file, &(struct rule){0}, args->force ? NULL : FORCE,
+			    args->skip ? &listing->skipped : NULL, &listing->entries);
 
-	if (file && prefixes->count)
-		return unexpected(command, prefixes->words[0]);
-	if (!file && !prefixes->count)
-		return error_misuse("no-operand", command->name,
-				    "which address, prefix or -f FILE? See 'sluice help %s'",
-				    command->name);
-	if (name)
-		err = list_name_check(name);
-	for (unsigned int i = 0; !err && i < prefixes->count; i++)
-		err = ruleset_add_words(entries, &(struct rule){0}, prefixes->words[i]);
-	return err;
+	if (err || listing->entries.count)
+		return err;
+	if (!args->replace || listing->skipped)
+		return error_misuse("no-entry", file, "it has no entry%s",
+				    listing->skipped ? ", only lines that are not understood" : "");
+	if (args->force)
+		return 0;
+	return error_misuse("no-entry", file,
+			    "it has no entry, so list '%s' stays as it is; say 'force' if it is to "
+			    "become empty, or take it back with 'sluice %sdel -f %s'",
+			    listing->name, gate_option(listing->context->gate),
+			    word_typed(listing->name));
 }
 
-static int listing_parse(const struct command *command, struct listing *listing)
+static int listing_parse(struct listing *listing)
 {
-	const struct allow_args *args = listing->args;
-	int err = entries_parse(command, &args->prefixes, args->file, args->name, listing->entries);
+	const struct entry_args *args = listing->args;
+	const char *command = listing->context->command->name;
+	/* an allow by hand is accepted with any prefix, because it cannot lock out the operator */
+	bool may_be_wide =
+		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
+	int err = entries_parse(listing);
 
 	if (err)
 		return err;
 	if (args->for_ns && args->until)
-		return error_misuse("conflict", command->name,
+		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
-	listing->access = command == &command_allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY;
 	listing->ns = args->for_ns;
 	if (args->until) /* in whole seconds, as the moment is */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
+	listing->ends_entries = listing->ns && !args->file && !args->replace;
 	if (args->file && !args->name) {
 		err = list_name_of(args->file, listing->file_name);
 		listing->name = listing->file_name;
 	}
-	listing->ends_entries = listing->ns && !args->file && !args->replace;
 	if (err)
 		return err;
 	if (args->replace && !listing->name)
-		return error_misuse("no-list", command->name,
+		return error_misuse("no-list", command,
 				    "'replace' is for a list; write -f FILE, or 'as LIST'");
 	if (args->skip && !args->file)
-		return error_misuse("no-list", command->name,
+		return error_misuse("no-list", command,
 				    "'skip' is for a file of prefixes; write -f FILE");
-	return 0;
-}
-
-/*
- * Reads the file. A file without an entry is refused, because a download may have failed; only with
- * `replace` and `force` it empties its list.
- */
-static int file_take(const struct context *context, struct listing *listing)
-{
-	const struct allow_args *args = listing->args;
-	int err = list_read(args->file, &(struct rule){0}, args->force ? NULL : FORCE,
-			    args->skip ? &listing->skipped : NULL, listing->entries);
-
-	if (err || listing->entries->count)
-		return err;
-	if (!args->replace || listing->skipped)
-		return error_misuse("no-entry", name_shown(args->file), "it has no entry%s",
-				    listing->skipped ? ", only lines that are not understood" : "");
-	if (args->force)
-		return 0;
-	return error_misuse("no-entry", name_shown(args->file),
-			    "it has no entry, so list '%s' stays as it is; say 'force' if it is to "
-			    "become empty, or take it back with 'sluice %sdel -f %s'",
-			    listing->name, gate_option(context->gate), word_typed(listing->name));
+	for (unsigned int i = 0; !err && !may_be_wide && i < listing->entries.count; i++)
+		err = entry_check_width(&listing->entries.rules[i].prefix, FORCE);
+	return err;
 }
 
 /* Returns the end of what is changed now; 0: none. */
 static uint32_t listing_end(const struct listing *listing)
 {
-	uint32_t until = listing->args->until;
-
-	return until || !listing->ns ? until : until_after(listing->ns);
+	return listing->args->until || !listing->ns ? listing->args->until
+						    : until_after(listing->ns);
 }
 
 /* Prints " (was denied for 3h more)". always: also if the entry would not have ended later. */
@@ -150,18 +180,13 @@ static void was_print(const struct was *was, uint32_t until, bool always)
 	print_text(")");
 }
 
-/* --- By hand -------------------------------------------------------------------------------- */
-
-static void hands_print(const struct context *context, const struct listing *listing,
-			const struct was *was)
+static void hands_print(const struct listing *listing, const struct was *was)
 {
-	unsigned int fresh = 0, same = 0, other = 0, cut = 0;
-	const struct ruleset *entries = listing->entries;
+	unsigned int fresh = 0, same = 0, cut = 0;
+	const struct ruleset *entries = &listing->entries;
 	char text[PREFIX_TEXT], time[UNITS_TEXT];
 
-	print_object(NULL);
-	print_string("gate", NULL, context->gate);
-	print_string("list", NULL, access_words[listing->access]);
+	report_begin(listing, listing->access, NULL);
 	if (entries->count == 1)
 		print_string("prefix", NULL, prefix_format(&entries->rules[0].prefix, text));
 	print_array("prefixes");
@@ -176,23 +201,22 @@ static void hands_print(const struct context *context, const struct listing *lis
 		print_text("\n");
 		fresh += !was[i].access;
 		same += was[i].access == listing->access;
-		other += was[i].access && was[i].access != listing->access;
 		cut += was[i].access && until_is_cut(was[i].until, entry->until);
 	}
 	print_end();
 	print_number("entries", NULL, entries->count);
 	print_number("new", NULL, fresh);
 	print_number("same", NULL, same);
-	print_number("other", NULL, other);
+	print_number("other", NULL, entries->count - fresh - same);
 	print_number("shortened", NULL, cut);
 	if (listing->ns)
 		print_real("seconds", listing->ns / 1e9);
 	print_end();
 }
 
-static int hands_change(const struct context *context, struct gate *gate, struct listing *listing)
+static int hands_change(struct gate *gate, struct listing *listing)
 {
-	struct ruleset *entries = listing->entries;
+	struct ruleset *entries = &listing->entries;
 	uint32_t until = listing_end(listing);
 	_cleanup_free_ struct was *was = NULL;
 	int err = 0;
@@ -202,41 +226,29 @@ static int hands_change(const struct context *context, struct gate *gate, struct
 	if (!was)
 		return error_add(ENOMEM, "no-memory", NULL, "out of memory");
 	for (unsigned int i = 0; !err && i < entries->count; i++) {
-		struct rule rule;
+		struct rule *rule = &entries->rules[i];
+		struct sl_prefix prefix = rule->prefix;
 
-		err = rules_get(gate, &entries->rules[i].prefix, &rule);
-		if (err)
-			break;
-		was[i] = (struct was){rule.access, rule.until};
-		rule.access = listing->access;
-		rule.until = until;
-		entries->rules[i] = rule;
+		err = rules_get(gate, &prefix, rule);
+		was[i] = (struct was){rule->access, rule->until};
+		rule->access = listing->access;
+		rule->until = until;
 	}
-	err = err
-		      ?: rules_change(gate,
-				      &(struct ruleset){.rules = entries->rules,
-							.count = entries->count},
-				      NULL);
+	err = err ?: rules_change(gate, entries, NULL);
 	if (!err)
-		hands_print(context, listing, was);
+		hands_print(listing, was);
 	return err;
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
-
-static void list_print(const struct context *context, const struct listing *listing,
-		       const struct sl_list_info *list, const struct was *was,
-		       const struct list_counts *counts)
+static void list_print(const struct listing *listing, const struct sl_list_info *list,
+		       const struct was *was, const struct list_counts *counts)
 {
 	unsigned int named = counts->fresh + counts->same;
 	uint64_t left_ns = list->until ? until_left_ns(list->until) : 0;
 	uint64_t ns = listing->ns ?: left_ns;
 	char left[UNITS_TEXT], time[UNITS_TEXT];
 
-	print_object(NULL);
-	print_string("gate", NULL, context->gate);
-	print_string("list", NULL, access_words[listing->access]);
-	print_string("name", "list %s: ", listing->name);
+	report_begin(listing, listing->access, listing->name);
 	print_number("entries", "%" PRIu64, named);
 	print_text(" %s %s", plural(named, "entry", "entries"), access_done[listing->access]);
 	if (listing->ns)
@@ -264,16 +276,16 @@ static void list_print(const struct context *context, const struct listing *list
 	print_end();
 }
 
-static int list_change(const struct context *context, struct gate *gate, struct listing *listing,
-		       const struct stamp *stamp)
+/* written: when the file was written; 0: now. */
+static int list_change(struct gate *gate, struct listing *listing, uint64_t written)
 {
 	const uint32_t end = listing_end(listing);
-	struct sl_list_info lists[SL_LIST_PLACES],
-		list = {
-			.access = listing->access,
-			.until = listing->ends_entries ? 0 : end,
-			.replaced = stamp_written(stamp) ?: (uint64_t)time(NULL),
-		};
+	struct sl_list_info lists[SL_LIST_PLACES];
+	struct sl_list_info list = {
+		.access = listing->access,
+		.until = listing->ends_entries ? 0 : end,
+		.replaced = written ?: (uint64_t)time(NULL),
+	};
 	struct list_counts counts = {0};
 	struct was was = {0};
 	int err, place;
@@ -283,48 +295,40 @@ static int list_change(const struct context *context, struct gate *gate, struct 
 	place = lists_find(lists, list.name);
 	if (place >= 0)
 		was = (struct was){lists[place].access, lists[place].until};
-	for (unsigned int i = 0; listing->ends_entries && i < listing->entries->count; i++)
-		listing->entries->rules[i].list_until = end;
-	err = list_put(gate, &list, listing->args->replace, listing->entries, &counts);
+	for (unsigned int i = 0; listing->ends_entries && i < listing->entries.count; i++)
+		listing->entries.rules[i].list_until = end;
+	err = list_put(gate, &list, listing->args->replace, &listing->entries, &counts);
 	if (!err)
-		list_print(context, listing, &list, &was, &counts);
+		list_print(listing, &list, &was, &counts);
 	return err;
 }
 
-/* --- The commands --------------------------------------------------------------------------- */
-
 static int allow_run(const struct context *context, const void *data)
 {
-	const struct allow_args *args = data;
+	const struct entry_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(ruleset_free) struct ruleset entries = {0};
-	struct listing listing = {.args = args, .entries = &entries};
-	struct stamp stamp = {0};
-	bool is_free;
-	int err = listing_parse(context->command, &listing);
+	_cleanup_(listing_free) struct listing listing = {
+		.context = context,
+		.args = args,
+		.access = context->command == &command_allow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY,
+	};
+	uint64_t written = 0;
+	int err = listing_parse(&listing);
 
-	if (err)
-		return err;
-	/* an allow by hand is accepted with any prefix, because it cannot lock out the operator */
-	is_free = args->force || (listing.access == SL_ACCESS_ALLOW && !listing.name);
-	for (unsigned int i = 0; !err && !is_free && i < entries.count; i++)
-		err = entry_check_width(&entries.rules[i].prefix, FORCE);
-	if (args->file && strcmp(args->file, "-"))
-		stamp = stamp_of(args->file);
-	if (args->file)
-		err = file_take(context, &listing);
-	if (err)
-		return err;
-	err = gate_open_to_try(&gate, context);
-	if (err)
-		return err;
-	if (listing.access == SL_ACCESS_DENY && !args->force && !context->trial_ns) {
-		err = ssh_check_denies(&gate, &entries, listing.name);
-		if (err)
-			return err;
+	if (!err && args->file) {
+		struct stamp stamp = {0};
+
+		if (strcmp(args->file, "-"))
+			stamp = stamp_of(args->file);
+		written = stamp_written(&stamp);
+		err = file_take(&listing);
 	}
-	return listing.name ? list_change(context, &gate, &listing, &stamp)
-			    : hands_change(context, &gate, &listing);
+	err = err ?: gate_open_to_try(&gate, context);
+	if (!err && listing.access == SL_ACCESS_DENY && !args->force && !context->trial_ns)
+		err = ssh_check_denies(&gate, &listing.entries, listing.name);
+	if (err)
+		return err;
+	return listing.name ? list_change(&gate, &listing, written) : hands_change(&gate, &listing);
 }
 
 static int future_parse(const struct value_type *type, const char *what, const char *text,
@@ -348,30 +352,30 @@ static const struct value_type future_moment = {.name = "MOMENT", .parse = futur
 static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
 
 static const struct word allow_words[] = {
-	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct allow_args, prefixes),
+	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
 	 "one or more, also ranges A-B; or -f FILE"},
-	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct allow_args, file),
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct entry_args, file),
 	 "puts the file's entries on its list. A line is an address, a prefix or a range A-B,\n"
 	 "and may end with for TIME, which begins when the file is written, or with until\n"
 	 "MOMENT; #, ; and // begin comments. Also accepted: the output of ipset save and ipset\n"
 	 "list for one set, and lines of JSON with a cidr, prefix, ip or ip_prefix. - is\n"
 	 "standard input.\n"
 	 "All or nothing. The list has the file's absolute path as its name"},
-	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct allow_args, name),
+	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
-	{"for", KEYWORD, &for_time, offsetof(struct allow_args, for_ns),
+	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
 	 "30s, 10min, 1h30m, 2 days: the entry then ends. Default: never. With -f or replace the\n"
 	 "list ends then, and an entry ends with its list at the latest. A prefix can have a\n"
 	 "time of its own on one list only"},
-	{"until", KEYWORD, &future_moment, offsetof(struct allow_args, until),
+	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
-	{"replace", KEYWORD, NULL, offsetof(struct allow_args, replace),
+	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
 	 "with -f or as: entries that are not named are removed from the list, in the same\n"
 	 "step. A file without entries is refused"},
-	{"force", KEYWORD, NULL, offsetof(struct allow_args, force),
+	{"force", KEYWORD, NULL, offsetof(struct entry_args, force),
 	 "accept prefixes shorter than /8 (IPv6: /16), a deny of this ssh session and, with\n"
 	 "replace, an empty file. An allow by hand needs no force"},
-	{"skip", KEYWORD, NULL, offsetof(struct allow_args, skip),
+	{"skip", KEYWORD, NULL, offsetof(struct entry_args, skip),
 	 "with -f: leave out lines that are not understood, and print their number"},
 	WORD_CONFIRM,
 };
@@ -390,7 +394,7 @@ const struct command command_allow = {
 	.name = "allow",
 	.brief = "let every packet of a prefix pass",
 	.details = allow_details,
-	COMMAND_WORDS(allow_words, struct allow_args),
+	COMMAND_WORDS(allow_words, struct entry_args),
 	.run = allow_run,
 };
 
@@ -398,6 +402,267 @@ const struct command command_deny = {
 	.name = "deny",
 	.brief = "drop every packet of a prefix",
 	.details = allow_details,
-	COMMAND_WORDS(allow_words, struct allow_args),
+	COMMAND_WORDS(allow_words, struct entry_args),
 	.run = allow_run,
+};
+
+/* --- unallow and undeny --------------------------------------------------------------------- */
+
+static int no_such_access(const struct gate *gate, const struct rule *rule, enum sl_access access)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text), *option = gate_option(gate->name);
+	const struct sl_list_info *list;
+
+	if (rule->access)
+		return error_add(ENOENT, "no-entry", prefix,
+				 "it is %s by hand, and not %s; 'sluice %sun%s %s' takes that back",
+				 access_done[rule->access], access_done[access], option,
+				 access_words[rule->access], prefix);
+	if (!rule->lists)
+		return error_add(ENOENT, "no-entry", prefix,
+				 "it is not %s by hand; see 'sluice %sshow'", access_done[access],
+				 option);
+	lists_copy(gate, lists);
+	list = &lists[__builtin_ctzll(rule->lists)];
+	return error_add(
+		ENOENT, "no-entry", prefix,
+		"it is not %s by hand, but on list '%s'; 'sluice %sun%s %s as %s' takes it "
+		"off",
+		access_done[access], list->name, option, access_words[list->access], prefix,
+		operand_typed(list->name));
+}
+
+static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,
+			   enum sl_access access)
+{
+	char text[PREFIX_TEXT];
+
+	print_array(key);
+	for (unsigned int i = 0; i < entries->count; i++) {
+		print_string(NULL, "%s: ", prefix_format(&entries->rules[i].prefix, text));
+		print_text("%s %s by hand\n", what, access_done[access]);
+	}
+	print_end();
+}
+
+/* With `force`, prefixes without an entry move to `absent`. */
+static int hands_take_back(struct gate *gate, struct listing *listing)
+{
+	struct ruleset *entries = &listing->entries;
+	enum sl_access access = listing->access;
+	unsigned int found = 0;
+	int err = 0;
+
+	ruleset_unique(entries);
+	for (unsigned int i = 0; !err && i < entries->count; i++) {
+		struct rule rule, absent = {.prefix = entries->rules[i].prefix};
+
+		err = rules_get(gate, &absent.prefix, &rule);
+		if (err)
+			break;
+		if (rule.access == access) {
+			rule.access = SL_ACCESS_NONE;
+			entries->rules[found++] = rule;
+			continue;
+		}
+		err = listing->args->force ? ruleset_add(&listing->absent, &absent)
+					   : no_such_access(gate, &rule, access);
+		rule_free(&rule);
+	}
+	entries->count = found;
+	if (!err && found)
+		err = rules_change(gate, entries, NULL);
+	if (err)
+		return err;
+	report_begin(listing, access, NULL);
+	prefixes_print("prefixes", entries, "no longer", access);
+	prefixes_print("absent", &listing->absent, "was not", access);
+	print_end();
+	return 0;
+}
+
+/* Takes entries off a list or, by -f, removes the list. */
+static int list_take_back(struct gate *gate, struct listing *listing)
+{
+	const struct entry_args *args = listing->args;
+	struct list_counts counts = {0};
+	struct sl_list_info list = {0};
+	unsigned int mark = error_count();
+	int err = args->file ? list_of_file(gate, args->file, &list)
+			     : list_named(gate, args->name, &list);
+	bool is_absent = err == -ENOENT && args->force;
+
+	if (is_absent) {
+		error_drop(mark);
+		list.access = listing->access;
+	} else if (err) {
+		return err;
+	} else if (listing->access && listing->access != list.access) {
+		return error_add(ENOENT, "other-access", NULL,
+				 "list '%s' %s; 'sluice %sun%s' takes that back", list.name,
+				 access_verb(list.access), gate_option(gate->name),
+				 access_words[list.access]);
+	} else {
+		err = args->file
+			      ? list_drop(gate, list.name, &counts)
+			      : list_take(gate, list.name, &listing->entries, args->force, &counts);
+	}
+	if (err && !is_absent)
+		return err;
+	report_begin(listing, list.access, is_absent ? args->file ?: args->name : list.name);
+	print_number("gone", NULL, counts.gone);
+	print_bool("taken_back", args->file && !is_absent);
+	print_end();
+	if (is_absent)
+		print_text("there was none\n");
+	else
+		print_text("%s%u %s no longer %s by it\n", args->file ? "taken back: " : "",
+			   counts.gone, plural(counts.gone, "entry is", "entries are"),
+			   access_done[list.access]);
+	return 0;
+}
+
+int list_of_file_remove(const struct context *context, const char *file)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	struct listing listing = {.context = context, .args = &(struct entry_args){.file = file}};
+
+	return gate_open_to_try(&gate, context) ?: list_take_back(&gate, &listing);
+}
+
+static int unallow_run(const struct context *context, const void *data)
+{
+	const struct entry_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(listing_free) struct listing listing = {
+		.context = context,
+		.args = args,
+		.access = context->command == &command_unallow ? SL_ACCESS_ALLOW : SL_ACCESS_DENY,
+	};
+	int err = entries_parse(&listing);
+
+	if (err)
+		return err;
+	if (args->file && args->name)
+		return error_misuse("conflict", context->command->name,
+				    "-f FILE and 'as LIST' both name the list; write one of them");
+	err = gate_open_to_try(&gate, context);
+	if (err)
+		return err;
+	return args->file || args->name ? list_take_back(&gate, &listing)
+					: hands_take_back(&gate, &listing);
+}
+
+static const struct word unallow_words[] = {
+	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
+	 "its entry by hand; its limits stay, and its entries on lists. One or more, or -f FILE"},
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct entry_args, file),
+	 "all the list of that file, or of that name, without as; the file is not read"},
+	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
+	 "its entry on that list instead"},
+	{"force", KEYWORD, NULL, offsetof(struct entry_args, force),
+	 "succeed although an entry, or the list, does not exist"},
+	WORD_CONFIRM,
+};
+
+const struct command command_unallow = {
+	.name = "unallow",
+	.brief = "remove what allow added",
+	COMMAND_WORDS(unallow_words, struct entry_args),
+	.run = unallow_run,
+};
+
+const struct command command_undeny = {
+	.name = "undeny",
+	.brief = "remove what deny added",
+	COMMAND_WORDS(unallow_words, struct entry_args),
+	.run = unallow_run,
+};
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+/* Counts the entries of each list. */
+static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
+{
+	uint32_t generation = rulemap_generation(gate);
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
+	unsigned int count;
+	int err = rulemap_read(gate, &entries, &count);
+
+	if (err)
+		return rules_unread(gate, err);
+	for (unsigned int i = 0; i < count; i++) {
+		uint64_t bits = content_lists(gate, rule_content(&entries[i].rule, generation));
+
+		for (; bits; bits &= bits - 1)
+			ret[__builtin_ctzll(bits)]++;
+	}
+	return 0;
+}
+
+static void print_list(const struct sl_list_info *list, unsigned int entries,
+		       const struct column *columns)
+{
+	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
+	/* a unit in which the age has two or three digits */
+	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
+	char text[MOMENT_TEXT], span[UNITS_TEXT];
+	const char *end = "never";
+
+	if (list->until)
+		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
+	print_row(NULL, columns);
+	print_cell(access_words[list->access]);
+	print_cell_number(entries);
+	print_cell_text("%s", end);
+	print_cell_text("%s", time_format(age / unit * unit * NS_PER_SEC, span));
+	print_cell(list->name);
+	if (list->until)
+		print_real("seconds_left", until_left_ns(list->until) / 1e9);
+	print_string("replaced", NULL, moment_format((time_t)list->replaced, text));
+	print_number("age_seconds", NULL, age);
+	print_row_end();
+}
+
+static int lists_run(const struct context *context, const void *args)
+{
+	static const struct column columns[] = {
+		{"list", "WORD", "%-5s"}, {"entries", "ENTRIES", "  %9s"}, {NULL, "END", "  %-20s"},
+		{NULL, "AGE", "  %5s"},	  {"name", "LIST", "  %s"},
+	};
+	struct sl_list_info lists[SL_LIST_PLACES];
+	unsigned int entries[SL_LIST_PLACES] = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open_to_look(&gate, context);
+
+	(void)args;
+	if (err)
+		return err;
+	lists_copy(&gate, lists);
+	if (lists_count(lists))
+		err = entries_count(&gate, entries);
+	if (err)
+		return err;
+	print_object(NULL);
+	print_string("gate", NULL, gate.name);
+	if (lists_count(lists))
+		print_titles(columns, ARRAY_SIZE(columns));
+	else
+		print_text("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate.name,
+			   gate_option(gate.name));
+	print_array("lists");
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			print_list(&lists[place], entries[place], columns);
+	print_end();
+	print_end();
+	return 0;
+}
+
+const struct command command_lists = {
+	.name = "lists",
+	.brief = "the lists, their entries, ends and ages",
+	.run = lists_run,
 };

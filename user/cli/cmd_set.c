@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* set, newcomers and del: change the limits of one prefix, and its budget for new sources. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +9,67 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
-#include "cli/processes.h"
-#include "cli/ssh_session.h"
 #include "cli/warnings.h"
+#include "gate/policy.h"
 #include "gate/rules.h"
 #include "gate/transaction.h"
 #include "identity.h"
 #include "program/print_rules.h"
 #include "rules/limit_words.h"
+#include "rules/lists.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
+
+/* --- One change of a rule ------------------------------------------------------------------- */
+
+struct change {
+	struct rule before, after;
+	struct rule lost; /* the parts of `before` that `after` lacks */
+};
+
+static void change_free(struct change *change)
+{
+	rule_free(&change->before);
+	rule_free(&change->after);
+	rule_free(&change->lost);
+}
+
+/* Opens the gate, and reads the rule of the prefix. `after` is a copy, to be edited. */
+static int change_begin(const struct context *context, struct gate *gate,
+			const struct sl_prefix *prefix, struct change *change)
+{
+	return gate_open_to_try(gate, context) ?: rules_get(gate, prefix, &change->before)
+	       ?: rule_copy(&change->before, &change->after);
+}
+
+/* Puts `after` into force, and warns of side effects. */
+static int change_make(struct gate *gate, struct change *change)
+{
+	struct shadowed shadowed;
+	int err = rule_difference(&change->before, &change->after, &change->lost)
+			  ?: rule_change(gate, &change->after, &shadowed);
+
+	if (err)
+		return err;
+	change->lost.inherit = INHERIT_UNSPECIFIED;
+	warn_rules(gate, &change->before, &change->after, 1);
+	warn_shadowed(gate, &shadowed, false);
+	if (change->before.limits || change->after.limits)
+		kept_note(gate->name, KEPT_LIMITS, NULL);
+	return 0;
+}
+
+static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	char text[PREFIX_TEXT];
+
+	return error_add(ENOENT, "no-limits", prefix_format(prefix, text),
+			 "gate '%s' has no limits for it; set one first, with 'sluice %sset %s "
+			 "rate RATE'",
+			 gate->name, gate_option(gate->name), text);
+}
+
+/* --- set ------------------------------------------------------------------------------------ */
 
 struct set_args {
 	struct sl_prefix prefix;
@@ -26,28 +78,20 @@ struct set_args {
 	bool no_fq;	      /* limits may shape without the qdisc fq */
 };
 
-struct setting {
-	const struct set_args *args;
-	struct limits limits;  /* none: changes only whether the policy inherits */
-	struct rule *rule;     /* as it will be */
-	struct rule *replaced; /* the limits that are replaced by others */
-};
-
-/* --- Changing the rule ---------------------------------------------------------------------- */
-
-/* The rule has at most SL_LIMITS_MAX limits more than it may have. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
+	/* at most SL_LIMITS_MAX old limits and as many new ones */
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, text), *separator = "";
+	const char *prefix = prefix_format(&rule->prefix, text);
 	size_t length = 0;
 
-	for (unsigned int i = 0; i < rule->limits; i++) {
-		length += snprintf(names + length, sizeof(names) - length, "%s%s%s", separator,
+	for (unsigned int i = 0; i < rule->limits; i++)
+		length += snprintf(names + length, sizeof(names) - length, "%s%s%s",
+				   !i			   ? ""
+				   : i + 1 == rule->limits ? " and "
+							   : ", ",
 				   rule->limit[i].spec.name,
 				   rule->limit[i].second.rate ? " (two rates)" : "");
-		separator = i + 2 == rule->limits ? " and " : ", ";
-	}
 	return error_add(ENOSPC, "too-many-limits", prefix,
 			 "it would have %u limits, of which %d is the most: %s; delete one with "
 			 "'sluice %sdel %s name LIMIT'",
@@ -55,93 +99,62 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 }
 
 /*
- * Puts the limits into the rule. Refuses a default name that a limit for other packets has: udp-24
- * is the limit of port 24, or the limit of each /24.
+ * Puts the limits into the rule. Refuses a default name if a limit with another match has it: the
+ * limit of port 24 and the limit of each /24 are both called udp-24.
  */
-static int limits_put(const struct gate *gate, struct setting *setting)
+static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
+		      struct rule *rule)
 {
-	bool is_named = spec_has(&setting->args->spec, SPEC_NAME);
-	struct rule *rule = setting->rule;
 	char prefix[PREFIX_TEXT], match[MATCH_TEXT];
-	int err;
 
-	for (unsigned int i = 0; i < setting->limits.count; i++) {
-		const struct limit *new = &setting->limits.list[i];
+	for (unsigned int i = 0; i < limits->count; i++) {
+		const struct limit *new = &limits->list[i];
 		struct limit *old = rule_find_limit(rule, new->spec.name);
+		int err = old ? 0 : rule_add_limit(rule, new);
 
-		if (!old) {
-			err = rule_add_limit(rule, new);
-			if (err)
-				return err;
-			continue;
-		}
-		if (!is_named && !match_equal(&old->match, &new->match))
+		if (err)
+			return err;
+		if (old && !is_named && !match_equal(&old->match, &new->match))
 			return error_add(EEXIST, "other-match",
 					 prefix_format(&rule->prefix, prefix),
 					 "limit '%s' is for other packets, match %s; give this "
 					 "limit another name: 'name LIMIT'",
 					 new->spec.name, match_format(&old->match, match));
-		err = limit_equal(old, new) ? 0 : rule_add_limit(setting->replaced, old);
-		if (err)
-			return err;
-		*old = *new;
+		if (old)
+			*old = *new;
 	}
 	return rule_slots(rule) > SL_LIMITS_MAX ? refuse_fifth(gate, rule) : 0;
 }
 
 /*
- * Puts the arguments into the rule, and the rule into the gate. A new policy inherits by default,
- * because a rule for a few addresses must not lift what protects all. An existing policy stays as
- * it is.
+ * A new policy inherits by default, because a rule for a few addresses must not lift what protects
+ * all of them.
  */
-static int set_apply(struct gate *gate, struct setting *setting)
+static int set_apply(struct gate *gate, const struct set_args *args, struct limits *limits,
+		     struct change *change)
 {
-	const struct sl_prefix *prefix = &setting->args->prefix;
-	_cleanup_(rule_free) struct rule before = {.prefix = *prefix};
+	struct rule *rule = &change->after;
+	bool is_new = !rule->limits;
 	struct shaping shaping = {0};
-	struct shadowed shadowed;
-	char text[PREFIX_TEXT];
-	int err = rules_get(gate, prefix, &before);
+	int err;
 
-	if (err)
-		return err;
-	setting->replaced->prefix = *prefix;
-	if (!before.limits && !setting->limits.count)
-		return error_add(ENOENT, "no-limits", prefix_format(prefix, text),
-				 "gate '%s' has no limits for it; set one first, with 'sluice "
-				 "%sset %s rate RATE'",
-				 gate->name, gate_option(gate->name), text);
-	err = rule_copy(&before, setting->rule);
-	if (err)
-		return err;
-	if (setting->args->inherit)
-		setting->rule->inherit = setting->args->inherit;
-	else if (!before.limits)
-		setting->rule->inherit = prefix->bits ? INHERIT_YES : INHERIT_NO;
-	err = limits_put(gate, setting);
-	if (err)
-		return err;
-	shaping_add(&shaping,
-		    &(struct rule){.limits = setting->limits.count, .limit = setting->limits.list});
-	err = shaping_check(gate, &shaping, setting->args->no_fq)
-		      ?: rule_change(gate, setting->rule, &shadowed);
-	if (err)
-		return err;
-	warn_rules(gate, &before, setting->rule, 1);
-	warn_shadowed(gate, &shadowed, false);
-	if (!before.limits && !setting->args->inherit)
-		warn_inherit(gate, setting->rule);
-	if (!prefix->bits)
-		warn_budget(gate, setting->rule);
-	shared_note(gate, setting->rule);
-	return 0;
+	if (is_new && !limits->count)
+		return refuse_unlimited(gate, &args->prefix);
+	if (args->inherit)
+		rule->inherit = args->inherit;
+	else if (is_new)
+		rule->inherit = args->prefix.bits ? INHERIT_YES : INHERIT_NO;
+	shaping_add(&shaping, &(struct rule){.limits = limits->count, .limit = limits->list});
+	err = limits_put(gate, limits, spec_has(&args->spec, SPEC_NAME), rule)
+		      ?: shaping_check(gate, &shaping, args->no_fq) ?: change_make(gate, change);
+	if (!err)
+		warn_policy(gate, rule, is_new && !args->inherit);
+	return err;
 }
 
-/* --- Report --------------------------------------------------------------------------------- */
-
 /*
- * Returns whether all sources of the prefix have one bucket, because the key is wider. An address
- * that is a source by itself keeps its own, except with `per 0`: identity_key().
+ * Returns whether all sources of the prefix share one bucket, because the key is wider. An address
+ * that is a source by itself keeps its own bucket, except with `per 0`: identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -173,20 +186,21 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	else
 		print_text("each /%s of %ss", text, what);
 	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
+		bool is_rate = field == SPEC_RATE;
+
 		words = spec_format(limit, prefix, field, text);
 		if (!words || field == SPEC_PER || field == SPEC_KEY)
 			continue;
-		print_text("%s%s%s%s", separator, field == SPEC_RATE ? "" : spec_names[field],
-			   field == SPEC_RATE ? "" : " ", words);
+		print_text("%s%s%s%s", separator, is_rate ? "" : spec_names[field],
+			   is_rate ? "" : " ", words);
 		separator = ", ";
 	}
 	print_text("\n");
 }
 
-static void set_print(const char *gate, const struct setting *setting)
+static void set_print(const char *gate, const struct limits *limits, const struct change *change)
 {
-	const struct limits *limits = &setting->limits;
-	const struct rule *rule = setting->rule, *replaced = setting->replaced;
+	const struct rule *rule = &change->after, *lost = &change->lost;
 	char text[PREFIX_TEXT];
 
 	print_object(NULL);
@@ -203,36 +217,33 @@ static void set_print(const char *gate, const struct setting *setting)
 	for (unsigned int i = 0; i < limits->count; i++)
 		limit_print(&rule->prefix, &limits->list[i]);
 	print_bool("inherit", rule_inherits(rule));
-	if (replaced->limits)
-		print_limits("replaced", replaced->limit, replaced->limits, &rule->prefix);
-	print_commands(replaced, NULL, NULL, gate, "replaced: ");
+	if (lost->limits)
+		print_limits("replaced", lost->limit, lost->limits, &rule->prefix);
+	print_commands(lost, NULL, NULL, gate, "replaced: ");
 	print_end();
 }
 
 static int set_run(const struct context *context, const void *data)
 {
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(rule_free) struct rule rule = {0}, replaced = {0};
-	struct setting setting = {.args = data, .rule = &rule, .replaced = &replaced};
 	const struct set_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(change_free) struct change change = {0};
+	struct limits limits = {0};
 	enum spec_field at;
-	int err;
+	int err = 0;
 
 	if (args->inherit == INHERIT_YES && !args->prefix.bits)
 		return error_misuse("no-parent", "default",
 				    "it inherits from no policy: no prefix is shorter");
-	if (!args->inherit || args->spec.given) {
-		err = spec_make(&args->spec, &args->prefix, &setting.limits, &at);
-		if (err)
-			return err;
-	}
-	err = gate_open_to_try(&gate, context) ?: set_apply(&gate, &setting);
+	if (!args->inherit || args->spec.given)
+		err = spec_make(&args->spec, &args->prefix, &limits, &at);
+	err = err ?: change_begin(context, &gate, &args->prefix, &change)
+		  ?: set_apply(&gate, args, &limits, &change);
 	if (err)
 		return err;
 	if (!context->trial_ns)
-		ssh_warn_limits(&gate, &rule);
-	kept_note(context->gate, KEPT_LIMITS, NULL);
-	set_print(context->gate, &setting);
+		ssh_warn_limits(&gate, &change.after);
+	set_print(context->gate, &limits, &change);
 	return 0;
 }
 
@@ -321,4 +332,246 @@ const struct command command_set = {
 	.apart = set_apart,
 	.apart_count = ARRAY_SIZE(set_apart),
 	.run = set_run,
+};
+
+/* --- newcomers ------------------------------------------------------------------------------ */
+
+struct newcomers_args {
+	struct sl_prefix prefix;
+	struct spec spec; /* rate and burst */
+	bool none;
+};
+
+/* Prints what holds for a policy that has no budget of its own. */
+static void none_print(const struct gate *gate, const struct sl_policy *policy)
+{
+	char text[PREFIX_TEXT];
+
+	if (policy && policy->newcomers_origin)
+		print_string(
+			"inherited_from", "have no budget of their own: that of %s holds\n",
+			prefix_format(limit_origin(gate, SL_ORIGIN(policy->newcomers_origin, 0)),
+				      text));
+	else if (policy && policy_lacks_budget(policy))
+		print_text("have no budget: in a flood they pass\n");
+	else
+		print_text("have no budget, and need none: no limit drops, or one starts empty\n");
+}
+
+static void newcomers_print(const struct gate *gate, const struct change *change)
+{
+	const struct limit *budget = change->after.newcomers, *lost = change->lost.newcomers;
+	char text[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	print_object(NULL);
+	print_string("gate", NULL, gate->name);
+	print_string("prefix", "%s: newcomers ", prefix_format(&change->after.prefix, text));
+	if (budget) {
+		print_object("newcomers");
+		print_budget_fields(&budget->spec);
+		print_text("together %s, burst %s\n", rate_format(&budget->spec, rate),
+			   burst_format(&budget->spec, burst));
+		print_end();
+	} else {
+		print_null("newcomers");
+		none_print(gate, policy_of(gate, &change->after.prefix));
+	}
+	if (lost) {
+		print_object("replaced");
+		print_budget_fields(&lost->spec);
+		print_end();
+	}
+	print_commands(&change->lost, NULL, NULL, gate->name, "replaced: ");
+	print_end();
+}
+
+static int newcomers_run(const struct context *context, const void *data)
+{
+	const struct newcomers_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(change_free) struct change change = {0};
+	struct limit budget;
+	enum spec_field at;
+	int err;
+
+	if (args->none && args->spec.given)
+		return error_misuse("conflict", "newcomers",
+				    "'none' means that there is no budget; write it alone, or "
+				    "leave it out");
+	if (!args->none && !spec_has(&args->spec, SPEC_RATE))
+		return error_misuse("no-rate", "newcomers",
+				    "a budget needs a rate; write 'rate 10kpps', or 'none'");
+	err = args->none ? 0 : spec_make_budget(&args->spec, &budget, &at);
+	err = err ?: change_begin(context, &gate, &args->prefix, &change);
+	if (err)
+		return err;
+	if (!change.before.limits)
+		return refuse_unlimited(&gate, &args->prefix);
+	err = rule_set_newcomers(&change.after, args->none ? NULL : &budget)
+		      ?: change_make(&gate, &change);
+	if (!err)
+		newcomers_print(&gate, &change);
+	return err;
+}
+
+static const struct value_type rate_type = SPEC_TYPE(SPEC_RATE, "RATE", VALUE_NUMBERS);
+static const struct value_type burst_type = SPEC_TYPE(SPEC_BURST, "BURST", VALUE_NUMBERS);
+
+static const struct word newcomers_words[] = {
+	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct newcomers_args, prefix), NULL},
+	{"rate", KEYWORD, &rate_type, offsetof(struct newcomers_args, spec),
+	 "as in 'sluice help set'. Needed, except with none"},
+	{"burst", KEYWORD, &burst_type, offsetof(struct newcomers_args, spec), "the same"},
+	{"none", KEYWORD, NULL, offsetof(struct newcomers_args, none),
+	 "no budget, the default: new sources pass. Without other words"},
+	WORD_CONFIRM,
+};
+
+static const char newcomers_details[] =
+	"New sources pass together at most burst + rate x t, whatever they send. A source is new\n"
+	"until its level has existed for the time in which its burst refills, at least a second\n"
+	"and at most a minute. Until then its packets are charged to its limits and to this\n"
+	"budget, and dropped as over-budget if the budget has no credit. Set it to twice what new\n"
+	"sources send without a flood; 'sluice status' shows how much is used.\n"
+	"The prefix must have limits; the budget is removed with the last limit.\n"
+	"The command that restores the old budget is printed.";
+
+const struct command command_newcomers = {
+	.name = "newcomers",
+	.brief = "limit all new sources in a prefix together",
+	.details = newcomers_details,
+	.question = "default, or which prefix?",
+	COMMAND_WORDS(newcomers_words, struct newcomers_args),
+	.run = newcomers_run,
+};
+
+/* --- del ------------------------------------------------------------------------------------ */
+
+struct del_args {
+	struct sl_prefix prefix;
+	const char *name; /* of the limit; NULL: the policy */
+	const char *file;
+};
+
+/* Refuses a rule without a policy and without an entry by hand. */
+static int refuse_absent(const struct gate *gate, const struct rule *rule)
+{
+	const char *option = gate_option(gate->name);
+	struct sl_list_info lists[SL_LIST_PLACES];
+	const struct sl_list_info *list;
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	if (!rule->lists)
+		return error_add(ENOENT, "no-rule", NULL,
+				 "gate '%s' has no rule for %s; see 'sluice %sshow'", gate->name,
+				 prefix, option);
+	lists_copy(gate, lists);
+	list = &lists[__builtin_ctzll(rule->lists)];
+	return error_add(ENOENT, "no-rule", NULL,
+			 "gate '%s' has a rule for %s only by list '%s'; 'sluice %sun%s %s as %s' "
+			 "takes it off, 'sluice %sdel -f %s' takes all the list back",
+			 gate->name, prefix, list->name, option, access_words[list->access], prefix,
+			 operand_typed(list->name), option, word_typed(list->name));
+}
+
+/* Removes a limit, the whole policy, or the entry by hand of a prefix without a policy. */
+static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
+{
+	struct limit *limit = name ? rule_find_limit(rule, name) : NULL;
+	const char *option = gate_option(gate->name);
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	if (name && !limit)
+		return error_add(ENOENT, "no-limit", NULL,
+				 "gate '%s' has no limit '%s' for %s; see 'sluice %sshow'",
+				 gate->name, name, prefix, option);
+	if (!name && rule->limits && rule->access)
+		return error_add(EEXIST, "two-rules", prefix,
+				 "it is %s by hand, and has limits as well; 'sluice %sun%s %s' "
+				 "takes the entry back, 'sluice %sdel %s name LIMIT' a limit",
+				 access_done[rule->access], option, access_words[rule->access],
+				 prefix, option, prefix);
+	if (limit && rule->limits > 1) {
+		memmove(limit, limit + 1,
+			(char *)&rule->limit[rule->limits--] - (char *)(limit + 1));
+		return 0;
+	}
+	if (!rule->limits && !rule->access)
+		return refuse_absent(gate, rule);
+	if (rule->limits)
+		rule_free(rule); /* with the budget, which has no effect without limits */
+	else
+		rule->access = SL_ACCESS_NONE;
+	return 0;
+}
+
+static void del_print(const char *gate, const char *name, const struct rule *lost)
+{
+	char text[PREFIX_TEXT];
+
+	print_object(NULL);
+	print_string("gate", NULL, gate);
+	print_string("prefix", "%s: ", prefix_format(&lost->prefix, text));
+	if (name)
+		print_string("name", NULL, name);
+	print_array("limits");
+	for (unsigned int i = 0; i < lost->limits; i++)
+		print_string(NULL, i ? ", %s" : "limit %s", lost->limit[i].spec.name);
+	print_end();
+	print_bool("newcomers", lost->newcomers);
+	if (lost->access) {
+		print_string("list", NULL, access_words[lost->access]);
+		print_text("no longer %s by hand\n", access_done[lost->access]);
+	} else {
+		print_text("%s deleted\n", lost->newcomers ? " and the newcomers' budget" : "");
+	}
+	print_end();
+}
+
+static int del_run(const struct context *context, const void *data)
+{
+	const struct del_args *args = data;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(change_free) struct change change = {0};
+	char text[PREFIX_TEXT];
+	int err;
+
+	if (args->file && (context->operands || args->name))
+		return unexpected(context->command,
+				  context->operands ? prefix_format(&args->prefix, text) : "name");
+	if (args->file)
+		return list_of_file_remove(context, args->file);
+	if (!context->operands)
+		return error_misuse("no-operand", "del",
+				    "default, or which prefix? See 'sluice help del'");
+	err = change_begin(context, &gate, &args->prefix, &change)
+		      ?: rule_cut(&gate, args->name, &change.after)
+		      ?: change_make(&gate, &change);
+	if (!err)
+		del_print(context->gate, args->name, &change.lost);
+	return err;
+}
+
+static const struct word del_words[] = {
+	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct del_args, prefix), NULL},
+	{"name", KEYWORD, VALUE_TEXT("LIMIT"), offsetof(struct del_args, name),
+	 "only the limit of that name"},
+	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct del_args, file),
+	 "instead: remove all the list of that file, or of that name"},
+	WORD_CONFIRM,
+};
+
+static const char del_details[] =
+	"Without a name all limits of exactly this prefix are deleted, and its newcomers'\n"
+	"budget; if it has none, its entry by hand. If it has both, del refuses: see 'sluice\n"
+	"help undeny'.";
+
+const struct command command_del = {
+	.name = "del",
+	.brief = "delete the limits of a prefix, or one of them",
+	.details = del_details,
+	COMMAND_WORDS(del_words, struct del_args),
+	.run = del_run,
 };

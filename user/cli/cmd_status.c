@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "cli/processes.h"
+#include "cli/warnings.h"
 #include "doctor/findings.h"
 #include "gate/object.h"
 #include "gate/pins.h"
@@ -17,6 +17,7 @@
 #include "migrate/open.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
+#include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"
 
@@ -256,6 +257,103 @@ static void print_maps(const struct facts *facts)
 	print_text("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(row, text));
 	print_text("  memory of all its maps: %s\n", memory_format(all, text));
 	print_number("memory_bytes", NULL, all);
+}
+
+/* --- Processes ------------------------------------------------------------------------------ */
+
+/*
+ * JSON: "kept": {"pid", "file"}, each null if it is not known; null: the gate is not kept.
+ */
+static void print_kept(const char *gate)
+{
+	struct lock_holder keeper;
+	char text[KEPT_TEXT];
+
+	if (!keeper_find(gate, &keeper, text)) {
+		print_null("kept");
+		return;
+	}
+	print_text("  %s\n", text);
+	print_object("kept");
+	print_known("pid", NULL, keeper.pid, keeper.pid);
+	print_string("file", NULL, *keeper.path ? keeper.path : NULL);
+	print_end();
+}
+
+static void print_told(const struct sharing *sharing)
+{
+	const struct share_state *state = &sharing->state;
+	uint64_t others = state->nodes ? state->nodes - 1 : 0;
+	char process[SHARER_TEXT], effect[SHARING_TEXT], room[SHARING_ROOM];
+
+	print_string("store", NULL, state->store_is_away ? "away" : "ok");
+	print_string("why", NULL, *state->why ? state->why : NULL);
+	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
+		print_number(share_numbers[i].name, NULL, share_number(state, i));
+	print_string("name", "  shared as '%s'", sharing->name);
+	print_string("node", NULL, sharing->node);
+	print_text(" by %s with %" PRIu64 " other %s: ", sharer_format(sharing, process), others,
+		   plural(others, "node", "nodes"));
+	print_string("address", "%s ", sharing->store);
+	if (state->store_is_away)
+		print_text("does not answer%s%s", *state->why ? ": " : "", sharing_why(sharing));
+	else if (!state->rounds)
+		print_text("has not answered yet");
+	else
+		print_text("answers, in %" PRIu64 " ms", state->round_ms);
+	print_text("; told of %" PRIu64 " %s", state->reported,
+		   plural(state->reported, "source", "sources"));
+	if (state->left_out)
+		print_text("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
+			   state->left_out_now, state->left_out);
+	if (state->left_out_now)
+		print_text(": %s", sharing_room(sharing, room));
+	if (state->unlike)
+		print_text("; %" PRIu64 " %s other limits", state->unlike,
+			   plural(state->unlike, "node shares", "nodes share"));
+	if (state->same_node)
+		print_text("; %" PRIu64 " other %s as node '%s'", state->same_node,
+			   plural(state->same_node, "process shares", "processes share"),
+			   sharing->node);
+	if (state->store_is_away || sharing->divided_by > 1)
+		print_text("; %s", sharing_effect(sharing, effect));
+	print_text("\n");
+}
+
+/*
+ * JSON: "has_shared_limits", "shared_divided_by", "shared_by" (the process; null: there is none) and
+ * "shared" (what it reports; null: it reports nothing).
+ */
+static void print_sharing(const struct gate *gate)
+{
+	const struct sharing sharing = sharing_read(gate);
+	char trouble[SHARING_TEXT], effect[SHARING_TEXT];
+
+	print_bool("has_shared_limits", sharing.is_wanted);
+	print_number("shared_divided_by", NULL, sharing.divided_by);
+	if (sharing.sharer == SHARER_NONE) {
+		print_null("shared_by");
+	} else {
+		print_object("shared_by");
+		print_known("pid", NULL, sharing.pid, sharing.pid);
+		print_known("silent_ms", NULL, sharing.silent_ns, sharing.silent_ns / NS_PER_MS);
+		print_end();
+	}
+	if (sharing.sharer == SHARER_LIVES) {
+		print_object("shared");
+		print_told(&sharing);
+		print_end();
+		return;
+	}
+	print_null("shared");
+	if (!sharing.is_wanted)
+		return;
+	print_text("  not shared, though limits say so: %s: %s", sharing_trouble(&sharing, trouble),
+		   sharing_effect(&sharing, effect));
+	if (sharing.sharer == SHARER_NONE)
+		print_text(": 'sluice %s%sshare STORE' shares them", netns_typed(),
+			   gate_option(gate->name));
+	print_text("\n");
 }
 
 /* --- Gates ---------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The commands of `sluice`, one a file, user/cli/cmd_*.c. */
+/* Cli: the commands of `sluice`. */
 #ifndef SLUICE_CLI_COMMAND_H
 #define SLUICE_CLI_COMMAND_H
 
@@ -15,15 +15,11 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_export, command_upgrade, command_complete;
 
-/*
- * Parses the prefixes of a command to entries without access. Requires prefixes or a file, and not
- * both. name: of a list, which is checked; NULL: none.
- */
-int entries_parse(const struct command *command, const struct operands *prefixes, const char *file,
-		  const char *name, struct ruleset *entries);
-
 /* Removes the list of that file or name: `del -f`. */
 int list_of_file_remove(const struct context *context, const char *file);
+
+/* Removes a gate without attachments, and what killed processes left in /run/sluice for it. */
+int gate_remove(struct gate *gate);
 
 /*
  * Opens the gate that a command only reads. Without -g that is `main`, or, if `main` does not

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <syslog.h>
@@ -14,7 +15,6 @@
 #include "attach/published.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "cli/processes.h"
 #include "gate/pins.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
@@ -37,7 +37,7 @@ struct trial {
 };
 
 /* Removes a gate that the change made. */
-static int gate_remove(struct gate *gate)
+static int made_remove(struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -45,13 +45,7 @@ static int gate_remove(struct gate *gate)
 
 	for (unsigned int i = 0; !err && i < count; i++)
 		err = detach(gate, &all[i]);
-	if (err)
-		return err;
-	attachments_unpublish(gate);
-	err = gate_dir_remove(gate);
-	if (!err)
-		kept_forget(gate->name);
-	return err;
+	return err ?: gate_remove(gate);
 }
 
 /* Applies the previous rules, within the current sizes of the gate. */
@@ -76,7 +70,7 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 	int err, places_err = 0;
 
 	if (!trial->existed)
-		return gate_remove(gate);
+		return made_remove(gate);
 	if (trial->change) {
 		err = apply_undo_rules(gate, trial->change);
 		places_err = placings_undo(gate, &trial->change->placings);
@@ -275,3 +269,38 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
+
+/* --- confirm -------------------------------------------------------------------------------- */
+
+static int confirm_run(const struct context *context, const void *args)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open(&gate, context->gate, GATE_ON_TRIAL, NULL);
+
+	(void)args;
+	if (err)
+		return err;
+	if (!gate.state->trial_until)
+		return error_add(ENOENT, "no-trial", NULL,
+				 "gate '%s' is not on trial; a change with '--confirm 60s' begins "
+				 "a trial",
+				 gate.name);
+	trial_end(&gate);
+	print_object(NULL);
+	print_string("gate", "gate '%s': ", gate.name);
+	print_number("generation", "generation %" PRIu64 " stays in force\n",
+		     gate.state->generation);
+	print_end();
+	return 0;
+}
+
+static const char confirm_details[] =
+	"Keeps the change that a command made with --confirm. Otherwise the previous rules,\n"
+	"sizes and devices are restored when the time is over.";
+
+const struct command command_confirm = {
+	.name = "confirm",
+	.brief = "keep a change that was made with --confirm",
+	.details = confirm_details,
+	.run = confirm_run,
+};

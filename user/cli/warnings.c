@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/warnings.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "attach/attachment.h"
+#include "attach/netdevs.h"
 #include "attach/stack.h"
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "gate/rules.h"
+#include "match.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
+#include "rules/value.h"
+#include "sharing/share_state.h"
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
@@ -132,8 +145,7 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 			     idles > 1 ? "; other prefixes also have such budgets" : "");
 }
 
-/* Returns the policy in force of a prefix; NULL: there is none. */
-static const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix)
+const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	struct sl_rule rule;
 
@@ -142,35 +154,36 @@ static const struct sl_policy *policy_of(const struct gate *gate, const struct s
 	return policy_version(gate, rule.cur.version);
 }
 
-void warn_budget(const struct gate *gate, const struct rule *rule)
+void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits)
 {
 	const struct sl_policy *policy = policy_of(gate, &rule->prefix);
-	bool sends = rule_sees_destinations(rule);
-	char buffer[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, buffer);
-
-	if (!policy || !policy_lacks_budget(policy) || !gate_note_first(gate, GATE_NOTE_BUDGET))
-		return;
-	error_notice("no-budget", prefix,
-		     "new %s share no limit, so a %s would pass; set one: 'sluice %snewcomers %s "
-		     "rate RATE'",
-		     sends ? "destinations" : "sources",
-		     sends ? "flood to many of them" : "spoofed flood", gate_option(gate->name),
-		     prefix);
-}
-
-void warn_inherit(const struct gate *gate, const struct rule *rule)
-{
-	const struct sl_policy *policy = policy_of(gate, &rule->prefix);
+	const char *option = gate_option(gate->name);
 	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
-	const char *inherited = policy ? inherited_format(gate, policy, text) : NULL;
-	const char *prefix = prefix_format(&rule->prefix, buffer);
+	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited = NULL;
+	bool sends = rule_sees_destinations(rule), is_shared = false;
 
+	if (policy && inherits)
+		inherited = inherited_format(gate, policy, text);
 	if (inherited)
 		error_notice("inherits", prefix,
 			     "inherits %s, as a new policy does; to lift that: 'sluice %sset %s "
 			     "inherit no'",
-			     inherited, gate_option(gate->name), prefix);
+			     inherited, option, prefix);
+	if (!rule->prefix.bits && policy && policy_lacks_budget(policy) &&
+	    gate_note_first(gate, GATE_NOTE_BUDGET))
+		error_notice("no-budget", prefix,
+			     "new %s share no limit, so a %s would pass; set one: 'sluice "
+			     "%snewcomers %s rate RATE'",
+			     sends ? "destinations" : "sources",
+			     sends ? "flood to many of them" : "spoofed flood", option, prefix);
+	for (unsigned int i = 0; i < rule->limits; i++)
+		is_shared |= rule->limit[i].spec.shared;
+	if (is_shared && sharing_read(gate).sharer == SHARER_NONE &&
+	    gate_note_first(gate, GATE_NOTE_SHARE))
+		error_notice("not-shared", prefix,
+			     "no process shares it yet, so it is this machine's limit alone; "
+			     "'sluice %sshare STORE' shares it",
+			     option);
 }
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
@@ -195,47 +208,42 @@ static const char *named_format(const struct shadow_group *group, char text[NAME
 	return text;
 }
 
+/* Formats of (cause, name of a limit), and of the command that keeps what was lost. */
+static const struct {
+	const char *why;
+	const char *hint; /* of (-g option, prefix) */
+	const char *hint_in_file;
+} shadow_texts[SHADOW_REASONS] = {
+	[SHADOW_LIFTED] = {"%s does not inherit", "to keep that: 'sluice %sset %s inherit yes'",
+			   "to keep that: 'inherit: true'"},
+	[SHADOW_REPLACED] = {"%s has %s for other packets", "to keep both, use another name"},
+	[SHADOW_OBSERVED] = {"%s has %s to observe", "to keep both, use another name"},
+	[SHADOW_KEYED] = {"%s has %s for destinations", "to keep both, use another name"},
+	[SHADOW_BUDGET] = {"%s has its own", "to inherit it: 'sluice %snewcomers %s none'",
+			   "to inherit it, remove 'newcomers'"},
+	[SHADOW_DELETED] = {"it was deleted", "to keep that, set it there"},
+};
+
 static void warn_reason(const struct gate *gate, enum shadow_reason reason,
 			const struct shadow_group *group, bool had, bool file)
 {
-	static const char *const of_name[SHADOW_REASONS] = {
-		[SHADOW_REPLACED] = "for other packets",
-		[SHADOW_OBSERVED] = "to observe",
-		[SHADOW_KEYED] = "for destinations",
-	};
+	const char *hint_format = shadow_texts[reason].hint;
 	const char *name =
-		group->items_count > 1 ? "limits of these names" : "a limit of that name";
-	const char *option = gate_option(gate->name), *verb = had ? "no longer has" : "lacks";
+		plural(group->items_count, "a limit of that name", "limits of these names");
+	const char *verb = group->count > 1 ? had ? "no longer have" : "lack"
+			   : had	    ? "no longer has"
+					    : "lacks";
 	char named[NAMED_TEXT], buffer[PREFIX_TEXT], why_text[192], others[64] = "", hint[192];
 	const char *prefix = group->cause_is_each ? "PREFIX" : prefix_format(&group->cause, buffer);
-	const char *cause = group->cause_is_each ? "each" : prefix;
 
-	if (group->count > 1)
-		verb = had ? "no longer have" : "lack";
+	if (file && shadow_texts[reason].hint_in_file)
+		hint_format = shadow_texts[reason].hint_in_file;
 	if (group->others)
 		snprintf(others, sizeof(others), ", and %u other %s limits in this way",
 			 group->others, plural(group->others, "prefix lacks", "prefixes lack"));
-	snprintf(hint, sizeof(hint), "to keep both, use another name");
-	if (of_name[reason]) {
-		snprintf(why_text, sizeof(why_text), "%s has %s %s", cause, name, of_name[reason]);
-	} else if (reason == SHADOW_LIFTED) {
-		snprintf(why_text, sizeof(why_text), "%s does not inherit", cause);
-		if (file)
-			snprintf(hint, sizeof(hint), "to keep that: 'inherit: true'");
-		else
-			snprintf(hint, sizeof(hint), "to keep that: 'sluice %sset %s inherit yes'",
-				 option, prefix);
-	} else if (reason == SHADOW_BUDGET) {
-		snprintf(why_text, sizeof(why_text), "%s has its own", cause);
-		if (file)
-			snprintf(hint, sizeof(hint), "to inherit it, remove 'newcomers'");
-		else
-			snprintf(hint, sizeof(hint), "to inherit it: 'sluice %snewcomers %s none'",
-				 option, prefix);
-	} else {
-		snprintf(why_text, sizeof(why_text), "it was deleted");
-		snprintf(hint, sizeof(hint), "to keep that, set it there");
-	}
+	snprintf(why_text, sizeof(why_text), shadow_texts[reason].why,
+		 group->cause_is_each ? "each" : prefix, name);
+	snprintf(hint, sizeof(hint), hint_format, gate_option(gate->name), prefix);
 	error_notice("limit-shadowed", named_format(group, named), "%s %s: %s%s; %s", verb,
 		     group->items, why_text, others, hint);
 }
@@ -261,5 +269,198 @@ void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, boo
 				     ? "its limits replace default's limits of the same name"
 				     : "no limit of default holds",
 			     name, option, prefix, option);
+	}
+}
+
+/* --- The process that keeps the gate -------------------------------------------------------- */
+
+bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT])
+{
+	char process[32] = "another process";
+
+	if (lock_file_find(LOCK_KEEP, gate, ret) != LOCK_HELD)
+		return false;
+	if (ret->pid)
+		snprintf(process, sizeof(process), "process %d", ret->pid);
+	snprintf(text, KEPT_TEXT, "kept by %s%s%s", process, *ret->path ? " as " : "",
+		 name_shown(ret->path));
+	return true;
+}
+
+void kept_note(const char *gate, enum kept_change change, const char *file)
+{
+	static const char *const effects[] = {
+		[KEPT_ATTACHMENTS] = "what that file attaches is attached again, unless that "
+				     "process ends first",
+		[KEPT_LIMITS] = "this lasts until that file is applied again, at a reload or a "
+				"restart",
+		[KEPT_FILE] = "this lasts until that file is applied again, at a reload or a "
+			      "restart; its devices are attached at once",
+	};
+	struct lock_holder keeper;
+	char text[KEPT_TEXT];
+
+	if (!keeper_find(gate, &keeper, text))
+		return;
+	if (file) {
+		struct stamp applied = stamp_of(file), kept = stamp_of(keeper.path);
+
+		if (stamp_same_file(&applied, &kept))
+			return;
+	}
+	error_notice("kept", NULL, "gate '%s' is %s: %s", gate, text, effects[change]);
+}
+
+/* --- The operator's ssh session ------------------------------------------------------------- */
+
+/* An interactive session sends a packet for each key, and one for each two that it receives. */
+#define RATE_LEAST_PPS	10
+#define RATE_LEAST_BITS 10000
+
+/* The ssh session whose packets pass the gate. */
+struct session {
+	struct sl_prefix source;
+	char text[INET6_ADDRSTRLEN]; /* the source as text */
+	unsigned int port;	     /* of the server */
+};
+
+/* The device that has an address. */
+struct owner {
+	unsigned int ifindex; /* 0: no device of this network namespace has the address */
+	bool is_loopback;
+};
+
+static struct owner owner_of(const char *address)
+{
+	char host[NI_MAXHOST];
+	struct ifaddrs *all;
+	struct owner owner = {0};
+
+	if (getifaddrs(&all))
+		return owner;
+	for (const struct ifaddrs *a = all; a && !owner.ifindex; a = a->ifa_next) {
+		int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
+		socklen_t length = family == AF_INET ? sizeof(struct sockaddr_in)
+						     : sizeof(struct sockaddr_in6);
+
+		if ((family == AF_INET || family == AF_INET6) &&
+		    !getnameinfo(a->ifa_addr, length, host, sizeof(host), NULL, 0,
+				 NI_NUMERICHOST) &&
+		    !strcmp(host, address))
+			owner = (struct owner){if_nametoindex(a->ifa_name),
+					       a->ifa_flags & IFF_LOOPBACK};
+	}
+	freeifaddrs(all);
+	return owner;
+}
+
+/*
+ * Returns whether the gate filters packets to an address of the device: it filters the device or
+ * one below it, such as the port of a bridge. Packets to an address of lo can come through any
+ * device.
+ */
+static bool filters(const struct gate *gate, const struct owner *owner)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	_cleanup_(netdevs_free) struct netdevs links = {0};
+	unsigned int count;
+
+	if (!owner->ifindex || attachments_read(gate, all, &count) || netdevs_read(&links))
+		return false;
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].netns == netns_current() && all[i].program_id &&
+		    all[i].hook != HOOK_EGRESS &&
+		    (owner->is_loopback || all[i].ifindex == owner->ifindex ||
+		     netdevs_are_stacked(&links, owner->ifindex, all[i].ifindex)))
+			return true;
+	return false;
+}
+
+/* Returns the address without the prefix by which some servers map IPv4 addresses to IPv6. */
+static const char *unmapped(const char *address)
+{
+	static const char mapped[] = "::ffff:";
+	bool is_mapped = !strncasecmp(address, mapped, strlen(mapped)) && strchr(address, '.');
+
+	return is_mapped ? address + strlen(mapped) : address;
+}
+
+/*
+ * Finds the session, and the rule that decides about it. Returns false if there is no session, or
+ * if its packets do not come through the gate as far as is known. Errors are dropped.
+ */
+static bool session_find(const struct gate *gate, struct session *ret, struct judgement *ret_now)
+{
+	const char *connection = getenv("SSH_CONNECTION");
+	char client[INET6_ADDRSTRLEN], server[INET6_ADDRSTRLEN];
+	unsigned int mark = error_count();
+	struct owner owner;
+	bool is_found;
+
+	if (!connection ||
+	    sscanf(connection, "%45s %*u %45s %u", client, server, &ret->port) != 3 ||
+	    strchr(client, '%'))
+		return false;
+	snprintf(ret->text, sizeof(ret->text), "%s", unmapped(client));
+	owner = owner_of(unmapped(server));
+	is_found = !address_parse(client, &ret->source) && !owner_of(ret->text).ifindex &&
+		   filters(gate, &owner) && !rules_judge(gate, &ret->source, ret_now);
+	error_drop(mark);
+	return is_found;
+}
+
+int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name)
+{
+	struct session session;
+	struct judgement now;
+	bool is_allowed;
+
+	if (!session_find(gate, &session, &now) || now.access == SL_ACCESS_DENY)
+		return 0;
+	is_allowed = name && now.access == SL_ACCESS_ALLOW;
+	for (unsigned int i = 0; i < denies->count; i++) {
+		const struct sl_prefix *prefix = &denies->rules[i].prefix;
+		bool comes_first = now.found && now.prefix.bits > prefix->bits;
+
+		if (!prefix_covers(prefix, &session.source) || comes_first ||
+		    (is_allowed && (!now.lists || now.prefix.bits == prefix->bits)))
+			continue;
+		return error_add(
+			EPERM, "own-session", session.text,
+			"this ssh session comes from there and would be denied; allow it "
+			"with 'sluice %sallow %s', try the change with '--confirm 60s', or "
+			"say 'force'",
+			gate_option(gate->name), session.text);
+	}
+	return 0;
+}
+
+void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
+{
+	struct session session;
+	struct judgement now;
+	struct sl_facts packet = {
+		.facts = SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT,
+		.proto = PROTO_TCP,
+	};
+	char prefix[PREFIX_TEXT];
+
+	if (!session_find(gate, &session, &now) || now.access || !now.found ||
+	    !prefix_equal(&now.prefix, &rule->prefix))
+		return;
+	packet.port = session.port;
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		const struct limit *limit = &rule->limit[i];
+		const struct sl_limit_spec *spec = &limit->spec;
+		double least = spec->rate_unit == SL_RATE_BITS ? RATE_LEAST_BITS : RATE_LEAST_PPS;
+
+		if (spec->kind == SL_SHAPE || spec->key_dst || spec->action == SL_ACTION_OBSERVE ||
+		    !match_packet(&limit->match, &packet) || rate_per_second(spec) >= least)
+			continue;
+		error_notice("own-session", prefix_format(&rule->prefix, prefix),
+			     "limit '%s' is lower than an ssh session needs, such as this session "
+			     "from %s; try such a change with '--confirm 60s'",
+			     spec->name, session.text);
+		return;
 	}
 }
