@@ -33,12 +33,13 @@ static json_t *field_json(enum spec_field field, const char *text)
 	return json_string(text);
 }
 
-static json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
+static json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix,
+			  enum spec_field first, enum spec_field last)
 {
 	json_t *object = json_object();
 	char text[SPEC_TEXT];
 
-	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
+	for (enum spec_field field = first; field <= last; field++) {
 		const char *words = spec_format(limit, prefix, field, text);
 
 		if (words)
@@ -47,27 +48,15 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 	return object;
 }
 
-static json_t *newcomers_json(const struct limit *newcomers)
-{
-	const struct sl_prefix everything = {0};
-	json_t *object = json_object();
-	char text[SPEC_TEXT];
-
-	for (enum spec_field field = SPEC_RATE; field <= SPEC_BURST; field++)
-		json_object_set_new(
-			object, spec_names[field],
-			field_json(field, spec_format_whole(newcomers, &everything, field, text)));
-	return object;
-}
-
 static json_t *policy_json(const struct rule *rule)
 {
 	json_t *limits = json_array(), *newcomers = NULL, *inherit = NULL;
 
 	for (unsigned int i = 0; i < rule->limits; i++)
-		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
+		json_array_append_new(
+			limits, limit_json(&rule->limit[i], &rule->prefix, 0, SPEC_FIELDS - 1));
 	if (rule->newcomers)
-		newcomers = newcomers_json(rule->newcomers);
+		newcomers = limit_json(rule->newcomers, &rule->prefix, SPEC_RATE, SPEC_BURST);
 	if (rule->prefix.bits) /* `default` has no shorter prefix to inherit from */
 		inherit = json_boolean(rule_inherits(rule));
 	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
@@ -77,13 +66,20 @@ static json_t *policy_json(const struct rule *rule)
 /* Appends an entry with an array of prefixes. list: its name; NULL: by hand. */
 static void entry_append(json_t *array, const char *list, json_t *prefixes, uint32_t until)
 {
-	json_t *entry = json_pack("{s:s*, s:o}", "list", list, "prefixes", prefixes);
 	char text[MOMENT_TEXT];
 
-	if (until)
-		json_object_set_new(entry, "until",
-				    json_string(moment_format(until_time(until), text)));
-	json_array_append_new(array, entry);
+	json_array_append_new(
+		array, json_pack("{s:s*, s:o, s:s*}", "list", list, "prefixes", prefixes, "until",
+				 until ? moment_format(until_time(until), text) : NULL));
+}
+
+/* Returns an array or an object, or NULL if it is empty. */
+static json_t *unless_empty(json_t *tree)
+{
+	if (json_array_size(tree) || json_object_size(tree))
+		return tree;
+	json_decref(tree);
+	return NULL;
 }
 
 /* An entry of a list: its prefix, and its own end. NULL: it has ended. */
@@ -121,11 +117,9 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		}
 		json_array_append_new(rule->until ? run : endless, prefix_json(&rule->prefix));
 	}
-	if (json_array_size(endless)) { /* first */
+	endless = unless_empty(endless);
+	if (endless) /* first */
 		json_array_insert_new(array, 0, json_pack("{s:o}", "prefixes", endless));
-	} else {
-		json_decref(endless);
-	}
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &rules->lists[place];
 		json_t *prefixes;
@@ -139,10 +133,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 						      list_entry_json(&rules->rules[i], place));
 		entry_append(array, list->name, prefixes, list->until);
 	}
-	if (json_array_size(array))
-		return array;
-	json_decref(array);
-	return NULL;
+	return unless_empty(array);
 }
 
 static json_t *sizes_json(const struct gate_sizes *sizes)
@@ -153,25 +144,17 @@ static json_t *sizes_json(const struct gate_sizes *sizes)
 		if (size_specified(sizes, i))
 			json_object_set_new(object, size_names[i],
 					    json_integer(size_specified(sizes, i)));
-	if (json_object_size(object))
-		return object;
-	json_decref(object);
-	return NULL;
+	return unless_empty(object);
 }
 
 static json_t *place_json(const struct place *place)
 {
-	json_t *object = json_pack("{s:s}", "device", place->device);
+	const char *hook = place->hook != HOOK_XDP ? hook_names[place->hook] : NULL;
+	const char *mode = place->mode != MODE_AUTO ? mode_names[place->mode] : NULL;
 
-	if (*place->netns)
-		json_object_set_new(object, "netns", json_string(place->netns));
-	if (place->hook != HOOK_XDP)
-		json_object_set_new(object, "hook", json_string(hook_names[place->hook]));
-	if (place->mode != MODE_AUTO)
-		json_object_set_new(object, "mode", json_string(mode_names[place->mode]));
-	if (place->optional)
-		json_object_set_new(object, "optional", json_true());
-	return object;
+	return json_pack("{s:s, s:s*, s:s*, s:s*, s:o*}", "device", place->device, "netns",
+			 *place->netns ? place->netns : NULL, "hook", hook, "mode", mode,
+			 "optional", place->optional ? json_true() : NULL);
 }
 
 json_t *config_json(const struct config *config)
