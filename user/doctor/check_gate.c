@@ -10,6 +10,7 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "doctor/checks.h"
+#include "rules/limit_words.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"

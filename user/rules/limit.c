@@ -203,23 +203,6 @@ bool limit_is_below_merged(const struct limit *limit)
 	       spec->rate < (is_by_bytes(spec) ? MERGED_BYTES : MERGED_PACKETS);
 }
 
-uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine *machine)
-{
-	const struct sl_limit_spec *spec = &limit->spec;
-	struct sl_limit out = limit_compile(limit, SL_IPV4, machine);
-	wide jiffy = (wide)machine->jiffy_ns * SL_TICKS_PER_NS, least, amount;
-
-	if (spec->kind != SL_TOKEN_BUCKET || out.apart || spec->per[SL_IPV4] < 32 || out.block ||
-	    out.slice)
-		return 0;
-	/* as bucket_split() asks */
-	least = (wide)machine->cpus * SLICE_PACKETS_MIN * credit_cost(&out, 1, FRAME_USUAL);
-	if (least < (1 + JIFFIES_LATE) * jiffy)
-		least = (1 + JIFFIES_LATE) * jiffy;
-	amount = least * SLICES_PART << (out.by_bytes ? SL_BYTE_COST_SHIFT : 0);
-	return divide_up(amount, out.cost) + 1;
-}
-
 bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
 {
 	static const struct machine any = {.jiffy_ns = 1, .cpus = 1};
@@ -335,23 +318,11 @@ static int shape_check(const struct sl_limit_spec *spec)
 		left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
-int limit_check_shared(const struct sl_limit_spec *spec)
+int limit_check(const struct sl_limit_spec *spec)
 {
-	if (!spec->shared && spec->start == SL_START_SHARE)
-		return error_misuse("not-shared", "start 'share'",
-				    "it requires shared yes; a new source holds a share of the "
-				    "burst on all machines");
-	if (spec->shared == SL_SHARED_BLOCK && spec->action != SL_ACTION_BLOCK)
-		return error_misuse("no-block", "shared 'block'",
-				    "it requires an action that blocks; write action block 30s");
-	return 0;
-}
-
-int limit_check(const struct limit *limit)
-{
-	if (limit->spec.kind == SL_SHAPE)
-		return shape_check(&limit->spec);
-	return limit->spec.kind == SL_TOKEN_BUCKET ? bucket_check(&limit->spec) : 0;
+	return spec->kind == SL_SHAPE	 ? shape_check(spec)
+	       : spec->kind == SL_WINDOW ? 0
+					 : bucket_check(spec);
 }
 
 struct limit limit_second(const struct limit *limit)

@@ -37,10 +37,9 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 /*
  * Checks that the parts of a limit fit each other. A burst holds one packet, or one byte of a bit
  * rate, and refills in at most two years; a frame may cost more: include/credit.h. A horizon holds
- * a second packet. limit_check_shared() checks `shared`, `start` and `action`.
+ * a second packet.
  */
-int limit_check(const struct limit *limit);
-int limit_check_shared(const struct sl_limit_spec *spec);
+int limit_check(const struct sl_limit_spec *spec);
 
 /* Whether the name can be the name of a limit. A name in a map need not end. */
 bool limit_name_is_valid(const char name[SL_NAME]);
@@ -60,12 +59,6 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 
 /* Whether a window is smaller than a packet that the kernel has merged of many may be. */
 bool limit_is_below_merged(const struct limit *limit);
-
-/*
- * The least burst, in packets or bytes, with which CPUs hold slices of a limit. 0: they do already,
- * or its kind, key or action has none.
- */
-uint64_t limit_burst_for_slices(const struct limit *limit, const struct machine *machine);
 
 /*
  * Whether a limit that is changed keeps its states: it has the same key and kind, and a window

@@ -12,11 +12,59 @@
 #include "rules/prefix.h"
 #include "window.h"
 
+const char *const spec_names[SPEC_FIELDS] = {
+	[SPEC_NAME] = "name",	    [SPEC_RATE] = "rate",     [SPEC_BURST] = "burst",
+	[SPEC_WINDOW] = "window",   [SPEC_GROUPS] = "groups", [SPEC_SHAPE] = "shape",
+	[SPEC_HORIZON] = "horizon", [SPEC_MATCH] = "match",   [SPEC_PER] = "per",
+	[SPEC_KEY] = "key",	    [SPEC_ACTION] = "action", [SPEC_START] = "start",
+	[SPEC_SHARED] = "shared",
+};
+
+const char *const kind_names[SL_KINDS] = {
+	[SL_TOKEN_BUCKET] = "bucket",
+	[SL_WINDOW] = "window",
+	[SL_SHAPE] = "shape",
+};
+
+const enum spec_field kind_fields[SL_KINDS] = {
+	[SL_TOKEN_BUCKET] = SPEC_RATE,
+	[SL_WINDOW] = SPEC_WINDOW,
+	[SL_SHAPE] = SPEC_SHAPE,
+};
+
+/* The kinds that have each field, as bits. */
+#define BUCKET	 (1 << SL_TOKEN_BUCKET)
+#define WINDOW	 (1 << SL_WINDOW)
+#define SHAPE	 (1 << SL_SHAPE)
+#define ANY_KIND (BUCKET | WINDOW | SHAPE)
+
+static const uint8_t field_kinds[SPEC_FIELDS] = {
+	[SPEC_NAME] = ANY_KIND,		 [SPEC_RATE] = BUCKET,
+	[SPEC_BURST] = BUCKET,		 [SPEC_WINDOW] = WINDOW,
+	[SPEC_GROUPS] = WINDOW,		 [SPEC_SHAPE] = SHAPE,
+	[SPEC_HORIZON] = SHAPE,		 [SPEC_MATCH] = ANY_KIND,
+	[SPEC_PER] = ANY_KIND,		 [SPEC_KEY] = ANY_KIND,
+	[SPEC_ACTION] = BUCKET | WINDOW, [SPEC_START] = BUCKET | WINDOW,
+	[SPEC_SHARED] = BUCKET,
+};
+
+static bool kind_has_field(enum sl_kind kind, enum spec_field field)
+{
+	return field_kinds[field] >> kind & 1;
+}
+
+const struct limit limit_defaults = {
+	.spec = {.name = "all",
+		 .per = {[SL_IPV4] = 32, [SL_IPV6] = 64},
+		 .groups = 5,
+		 .span_ns = 200 * NS_PER_MS},
+	.match = {.fact = SL_FACT_ANY},
+};
+
 /* The longest block of `escalate` by default: few forged packets can keep an address blocked. */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
 #define TIME_MAX_NS  (730 * 86400 * NS_PER_SEC)
 
-static const struct value_type value_block = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 static const struct value_type value_horizon = VALUE_TIME(NS_PER_MS, HORIZON_MAX_NS);
 static const struct value_type value_groups =
@@ -108,46 +156,48 @@ static int name_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
+/* Parses one amount, or one for each of two rates: "10kpps", "10kpps 100mbit", "2500 64kB". */
+static int pair_parse(const struct value_type *type, const char *what, const char *text,
+		      struct value_amount ret[2])
+{
+	char copy[SPEC_TEXT], *words[2];
+
+	ret[1] = (struct value_amount){0};
+	if (words_split(text, copy, words, 2, false) != 2 || !isdigit((unsigned char)*words[1]))
+		return value_parse(type, what, text, &ret[0]);
+	return value_parse(type, what, words[0], &ret[0])
+		       ?: value_parse(type, what, words[1], &ret[1]);
+}
+
 static int rates_parse(const char *text, struct limit *limit)
 {
-	struct value_amount first, second = {0};
-	char copy[SPEC_TEXT], *words[2];
-	bool is_pair =
-		words_split(text, copy, words, 2, false) == 2 && isdigit((unsigned char)*words[1]);
-	int err = value_parse(&value_rate, "rate", is_pair ? words[0] : text, &first);
+	struct value_amount rate[2];
+	int err = pair_parse(&value_rate, "rate", text, rate);
 
-	if (!err && is_pair)
-		err = value_parse(&value_rate, "rate", words[1], &second);
 	if (err)
 		return err;
-	if (is_pair && (first.unit == SL_RATE_BITS || second.unit != SL_RATE_BITS))
+	if (rate[1].number && (rate[0].unit == SL_RATE_BITS || rate[1].unit != SL_RATE_BITS))
 		return error_misuse("two-rates", object_of("rate", text),
 				    "two rates are one of packets and one of bits; write "
 				    "10kpps 100mbit");
 	limit->spec.kind = SL_TOKEN_BUCKET;
-	limit->spec.rate = first.number;
-	limit->spec.rate_unit = first.unit;
-	limit->second.rate = second.number;
+	limit->spec.rate = rate[0].number;
+	limit->spec.rate_unit = rate[0].unit;
+	limit->second.rate = rate[1].number;
 	return 0;
 }
 
-/* Parses "2500", or one burst for each of two rates, "2500 64kB". */
 static int bursts_parse(const char *text, struct limit *limit)
 {
-	struct value_amount first, second = {0};
-	char copy[SPEC_TEXT], *words[2];
-	bool is_pair = words_split(text, copy, words, 2, false) == 2;
-	int err = value_parse(&value_burst, "burst", is_pair ? words[0] : text, &first);
+	struct value_amount burst[2];
+	int err = pair_parse(&value_burst, "burst", text, burst);
 
-	if (!err && is_pair)
-		err = value_parse(&value_burst, "burst", words[1], &second);
 	if (err)
 		return err;
-	limit->spec.burst = first.number;
-	limit->spec.burst_unit = first.unit;
-	limit->second.burst = second.number;
-	limit->second.burst_unit = second.unit;
+	limit->spec.burst = burst[0].number;
+	limit->spec.burst_unit = burst[0].unit;
+	limit->second.burst = burst[1].number;
+	limit->second.burst_unit = burst[1].unit;
 	return 0;
 }
 
@@ -156,7 +206,6 @@ static int window_parse(const char *text, struct limit *limit)
 {
 	char copy[SPEC_TEXT], one[SPEC_TEXT + 1], *words[3];
 	struct value_amount amount;
-	bool is_unit;
 	uint64_t ns;
 	int err;
 
@@ -164,8 +213,7 @@ static int window_parse(const char *text, struct limit *limit)
 		return error_misuse("bad-window", object_of("window", text),
 				    "not an amount and a time; write 1000 per 1min, or 10MB per "
 				    "1h");
-	is_unit = !isdigit((unsigned char)*words[2]) && unit_is_known(words[2]);
-	snprintf(one, sizeof(one), "%s%s", is_unit ? "1" : "", words[2]);
+	snprintf(one, sizeof(one), "%s%s", unit_is_known(words[2]) ? "1" : "", words[2]);
 	err = value_parse(&value_amount, "window", words[0], &amount)
 		      ?: value_parse(&value_span, "window", one, &ns);
 	if (err)
@@ -191,6 +239,16 @@ static int shape_parse(const char *text, struct limit *limit)
 	limit->spec.rate = rate.number;
 	limit->spec.rate_unit = rate.unit;
 	return 0;
+}
+
+static int horizon_parse(const char *text, struct limit *limit)
+{
+	return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
+}
+
+static int field_match_parse(const char *text, struct limit *limit)
+{
+	return match_parse(text, &limit->match);
 }
 
 /* Parses "24/56" into both lengths, "24" into the first. */
@@ -255,12 +313,11 @@ static int action_parse(const char *text, struct limit *limit)
 {
 	char copy[SPEC_TEXT], *words[6];
 	unsigned int count = words_split(text, copy, words, 6, true);
-	bool is_block = count && count <= 6 && !strcmp(words[0], "block");
 	struct sl_limit_spec *spec = &limit->spec;
 	int err;
 
 	spec->block_ns = spec->block_max_ns = spec->escalate = 0;
-	if (!is_block) {
+	if (!count || count > 6 || strcmp(words[0], "block")) {
 		if (count != 1 || (strcmp(words[0], "drop") && strcmp(words[0], "observe")))
 			return error_misuse("bad-action", object_of("action", text),
 					    "no such action; write drop, observe or block 30s");
@@ -271,41 +328,39 @@ static int action_parse(const char *text, struct limit *limit)
 		return error_misuse("bad-action", object_of("action", text),
 				    "no time; write block 30s");
 	spec->action = SL_ACTION_BLOCK;
-	err = value_parse(&value_block, "block", words[1], &spec->block_ns);
+	err = value_parse(&value_span, "block", words[1], &spec->block_ns);
 	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
 }
 
-/* Parses one value of a field. Sets a bit of is_one_length for a `per` of one length. */
+/* Parses one value of a field. */
 static int part_parse(enum spec_field field, const char *text, struct spec *spec,
 		      unsigned int index)
 {
 	static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
-		[SPEC_NAME] = name_parse,    [SPEC_RATE] = rates_parse,
-		[SPEC_BURST] = bursts_parse, [SPEC_WINDOW] = window_parse,
-		[SPEC_SHAPE] = shape_parse,  [SPEC_ACTION] = action_parse,
+		[SPEC_NAME] = name_parse,	  [SPEC_RATE] = rates_parse,
+		[SPEC_BURST] = bursts_parse,	  [SPEC_WINDOW] = window_parse,
+		[SPEC_SHAPE] = shape_parse,	  [SPEC_HORIZON] = horizon_parse,
+		[SPEC_MATCH] = field_match_parse, [SPEC_ACTION] = action_parse,
+	};
+	static const struct {
+		const struct value_type *type;
+		size_t offset;
+	} bytes[SPEC_FIELDS] = {
+		[SPEC_GROUPS] = {&value_groups, offsetof(struct limit, spec.groups)},
+		[SPEC_KEY] = {&value_key, offsetof(struct limit, spec.key_dst)},
+		[SPEC_START] = {&value_start, offsetof(struct limit, spec.start)},
+		[SPEC_SHARED] = {&value_shared, offsetof(struct limit, spec.shared)},
 	};
 	struct limit *limit = &spec->limits[index];
-	const char *what = spec_names[field];
 
-	switch (field) {
-	case SPEC_GROUPS:
-		return byte_parse(&value_groups, what, text, &limit->spec.groups);
-	case SPEC_HORIZON:
-		return value_parse(&value_horizon, what, text, &limit->spec.span_ns);
-	case SPEC_MATCH:
-		return match_parse(text, &limit->match);
-	case SPEC_PER:
+	if (field == SPEC_PER)
 		return per_parse(text, spec, index);
-	case SPEC_KEY:
-		return byte_parse(&value_key, what, text, &limit->spec.key_dst);
-	case SPEC_START:
-		return byte_parse(&value_start, what, text, &limit->spec.start);
-	case SPEC_SHARED: /* true and false as in YAML and JSON */
-		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
-		return byte_parse(&value_shared, what, text, &limit->spec.shared);
-	default:
+	if (parsers[field])
 		return parsers[field](text, limit);
-	}
+	if (field == SPEC_SHARED) /* true and false as in YAML and JSON */
+		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
+	return byte_parse(bytes[field].type, spec_names[field], text,
+			  (uint8_t *)limit + bytes[field].offset);
 }
 
 /* The fields that have a value for each length of `per`. */
@@ -389,6 +444,35 @@ void spec_remove(struct spec *spec, enum spec_field field)
 
 /* --- Making limits -------------------------------------------------------------------------- */
 
+/*
+ * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
+ * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too
+ * long is cut and ends in a hash, so that limits with different matches have different names.
+ */
+static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
+{
+	char text[MATCH_TEXT + SL_NAME], words[MATCH_TEXT], *to = text;
+	const char *from = match_format(match, words);
+	uint32_t digest = 2166136261U; /* FNV-1a, folded to 16 bits */
+
+	if (!strcmp(from, "any"))
+		from = "all";
+	for (; *from; from++) {
+		if (!strncmp(from, "port ", 5))
+			from += 5;
+		*to++ = *from == ' ' ? '-' : *from == ',' ? '_' : *from;
+	}
+	strcpy(to, suffix);
+	memset(name, 0, SL_NAME);
+	if (strlen(text) < SL_NAME) {
+		strcpy(name, text);
+		return;
+	}
+	for (const char *p = text; *p; p++)
+		digest = (digest ^ (unsigned char)*p) * 16777619U;
+	snprintf(name, SL_NAME, "%.*s-%04x", SL_NAME - 6, text, (digest ^ digest >> 16) & 0xffff);
+}
+
 void burst_default(struct sl_limit_spec *spec)
 {
 	if (spec->rate_unit == SL_RATE_BITS) {
@@ -400,14 +484,19 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
+/* Returns -EINVAL, and the field that the error is about. */
+#define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
+
 /*
- * Checks that one field specifies the kind, and that the limits of that kind have the other fields.
+ * Checks that one field specifies the kind, that the limits of that kind have the other fields, and
+ * that a field with several values has as many as `per`.
  */
-static int kind_check(const struct spec *spec, enum sl_kind *ret, enum spec_field *at)
+static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_kind *ret,
+			enum spec_field *at)
 {
 	unsigned int count = 0;
 
-	for (unsigned int kind = 0; kind < SL_KINDS; kind++) {
+	for (enum sl_kind kind = 0; kind < SL_KINDS; kind++) {
 		if (!spec_has(spec, kind_fields[kind]))
 			continue;
 		*ret = kind;
@@ -422,14 +511,19 @@ static int kind_check(const struct spec *spec, enum sl_kind *ret, enum spec_fiel
 		return error_misuse("two-kinds", spec_names[*at],
 				    "a limit has one of rate, window and shape; give the other a "
 				    "name of its own");
-	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
-		if (!spec_has(spec, field) || kind_has_field(*ret, field))
-			continue;
-		*at = field;
-		return error_misuse("other-kind", spec_names[field],
-				    "a limit with '%s' has no '%s'", spec_names[kind_fields[*ret]],
-				    spec_names[field]);
-	}
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
+		if (spec_has(spec, field) && !kind_has_field(*ret, field))
+			return refuse(at, field, "other-kind", spec_names[field],
+				      "a limit with '%s' has no '%s'",
+				      spec_names[kind_fields[*ret]], spec_names[field]);
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
+		if (spec_has(spec, field) && spec->count[field] != 1 &&
+		    spec->count[field] != lengths)
+			return refuse(at, field, "wrong-count", spec_names[field],
+				      "%u values, and %u %s after per; write one for each, or one "
+				      "for all",
+				      spec->count[field], lengths,
+				      plural(lengths, "length", "lengths"));
 	return 0;
 }
 
@@ -442,10 +536,10 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	bool is_ipv4 = prefix_is_ipv4(prefix), is_one = spec->is_one_length >> index & 1;
 	char name[PREFIX_TEXT], text[16];
 
-	snprintf(text, sizeof(text), is_one ? "%u" : "%u/%u", given[0], given[1]);
 	memcpy(limit->spec.per, limit_defaults.spec.per, sizeof(limit->spec.per));
 	if (!spec_has(spec, SPEC_PER))
 		return 0;
+	snprintf(text, sizeof(text), is_one ? "%u" : "%u/%u", given[0], given[1]);
 	if (prefix->bits && !is_one)
 		return error_misuse("bad-length", object_of("per", text),
 				    "%s is %s alone; write one length", prefix_format(prefix, name),
@@ -510,36 +604,31 @@ static int burst_unit_check(const struct sl_limit_spec *spec)
 static int bursts_set(const struct spec *spec, struct limit *limit)
 {
 	struct limit second = limit_second(limit);
+	bool is_pair = limit->second.rate;
 	struct sl_prefix everything = {0};
 	char text[SPEC_TEXT];
 
-	if (spec_has(spec, SPEC_BURST)) {
-		if (!limit->second.rate != !limit->second.burst)
-			return error_misuse("two-bursts",
-					    object_of("burst", spec_format_whole(limit, &everything,
-										 SPEC_BURST, text)),
-					    limit->second.rate
-						    ? "two rates have two bursts; write 2500 64kB"
-						    : "one rate has one burst; write 2500, 64kB or "
-						      "250ms");
-		return burst_unit_check(&limit->spec)
-			       ?: limit->second.rate ? burst_unit_check(&second.spec)
-						     : 0;
-	}
-	burst_default(&limit->spec);
-	if (limit->second.rate) {
+	if (!spec_has(spec, SPEC_BURST)) {
+		burst_default(&limit->spec);
 		burst_default(&second.spec);
-		limit->second.burst = second.spec.burst;
-		limit->second.burst_unit = second.spec.burst_unit;
+		limit->second.burst = is_pair ? second.spec.burst : 0;
+		limit->second.burst_unit = is_pair ? second.spec.burst_unit : 0;
+		return 0;
 	}
-	return 0;
+	if (is_pair == !limit->second.burst)
+		return error_misuse(
+			"two-bursts",
+			object_of("burst", spec_format_whole(limit, &everything, SPEC_BURST, text)),
+			is_pair ? "two rates have two bursts; write 2500 64kB"
+				: "one rate has one burst; write 2500, 64kB or 250ms");
+	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
 /* Completes a limit by the defaults of its kind, and checks that its parts fit each other. */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;
-	struct limit second;
+	struct limit second = {0};
 	int err;
 
 	if (!spec_has(spec, SPEC_MATCH))
@@ -548,40 +637,27 @@ static int parts_set(const struct spec *spec, struct limit *limit, enum spec_fie
 		limit->spec.groups = limit_defaults.spec.groups;
 	if (kind == SL_SHAPE && !spec_has(spec, SPEC_HORIZON))
 		limit->spec.span_ns = limit_defaults.spec.span_ns;
-	*at = spec_has(spec, SPEC_SHARED) ? SPEC_SHARED : SPEC_START;
-	err = limit_check_shared(&limit->spec);
-	if (err)
-		return err;
+	if (!limit->spec.shared && limit->spec.start == SL_START_SHARE)
+		return refuse(at, spec_has(spec, SPEC_SHARED) ? SPEC_SHARED : SPEC_START,
+			      "not-shared", "start 'share'",
+			      "it requires shared yes; a new source holds a share of the burst on "
+			      "all machines");
+	if (limit->spec.shared == SL_SHARED_BLOCK && limit->spec.action != SL_ACTION_BLOCK)
+		return refuse(at, SPEC_SHARED, "no-block", "shared 'block'",
+			      "it requires an action that blocks; write action block 30s");
 	*at = spec_has(spec, SPEC_BURST)     ? SPEC_BURST
 	      : spec_has(spec, SPEC_HORIZON) ? SPEC_HORIZON
 					     : kind_fields[kind];
 	err = kind == SL_TOKEN_BUCKET ? bursts_set(spec, limit) : 0;
-	err = err ?: limit_check(limit);
+	err = err ?: limit_check(&limit->spec);
 	if (err || !limit->second.rate)
 		return err;
 	second = limit_second(limit);
-	return limit_check(&second);
-}
-
-/* Checks that each field with several values has as many as `per`. */
-static int counts_check(const struct spec *spec, unsigned int count, enum spec_field *at)
-{
-	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
-		if (!spec_has(spec, field) || spec->count[field] == 1 ||
-		    spec->count[field] == count)
-			continue;
-		*at = field;
-		return error_misuse(
-			"wrong-count", spec_names[field],
-			"%u values, and %u %s after per; write one for each, or one for "
-			"all",
-			spec->count[field], count, plural(count, "length", "lengths"));
-	}
-	return 0;
+	return limit_check(&second.spec);
 }
 
 /* Checks that the keys of a limit are wider than the keys of the limit before it. */
-static int wider_check(const struct limit *last, const struct limit *limit, enum spec_field *at)
+static int wider_check(const struct limit *last, const struct limit *limit)
 {
 	bool wider = false, narrower = false;
 
@@ -589,7 +665,6 @@ static int wider_check(const struct limit *last, const struct limit *limit, enum
 		wider |= limit->spec.per[family] < last->spec.per[family];
 		narrower |= limit->spec.per[family] > last->spec.per[family];
 	}
-	*at = SPEC_PER;
 	if (wider && !narrower)
 		return 0;
 	return error_misuse("wrong-order", "per",
@@ -599,14 +674,13 @@ static int wider_check(const struct limit *last, const struct limit *limit, enum
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field)
 {
-	unsigned int count = spec_has(spec, SPEC_PER) ? spec->count[SPEC_PER] : 1;
-	struct limits limits = {.count = count};
+	struct limits limits = {.count = spec_has(spec, SPEC_PER) ? spec->count[SPEC_PER] : 1};
 	enum sl_kind kind = SL_TOKEN_BUCKET;
 	int err;
 
 	*ret_field = SPEC_FIELDS;
-	err = kind_check(spec, &kind, ret_field) ?: counts_check(spec, count, ret_field);
-	for (unsigned int i = 0; !err && i < count; i++) {
+	err = fields_check(spec, limits.count, &kind, ret_field);
+	for (unsigned int i = 0; !err && i < limits.count; i++) {
 		struct limit *limit = &limits.list[i];
 
 		*limit = spec->limits[i];
@@ -614,14 +688,12 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 		err = parts_set(spec, limit, ret_field);
 		if (err)
 			return err;
-		*ret_field = SPEC_PER;
-		err = per_set(spec, i, prefix, limit);
-		if (err)
-			return err;
 		*ret_field = SPEC_NAME;
 		err = name_set(spec, i, limit);
-		if (!err && i)
-			err = wider_check(limit - 1, limit, ret_field);
+		if (err)
+			return err;
+		*ret_field = SPEC_PER;
+		err = per_set(spec, i, prefix, limit) ?: (i ? wider_check(limit - 1, limit) : 0);
 	}
 	if (!err)
 		*ret = limits;
@@ -634,14 +706,121 @@ int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field
 	struct limits limits;
 	int err = spec_make(spec, &everything, &limits, ret_field);
 
+	if (!err && limits.list[0].second.rate)
+		err = refuse(ret_field, SPEC_RATE, "two-rates", spec_names[SPEC_RATE],
+			     "a budget has one rate; write 10kpps or 100mbit");
 	if (err)
 		return err;
-	if (limits.list[0].second.rate) {
-		*ret_field = SPEC_RATE;
-		return error_misuse("two-rates", spec_names[SPEC_RATE],
-				    "a budget has one rate; write 10kpps or 100mbit");
-	}
 	*ret = limits.list[0];
 	strcpy(ret->spec.name, "newcomers");
 	return 0;
+}
+
+/* --- Formats -------------------------------------------------------------------------------- */
+
+_Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any field");
+
+typedef const char *format_fn(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
+
+/* Formats a rate or a burst, or two of them. */
+static const char *pair_format(const struct limit *limit, format_fn *format, char text[SPEC_TEXT])
+{
+	struct limit second = limit_second(limit);
+	char first_text[UNITS_TEXT], second_text[UNITS_TEXT];
+	bool is_pair = format == rate_format ? limit->second.rate : limit->second.burst;
+
+	snprintf(text, SPEC_TEXT, "%s%s%s", format(&limit->spec, first_text), is_pair ? " " : "",
+		 is_pair ? format(&second.spec, second_text) : "");
+	return text;
+}
+
+static const char *action_format(const struct sl_limit_spec *spec, char text[SPEC_TEXT])
+{
+	char time[UNITS_TEXT], max[UNITS_TEXT];
+
+	if (spec->action != SL_ACTION_BLOCK)
+		return spec->action == SL_ACTION_DROP ? "drop" : "observe";
+	if (!spec->escalate)
+		snprintf(text, SPEC_TEXT, "block %s", time_format(spec->block_ns, time));
+	else
+		snprintf(text, SPEC_TEXT, "block %s escalate %u max %s",
+			 time_format(spec->block_ns, time), spec->escalate,
+			 time_format(spec->block_max_ns, max));
+	return text;
+}
+
+const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
+			      enum spec_field field, char text[SPEC_TEXT])
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	char amount[UNITS_TEXT], time[UNITS_TEXT];
+
+	if (!kind_has_field(spec->kind, field))
+		return NULL;
+	switch (field) {
+	case SPEC_NAME:
+		snprintf(text, SPEC_TEXT, "%.*s", SL_NAME - 1, spec->name);
+		return text;
+	case SPEC_RATE:
+		return pair_format(limit, rate_format, text);
+	case SPEC_BURST:
+		return pair_format(limit, burst_format, text);
+	case SPEC_WINDOW:
+		snprintf(text, SPEC_TEXT, "%s per %s",
+			 amount_format(spec->rate, spec->rate_unit, amount),
+			 time_format(spec->span_ns, time));
+		return text;
+	case SPEC_GROUPS:
+		snprintf(text, SPEC_TEXT, "%u", spec->groups);
+		return text;
+	case SPEC_SHAPE:
+		return rate_format(spec, text);
+	case SPEC_HORIZON:
+		return time_format(spec->span_ns, text);
+	case SPEC_MATCH:
+		return match_format(&limit->match, text);
+	case SPEC_PER:
+		if (prefix->bits)
+			snprintf(text, SPEC_TEXT, "%u", spec->per[prefix_family(prefix)]);
+		else
+			snprintf(text, SPEC_TEXT, "%u/%u", spec->per[SL_IPV4], spec->per[SL_IPV6]);
+		return text;
+	case SPEC_KEY:
+		return spec->key_dst ? "dst" : "src";
+	case SPEC_ACTION:
+		return action_format(spec, text);
+	default:
+		return spec_types[field].words[field == SPEC_START ? spec->start : spec->shared];
+	}
+}
+
+const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
+			enum spec_field field, char text[SPEC_TEXT])
+{
+	const char *words = spec_format_whole(limit, prefix, field, text);
+	struct limit usual = limit_defaults;
+	char usual_text[SPEC_TEXT];
+
+	if (!words || field == SPEC_BURST || field == kind_fields[limit->spec.kind])
+		return words;
+	if (field == SPEC_NAME && (limit->match.fact != SL_FACT_ANY || limit->match.vlan))
+		return words;
+	usual.spec.kind = limit->spec.kind;
+	return strcmp(words, spec_format_whole(&usual, prefix, field, usual_text)) ? words : NULL;
+}
+
+const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
+			 char text[LIMIT_TEXT])
+{
+	char value[SPEC_TEXT];
+	size_t length = 0;
+
+	for (enum spec_field field = 0; field < SPEC_FIELDS; field++) {
+		const char *words = spec_format(limit, prefix, field, value);
+
+		if (words)
+			length += snprintf(text + length, LIMIT_TEXT - length, " %s %s",
+					   spec_names[field], words);
+	}
+	return text;
 }

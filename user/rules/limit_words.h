@@ -70,7 +70,8 @@ struct limits {
 
 /*
  * Makes the limits of a prefix, and checks that the fields fit each other. One of `rate`, `window`
- * and `shape` is required. The defaults are: name_default(), burst_default(), groups 5, horizon
+ * and `shape` is required. The defaults are: the words
+ * of the match as name, burst_default(), groups 5, horizon
  * 200ms, match any, per 32/64, key src, action drop, start full. On `default`, one length after
  * `per` is the length of IPv4 keys if it is at most 32, and otherwise of IPv6 keys; the other
  * family keeps its default.
@@ -97,21 +98,11 @@ void burst_default(struct sl_limit_spec *spec);
 
 #define SPEC_TEXT 160 /* room for any formatted field */
 
-/* Whether limits of this kind have the field. */
-bool kind_has_field(enum sl_kind kind, enum spec_field field);
-
 /* The field that specifies each kind. */
 extern const enum spec_field kind_fields[SL_KINDS];
 
 /* The defaults of a limit that matches any packet. */
 extern const struct limit limit_defaults;
-
-/*
- * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
- * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too
- * long is cut and ends in a hash, so that limits with different matches have different names.
- */
-void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME]);
 
 /*
  * Formats one field in words that parse to the same value. Returns NULL if it is the default, which
@@ -125,5 +116,10 @@ const char *spec_format(const struct limit *limit, const struct sl_prefix *prefi
 /* Formats a field as spec_format(), even if it is the default. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
+
+/* Formats the words of `set` that make a limit, after the prefix: " name dns rate 200pps ...". */
+#define LIMIT_TEXT 1024
+const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
+			 char text[LIMIT_TEXT]);
 
 #endif

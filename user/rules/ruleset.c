@@ -13,7 +13,6 @@
 #include "rules/lists.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
-#include "rules/limit_words.h"
 #include "rules/value.h"
 
 static int no_memory(const char *what)
@@ -245,22 +244,6 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 	else
 		*ret = difference;
 	return err;
-}
-
-const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
-			 char text[LIMIT_TEXT])
-{
-	char value[SPEC_TEXT];
-	size_t length = 0;
-
-	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
-		const char *words = spec_format(limit, prefix, field, value);
-
-		if (words)
-			length += snprintf(text + length, LIMIT_TEXT - length, " %s %s",
-					   spec_names[field], words);
-	}
-	return text;
 }
 
 /* --- Rulesets ------------------------------------------------------------------------------- */

@@ -58,11 +58,6 @@ bool rule_budget_is_idle(const struct rule *rule);
 /* Whether its newcomers are destinations: the keys of all its limits that drop. */
 bool rule_sees_destinations(const struct rule *rule);
 
-/* Formats the words of `set` that make a limit, after the prefix: " name dns rate 200pps ...". */
-#define LIMIT_TEXT 1024
-const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
-			 char text[LIMIT_TEXT]);
-
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
 /* The end of the rule's entry on the list at a place, without the list's own end; 0: none. */

@@ -65,7 +65,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 		struct limit author = limit_of(cases[i].rate, cases[i].burst);
 		struct sl_limit limit = limit_compile(&author, i % SL_FAMILIES, &machine);
 
-		assert_int_equal(limit_check(&author), 0);
+		assert_int_equal(limit_check(&author.spec), 0);
 		assert_int_equal(limit.cost, cases[i].cost);
 		assert_int_equal(limit.burst, cases[i].burst_ticks);
 		assert_int_equal(limit.refill, cases[i].refill);
@@ -101,7 +101,7 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
 
-		if (limit_check(&limit) != -EINVAL)
+		if (limit_check(&limit.spec) != -EINVAL)
 			fail_msg("burst %s at %s is taken", cases[i].burst, cases[i].rate);
 		assert_one_error("out-of-range", "burst '");
 	}
@@ -122,7 +122,7 @@ static void test_bursts_at_the_edge_are_taken(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
 
-		assert_int_equal(limit_check(&limit), 0);
+		assert_int_equal(limit_check(&limit.spec), 0);
 		assert_in_range(limit_compile(&limit, SL_IPV4, &machine).burst, 1,
 				SL_BURST_TICKS_MAX);
 	}
@@ -168,7 +168,7 @@ static void test_slices_and_state_are_one_burst(void **state)
 				struct sl_limit limit;
 
 				author = limit_of(rates[r].text, usual ? NULL : some_bursts[b]);
-				if (limit_check(&author))
+				if (limit_check(&author.spec))
 					continue;
 				limit = limit_compile(&author, SL_IPV6, &m);
 				assert_one_burst(&limit, &m);
@@ -262,7 +262,7 @@ static void test_a_burst_in_bytes_holds_them(void **state)
 
 			author.spec.burst = size;
 			limit = limit_compile(&author, SL_IPV4, &machine);
-			if (limit_check(&author) || credit_cost(&limit, 1, size) > limit.burst)
+			if (limit_check(&author.spec) || credit_cost(&limit, 1, size) > limit.burst)
 				fail_msg("burst %uB at %s does not hold %u bytes", size,
 					 some_rates[i], size);
 		}

@@ -21,7 +21,7 @@ static struct limit limit_of(const char *rate, const char *burst)
 	};
 
 	spec_set(&limit.spec, rate, burst);
-	assert_int_equal(limit_check(&limit), 0);
+	assert_int_equal(limit_check(&limit.spec), 0);
 	return limit;
 }
 

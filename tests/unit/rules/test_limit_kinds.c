@@ -168,7 +168,7 @@ static void test_two_rates_compile_as_two_limits(void **state)
 			other = compiled("rate 100mbit", SL_IPV4);
 
 	(void)state;
-	assert_int_equal(limit_check(&second), 0);
+	assert_int_equal(limit_check(&second.spec), 0);
 	assert_memory_equal(&packets, &alone, sizeof(packets));
 	assert_memory_equal(&bits, &other, sizeof(bits));
 }
