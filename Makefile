@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Sluice. `make` builds build/sluice; V=1 shows the commands. Tests: make check (needs root for most).
 
-VERSION := 0.1.0
+VERSION := 0.9.0
 BUILD   := build
 PREFIX  ?= /usr/local
 DESTDIR ?=
