@@ -3,7 +3,7 @@
  * Measures what a packet costs: bench [--quick] [NAME...]. Prints tables, and writes
  * build/bench.json. NAME: a pattern of the cases to run.
  */
-#include "program/messages.h"
+#include "program/program.h"
 #include "bench.h"
 
 #include <stdio.h>
@@ -52,13 +52,18 @@ int main(int argc, char **argv)
 {
 	bool is_quick = argc > 1 && !strcmp(argv[1], "--quick");
 	char **names = argv + 1 + is_quick;
+	int err;
 
 	error_set_printer(message_print);
-	if (argc > 1 && !is_quick && *argv[1] == '-')
-		return messages_exit_status(
-			error_misuse("bench", NULL, "usage: bench [--quick] [NAME...]"), false);
+	if (argc > 1 && !is_quick && *argv[1] == '-') {
+		error_misuse("bench", NULL, "usage: bench [--quick] [NAME...]");
+		error_flush();
+		return 2;
+	}
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a table as soon as it is ready */
 	run_init();
 	cases_choose(is_quick, names);
-	return messages_exit_status(bench(is_quick, !is_quick && !*names), false);
+	err = bench(is_quick, !is_quick && !*names);
+	error_flush();
+	return err ? 1 : 0;
 }

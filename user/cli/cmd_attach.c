@@ -469,7 +469,7 @@ static int detach_run(const struct context *context, const void *data)
 	return 0;
 }
 
-static const struct value_type given_hook = {
+const struct value_type value_given_hook = {
 	.name = "xdp|ingress|egress",
 	.parse = choice_parse,
 	.words = hook_names,
@@ -479,7 +479,7 @@ static const struct value_type given_hook = {
 
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
-	{"hook", KEYWORD, &given_hook, offsetof(struct detach_args, hook),
+	{"hook", KEYWORD, &value_given_hook, offsetof(struct detach_args, hook),
 	 "only from that hook. Default: from all"},
 };
 

@@ -360,14 +360,6 @@ static const struct value_type fragment_type =
 static const struct value_type vlan_type = VALUE_NUMBER(1, 4094, NULL);
 static const struct value_type size_type = {
 	.name = "BYTES", .parse = number_parse, .least = 14, .most = 1 << 20};
-static const struct value_type hook_type = {
-	.name = "xdp|ingress|egress",
-	.parse = choice_parse,
-	.words = hook_names,
-	.word_count = HOOKS,
-	.least = 1,
-};
-
 static const struct word check_words[] = {
 	{"ADDRESS", OPERAND, &value_address, offsetof(struct check_args, source), NULL},
 	{"proto", KEYWORD, &proto_type, offsetof(struct check_args, proto),
@@ -386,7 +378,7 @@ static const struct word check_words[] = {
 	 "of the whole frame, which a bit rate charges; 1514 by default"},
 	{"to", KEYWORD, &value_address, offsetof(struct check_args, to),
 	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
-	{"hook", KEYWORD, &hook_type, offsetof(struct check_args, hook),
+	{"hook", KEYWORD, &value_given_hook, offsetof(struct check_args, hook),
 	 "where it is judged: all but key dst and shape is the same everywhere"},
 };
 

@@ -7,6 +7,7 @@
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -22,19 +23,25 @@
 
 static int dump_run(const struct context *context, const void *args)
 {
-	struct gate gate = GATE_CLOSED;
-	struct config config = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(config_free) struct config config = {0};
+	json_t *tree;
 	int err = gate_open_to_look(&gate, context)
 		  ?: gate_sizes_read_stated(&gate, &config.sizes)
 		  ?: rules_read(&gate, &config.rules) ?: gate_places(&gate, &config.places);
 
 	(void)args;
-	if (!err && context->json && print_tree(NULL, config_json(&config)))
+	if (err)
+		return err;
+	if (!context->json)
+		return config_write(stdout, &config);
+	tree = config_json(&config);
+	if (!tree || !print_is_whole())
 		err = error_add(ENOMEM, "no-memory", NULL, "cannot write JSON: %s", why(ENOMEM));
-	else if (!err && !context->json)
-		err = config_write(stdout, &config);
-	config_free(&config);
-	gate_close(&gate);
+	else
+		json_dumpf(tree, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+	putchar('\n');
+	json_decref(tree);
 	return err;
 }
 
@@ -112,26 +119,34 @@ static int print_attachments(const struct gate *gate, bool *ret_lacks_fq)
 /* Prints JSON: "attach", as in a rules file. */
 static int print_places(const struct gate *gate)
 {
-	struct config config = {0};
-	json_t *tree, *attach;
-	int err = gate_places(gate, &config.places);
+	_cleanup_(places_free) struct places places = {0};
+	int err = gate_places(gate, &places);
 
-	if (err)
+	if (err || !places.specified)
 		return err;
-	tree = config_json(&config);
-	attach = json_incref(json_object_get(tree, "attach"));
-	json_decref(tree);
-	config_free(&config);
-	if (!tree || !print_is_whole() || (attach && print_tree("attach", attach)))
-		return error_add(ENOMEM, "no-memory", NULL, "cannot write JSON: %s", why(ENOMEM));
+	print_array("attach");
+	for (unsigned int i = 0; i < places.count; i++) {
+		const struct place *place = &places.list[i];
+
+		print_row(NULL, NULL);
+		print_string("device", NULL, place->device);
+		if (*place->netns)
+			print_string("netns", NULL, place->netns);
+		if (place->hook != HOOK_XDP)
+			print_string("hook", NULL, hook_names[place->hook]);
+		if (place->mode != MODE_AUTO)
+			print_string("mode", NULL, mode_names[place->mode]);
+		print_end();
+	}
+	print_end();
 	return 0;
 }
 
 static int show_run(const struct context *context, const void *args)
 {
-	struct gate gate = GATE_CLOSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(ruleset_free) struct ruleset set = {0};
 	struct rules_shown shown = {0};
-	struct ruleset set = {0};
 	int err = gate_open_to_look(&gate, context) ?: rules_read(&gate, &set);
 
 	(void)args;
@@ -142,19 +157,17 @@ static int show_run(const struct context *context, const void *args)
 	} else if (!err) {
 		err = print_attachments(&gate, &shown.lacks_fq);
 	}
-	if (!err) {
-		print_array("rules");
-		for (unsigned int i = 0; i < set.count; i++)
-			if (context->json)
-				print_rule(NULL, &set.rules[i], set.lists);
-			else
-				print_commands(&set.rules[i], set.lists, &shown, gate.name, "");
-		print_end();
-		print_end();
-	}
-	ruleset_free(&set);
-	gate_close(&gate);
-	return err;
+	if (err)
+		return err;
+	print_array("rules");
+	for (unsigned int i = 0; i < set.count; i++)
+		if (context->json)
+			print_rule(NULL, &set.rules[i], set.lists);
+		else
+			print_commands(&set.rules[i], set.lists, &shown, gate.name, "");
+	print_end();
+	print_end();
+	return 0;
 }
 
 const struct command command_show = {
@@ -176,20 +189,29 @@ struct diff {
 	bool differs;
 };
 
-static int diff_read(struct diff *diff)
+static void diff_free(struct diff *diff)
 {
-	struct gate gate = GATE_CLOSED;
+	placings_free(&diff->placings);
+	ruleset_free(&diff->rules);
+	config_free(&diff->config);
+}
+
+static int diff_read(const char *file, struct diff *diff)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	bool exists = false;
-	int err = gate_check_name(diff->gate) ?: gate_exists(diff->gate, &exists);
+	int err = config_read(file, &diff->config) ?: gate_exists(diff->gate, &exists);
 
 	if (!err && exists)
-		err = gate_open(&gate, diff->gate, GATE_READ, NULL);
-	if (!err && exists)
-		err = gate_sizes_read(&gate, &diff->sizes) ?: rules_read(&gate, &diff->rules);
-	if (!err)
-		err = placings_plan(&gate, &diff->config.places, true, &diff->placings)
-			      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	gate_close(&gate);
+		err = gate_open(&gate, diff->gate, GATE_READ, NULL)
+			      ?: gate_sizes_read(&gate, &diff->sizes)
+			      ?: rules_read(&gate, &diff->rules);
+	err = err ?: placings_plan(&gate, &diff->config.places, true, &diff->placings)
+		  ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
+	/* lists of both sides have the same index now, and so the same end */
+	if (!err && diff->rules.lists)
+		diff->shown_from.ends = diff->shown_to.ends =
+			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);
 	return err;
 }
 
@@ -218,13 +240,11 @@ static void print_sizes(struct diff *diff)
 
 static void print_placing(struct diff *diff, const struct attachment *a, const char *lead)
 {
-	const struct gate_sizes none = {0};
-
 	diff->differs = true;
 	print_row(NULL, NULL);
 	if (print_is_json())
 		print_attachment(a, NULL);
-	else if (!print_attach(a, none, diff->gate, lead))
+	else if (!print_attach(a, (struct gate_sizes){0}, diff->gate, lead))
 		error_notice("no-netns-name", a->device, "differs, and no line here can name it");
 	print_end();
 }
@@ -251,36 +271,32 @@ static void print_placings(struct diff *diff)
 	print_end();
 }
 
-/* Prints what one side has of a rule, and the other side has not. */
-static int print_side(const struct rule *rule, const struct rule *other,
-		      const struct sl_list_info *lists, struct rules_shown *shown, const char *gate,
-		      const char *lead)
+/* Prints what one side has of a rule, and the other side lacks. */
+static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
+		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {
-	struct rule difference;
-	int err = rule_difference(rule, other, &difference);
+	const struct rule none = {.prefix = (rule ?: other)->prefix};
+	_cleanup_(rule_free) struct rule difference = {0};
+	int err = rule_difference(rule ?: &none, other ?: &none, &difference);
 
-	if (err)
-		return err;
-	print_commands(&difference, lists, shown, gate, lead);
-	rule_free(&difference);
-	return 0;
+	if (!err)
+		print_commands(&difference, set->lists, shown, diff->gate, lead);
+	return err;
 }
 
 /* Callback of ruleset_diff(). */
 static int print_rule_pair(void *data, const struct rule *from, const struct rule *to)
 {
-	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct diff *diff = data;
+	const struct ruleset *new = &diff->config.rules;
 
 	diff->differs = true;
 	if (!print_is_json())
-		return print_side(from ?: &none, to ?: &none, diff->rules.lists, &diff->shown_from,
-				  diff->gate, "- ")
-			       ?: print_side(to ?: &none, from ?: &none, diff->config.rules.lists,
-					     &diff->shown_to, diff->gate, "+ ");
+		return print_side(diff, from, to, &diff->rules, &diff->shown_from, "- ")
+			       ?: print_side(diff, to, from, new, &diff->shown_to, "+ ");
 	print_object(NULL);
 	print_rule("from", from, diff->rules.lists);
-	print_rule("to", to, diff->config.rules.lists);
+	print_rule("to", to, new->lists);
 	print_end();
 	return 0;
 }
@@ -292,28 +308,20 @@ struct diff_args {
 /* Returns 1 if both sides differ. */
 static int diff_run(const struct context *context, const void *data)
 {
-	const struct diff_args *args = data;
-	struct diff diff = {.gate = context->gate};
-	int err = config_read(args->file, &diff.config) ?: diff_read(&diff);
+	_cleanup_(diff_free) struct diff diff = {.gate = context->gate};
+	int err = diff_read(((const struct diff_args *)data)->file, &diff);
 
-	if (!err) {
-		/* lists of both sides have the same index, and so the same end */
-		if (diff.rules.lists)
-			diff.shown_from.ends = diff.shown_to.ends =
-				lists_bits(diff.rules.lists) & lists_bits(diff.config.rules.lists);
-		print_object(NULL);
-		print_string("gate", NULL, diff.gate);
-		print_sizes(&diff);
-		print_placings(&diff);
-		print_array("rules");
-		err = ruleset_diff(&diff.rules, &diff.config.rules, print_rule_pair, &diff);
-		print_end();
-		print_bool("differs", diff.differs);
-		print_end();
-	}
-	placings_free(&diff.placings);
-	ruleset_free(&diff.rules);
-	config_free(&diff.config);
+	if (err)
+		return err;
+	print_object(NULL);
+	print_string("gate", NULL, diff.gate);
+	print_sizes(&diff);
+	print_placings(&diff);
+	print_array("rules");
+	err = ruleset_diff(&diff.rules, &diff.config.rules, print_rule_pair, &diff);
+	print_end();
+	print_bool("differs", diff.differs);
+	print_end();
 	return err ?: diff.differs;
 }
 

@@ -15,6 +15,8 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_export, command_upgrade, command_complete;
 
+extern const struct value_type value_given_hook; /* unsigned int: enum hook + 1 */
+
 /* Removes the list of that file or name: `del -f`. */
 int list_of_file_remove(const struct context *context, const char *file);
 

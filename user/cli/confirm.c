@@ -20,7 +20,6 @@
 #include "gate/rules.h"
 #include "gate/trial.h"
 #include "migrate/open.h"
-#include "program/messages.h"
 #include "program/writer.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
@@ -155,7 +154,7 @@ static int trial_keep(struct trial *trial)
 	else
 		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
 		       trial->gate);
-	return messages_exit_status(err, false);
+	return err ? 1 : 0;
 }
 
 /*

@@ -32,33 +32,33 @@ void usage_print(const struct program *program, bool is_error)
 			program->commands[i]->brief);
 }
 
-/* Formats a word as the usage has it: "[rate RATE]", "DEV...". */
-static const char *word_usage(const struct command *command, const struct word *word,
-			      char text[USAGE_TEXT])
+void command_print(const struct command *command)
 {
-	bool is_many = word->kind == OPERANDS || word->kind == OPERANDS_ANYWHERE;
-	bool is_operand = word->kind < KEYWORD, is_needed = is_operand && command->question;
-	const char *value = is_operand || !word->type ? "" : word->type->name;
-
-	snprintf(text, USAGE_TEXT, "%s%s%s%s%s%s", is_needed ? "" : "[", word->name,
-		 is_many ? "..." : "", *value ? " " : "", value, is_needed ? "" : "]");
-	return text;
-}
-
-/* Prints the help of each word: its name, and all lines in one column. */
-static void words_print(const struct command *command)
-{
-	int width = 0;
+	int indent = printf("usage: sluice %s", command->name), column = indent, width = 0;
+	char text[USAGE_TEXT];
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
-		int length = strlen(word->name) + 2;
+		bool is_many = word->kind == OPERANDS || word->kind == OPERANDS_ANYWHERE;
+		bool is_operand = word->kind < KEYWORD, is_needed = is_operand && command->question;
+		const char *value = is_operand || !word->type ? "" : word->type->name;
+		int length = snprintf(text, sizeof(text), " %s%s%s%s%s%s", is_needed ? "" : "[",
+				      word->name, is_many ? "..." : "", *value ? " " : "", value,
+				      is_needed ? "" : "]");
 
+		if (column + length > USAGE_COLUMNS)
+			column = printf("\n%*s", indent, "") - 1;
+		column += printf("%s", text);
+		length = strlen(word->name) + 2;
 		if (word->help && length > width)
 			width = length;
 	}
+	printf("\n%s\n", command->brief);
+	if (command->details)
+		printf("\n%s\n", command->details);
 	if (width)
 		putchar('\n');
+	/* the name of each word, and all lines of its help in one column */
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const char *label = command->words[i].name;
 
@@ -71,39 +71,15 @@ static void words_print(const struct command *command)
 	}
 }
 
-void command_print(const struct command *command)
-{
-	int indent = printf("usage: sluice %s", command->name), column = indent;
-	char text[USAGE_TEXT];
-
-	for (unsigned int i = 0; i < command->word_count; i++) {
-		const char *word = word_usage(command, &command->words[i], text);
-
-		if (column + 1 + strlen(word) > USAGE_COLUMNS)
-			column = printf("\n%*s", indent, "") - 1;
-		column += printf(" %s", word);
-	}
-	printf("\n%s\n", command->brief);
-	if (command->details)
-		printf("\n%s\n", command->details);
-	words_print(command);
-}
-
 /* --- JSON ----------------------------------------------------------------------------------- */
-
-static const char *kind_name(const struct word *word)
-{
-	if (word->kind == OPTION)
-		return "option";
-	if (word->kind < KEYWORD)
-		return word->kind == OPERAND ? "operand" : "operands";
-	if (!word->type)
-		return "flag";
-	return word->type->extent == VALUE_WORD ? "value" : "values";
-}
 
 static void command_write(const struct command *command)
 {
+	static const char *const kinds[] = {
+		[OPERAND] = "operand", [OPERANDS] = "operands", [OPERANDS_ANYWHERE] = "operands",
+		[KEYWORD] = "value",   [OPTION] = "option",
+	};
+
 	print_object(NULL);
 	print_string("name", NULL, command->name);
 	print_string("brief", NULL, command->brief);
@@ -113,10 +89,15 @@ static void command_write(const struct command *command)
 	print_array("words");
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
+		const char *kind = kinds[word->kind];
 
+		if (word->kind == KEYWORD && !word->type)
+			kind = "flag";
+		else if (word->kind == KEYWORD && word->type->extent != VALUE_WORD)
+			kind = "values";
 		print_object(NULL);
 		print_string("name", NULL, word->name);
-		print_string("kind", NULL, kind_name(word));
+		print_string("kind", NULL, kind);
 		if (word->kind >= KEYWORD && word->type)
 			print_string("value", NULL, word->type->name);
 		if (word->help)
@@ -127,7 +108,7 @@ static void command_write(const struct command *command)
 	print_end();
 }
 
-/* Writes all tables, for programs: tests compare the documents with them. */
+/* Writes the options and the tables of all commands. */
 static void tables_write(const struct program *program)
 {
 	const struct option_table options = options_of(NULL, 0);
@@ -161,25 +142,20 @@ struct help_args {
 
 static int help_run(const struct context *context, const void *data)
 {
-	const struct help_args *args = data;
-	const struct program *program = context->program;
-	const struct command *command;
+	const char *name = ((const struct help_args *)data)->command;
+	const struct command *command = name ? command_find(context->program, name) : NULL;
 
-	if (!args->command) {
-		if (context->json)
-			tables_write(program);
-		else
-			usage_print(program, false);
-		return 0;
-	}
-	command = command_find(program, args->command);
-	if (!command) {
+	if (name && !command) {
 		char *argv[] = {NULL, "--help", NULL};
-		int err = program_exec(args->command, argv);
+		int err = program_exec(name, argv);
 
-		return err == -ENOENT ? no_such_command(program, args->command) : err;
+		return err == -ENOENT ? no_such_command(context->program, name) : err;
 	}
-	if (context->json)
+	if (!command && context->json)
+		tables_write(context->program);
+	else if (!command)
+		usage_print(context->program, false);
+	else if (context->json)
 		command_write(command);
 	else
 		command_print(command);

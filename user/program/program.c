@@ -20,7 +20,6 @@
 #include "base/streams.h"
 #include "base/text.h"
 #include "gate/gate.h"
-#include "program/messages.h"
 #include "program/writer.h"
 
 const struct command *command_find(const struct program *program, const char *name)
@@ -90,6 +89,49 @@ static int command_exec(const struct program *program, char **argv, int at)
 	return error_add(ENOENT, "not-installed", NULL,
 			 "'%s' is in the package %s; install it: 'apt install %s'", name,
 			 command->package, command->package);
+}
+
+/* --- Messages ------------------------------------------------------------------------------- */
+
+/* Priorities of sd-daemon(3) and syslog(3). */
+static const int priorities[] = {
+	[SL_ERROR] = 3,
+	[SL_WARNING] = 4,
+	[SL_NOTICE] = 5,
+	[SL_INFO] = 6,
+};
+
+bool journal_reads(const char *stream, const struct stat *st)
+{
+	unsigned long long device, inode;
+	int length = 0;
+
+	if (!stream || sscanf(stream, "%llu:%llu%n", &device, &inode, &length) != 2)
+		return false;
+	return !stream[length] && device == st->st_dev && inode == st->st_ino;
+}
+
+static bool last_is_misuse; /* of the last printed error */
+static bool has_failed;
+
+void message_print(const struct sl_error *error)
+{
+	static int is_journal = -1;
+	char *text = error_format(error), priority[8] = "";
+	struct stat st;
+
+	if (is_journal < 0)
+		is_journal =
+			!fstat(STDERR_FILENO, &st) && journal_reads(getenv("JOURNAL_STREAM"), &st);
+	if (is_journal)
+		snprintf(priority, sizeof(priority), "<%d>", priorities[error->severity]);
+	fflush(stdout);
+	fprintf(stderr, "%ssluice: %s\n", priority, text ?: "out of memory");
+	free(text);
+	if (error->severity == SL_ERROR) {
+		has_failed = true;
+		last_is_misuse = error->is_misuse;
+	}
 }
 
 /* --- Running -------------------------------------------------------------------------------- */
@@ -167,21 +209,43 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	return err ?: command_run(context, line);
 }
 
+/* Prints the first error as JSON: the cause of those that follow. */
+static void print_error(void)
+{
+	unsigned int i = 0;
+	const struct sl_error *error;
+
+	while (i < error_count() && error_get(i)->severity != SL_ERROR)
+		i++;
+	if (i == error_count())
+		return;
+	error = error_get(i);
+	print_object(NULL);
+	print_object("error");
+	print_string("id", NULL, error->id);
+	print_string("object", NULL, error->object ?: "");
+	print_string("text", NULL, error->text);
+	print_string("hint", NULL, error->hint ?: "");
+	print_end();
+	print_end();
+}
+
 /*
  * Prints the errors, and adds one if output could not be written. The errno of an earlier write is
  * lost, so another write is made, which fails in the same way. Returns the exit status.
  */
 static int output_end(const struct context *context, int result)
 {
-	int exit_failed = context->command && context->command->exit_failed
-				  ? context->command->exit_failed
-				  : 1;
-	int exit = result < 0 ? messages_exit_status(result, context->json) : result;
-	bool failed = fflush(stdout);
+	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
+	int exit = result;
+	bool failed;
 
+	if (result < 0 && context->json && !print_is_begun())
+		print_error();
 	error_flush();
-	if (exit == 1 && result < 0)
-		exit = exit_failed;
+	if (result < 0)
+		exit = (has_failed ? last_is_misuse : result == -EINVAL) ? 2 : exit_failed;
+	failed = fflush(stdout);
 	if (failed || ferror(stdout)) {
 		if (!failed)
 			failed = putchar('\n') == EOF || fflush(stdout);

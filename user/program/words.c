@@ -5,23 +5,150 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "program/command.h"
+#include "program/program.h"
 #include "rules/value.h"
 
-/* Bytes for the joined values of one keyword, and the most keywords with such values. */
-#define JOINED_TEXT 160
-#define JOINED_MAX  8
+/* --- Options -------------------------------------------------------------------------------- */
 
-/* A command line while it is parsed. */
-struct filling {
-	struct context *context;
-	const struct command *command;
-	const struct command_line *line;
-	unsigned int at;   /* the current word */
-	uint64_t keywords; /* that were parsed: a bit for each word of the table */
-	unsigned int joined;
-	char *args;
+static const struct option_words common[OPTION_COMMON] = {
+	[OPTION_GATE] = {'g', "gate", VALUE_TEXT("GATE"),
+			 "the gate, a named set of rules. Default: main"},
+	[OPTION_NETNS] = {'n', "netns", VALUE_TEXT("NETNS"),
+			  "the network namespace of the devices ('ip netns')"},
+	[OPTION_JSON] = {'j', "json", NULL, "JSON on standard output"},
+	[OPTION_VERBOSE] = {'v', "verbose", NULL,
+			    "what libbpf and the kernel report, on standard error"},
+	[OPTION_HELP] = {'h', "help", NULL, "this, or more about a command"},
+	[OPTION_VERSION] = {'V', "version", NULL, "the version of this command"},
 };
+
+/* The option of commands that has a letter, by which their tables name it. */
+static const struct option_words lettered = {'f', "file", VALUE_TEXT("FILE"), NULL};
+
+struct option_table options_of(const struct command *const commands[], unsigned int count)
+{
+	struct option_table table = {.count = OPTION_COMMON};
+
+	memcpy(table.words, common, sizeof(common));
+	for (unsigned int i = 0; i < count; i++) {
+		for (unsigned int j = 0; j < commands[i]->word_count; j++) {
+			const struct word *word = &commands[i]->words[j];
+			struct option_words option = {0, word->name + 2, word->type, NULL};
+
+			if (word->kind == OPTION && option_find(&table, word->name) < 0 &&
+			    table.count < OPTIONS_MAX)
+				table.words[table.count++] =
+					strcmp(word->name, "-f") ? option : lettered;
+		}
+	}
+	return table;
+}
+
+int option_find(const struct option_table *table, const char *word)
+{
+	bool is_long = word[1] == '-';
+	size_t length = is_long ? strcspn(word + 2, "=") : 0;
+
+	for (unsigned int i = 0; i < table->count; i++) {
+		const struct option_words *option = &table->words[i];
+
+		if (is_long ? !strncmp(option->name, word + 2, length) && !option->name[length]
+			    : option->letter == word[1])
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Parses the options of argv[*at]: "--gate=main", "--gate", "-gmain", "-jv". The value may be the
+ * next word, to which *at then moves. ret_last: the last option.
+ */
+static int options_take(struct command_line *line, int argc, char **argv, int *at, int *ret_last)
+{
+	const char *typed = argv[*at], *letter = typed + 1, *joined;
+	bool is_long = *letter == '-';
+
+	do {
+		int i = option_find(line->options, is_long ? typed : (char[3]){'-', *letter});
+		const struct option_words *option;
+
+		*ret_last = i;
+		if (i < 0 && is_long)
+			return error_misuse("no-option", NULL,
+					    "there is no option '%s'; see 'sluice help'", typed);
+		if (i < 0)
+			return error_misuse(
+				"no-option", NULL,
+				"there is no option '-%c' in '%s'; see 'sluice help'. A "
+				"word that begins with - goes after --",
+				*letter, typed);
+		option = &line->options->words[i];
+		joined = is_long ? strchr(typed, '=') : letter[1] ? letter : NULL;
+		if (!option->type && is_long && joined)
+			return error_misuse("unexpected-value", NULL, "--%s accepts no value: '%s'",
+					    option->name, typed);
+		if (!option->type) {
+			line->option[i] = "";
+			continue;
+		}
+		if (!joined && *at + 1 == argc) {
+			line->lacks_value = i;
+			return error_misuse("no-value", NULL,
+					    "%s needs a value, %s; see 'sluice help'", typed,
+					    option->type->name);
+		}
+		joined = joined ? joined + 1 : argv[++*at];
+		if (line->option[i])
+			return error_misuse("given-twice", NULL,
+					    "--%s is given twice: '%s' and '%s'", option->name,
+					    line->option[i], joined);
+		line->option[i] = joined;
+		return 0;
+	} while (!is_long && *++letter);
+	return 0;
+}
+
+/*
+ * Joins the time of an option and the unit after it, --confirm 5 minutes. Returns whether the word
+ * is such a unit.
+ */
+static bool unit_take(struct command_line *line, int option, const char *word)
+{
+	static char joined[OPTIONS_MAX][WORD_TEXT];
+	const struct value_type *type = option < 0 ? NULL : line->options->words[option].type;
+	const char *value = type ? line->option[option] : "";
+
+	if (!*value || type->extent != VALUE_NUMBERS || value[strspn(value, "0123456789.")] ||
+	    !unit_is_known(word) || strlen(value) + strlen(word) + 1 >= WORD_TEXT)
+		return false;
+	stpcpy(stpcpy(stpcpy(joined[option], value), " "), word);
+	line->option[option] = joined[option];
+	return true;
+}
+
+int options_parse(int argc, char **argv, struct command_line *line)
+{
+	int last = -1, err = 0;
+
+	line->lacks_value = -1;
+	for (int at = 1; !err && at < argc; at++) {
+		char *word = argv[at];
+
+		if (!line->options_ended && !strcmp(word, "--")) {
+			line->options_ended = true;
+		} else if (!line->options_ended && word[0] == '-' && word[1]) {
+			err = options_take(line, argc, argv, &at, &last);
+			continue;
+		} else if (!unit_take(line, last, word)) {
+			line->first = line->first ?: at;
+			line->words[line->count++] = word;
+		}
+		last = -1;
+	}
+	return err;
+}
+
+/* --- Keywords ------------------------------------------------------------------------------- */
 
 /* Returns the keyword of that name in the command's table, or NULL. */
 static const struct word *keyword_find(const struct command *command, const char *name)
@@ -56,19 +183,6 @@ int unexpected(const struct command *command, const char *word)
 	return error_misuse("unexpected", name,
 			    "'%s' is unexpected; did you mean '%s'? See 'sluice help %s'", word,
 			    nearly, name);
-}
-
-/* Stores the value of a word; text: "" for a word without one. */
-static int value_store(struct filling *filling, const struct word *word, const char *what,
-		       const char *text)
-{
-	void *field = word->field == FIELD_CONTEXT ? (void *)&filling->context->trial_ns
-						   : filling->args + word->field;
-
-	if (word->type)
-		return value_parse(word->type, what, text, field);
-	*(bool *)field = true;
-	return 0;
 }
 
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT])
@@ -151,14 +265,45 @@ static unsigned int value_words(const struct command *command, const struct word
 	return i;
 }
 
+/* --- Command lines -------------------------------------------------------------------------- */
+
+/* Bytes for the joined values of one keyword, and the most keywords with such values. */
+#define JOINED_TEXT 160
+#define JOINED_MAX  8
+
+/* A command line while it is parsed. */
+struct filling {
+	struct context *context;
+	const struct command *command;
+	const struct command_line *line;
+	unsigned int at;   /* the current word */
+	uint64_t keywords; /* that were parsed: a bit for each word of the table */
+	unsigned int joined;
+	char *args;
+};
+
+/* Stores the value of a word; text: "" for a word without one. */
+static int value_store(struct filling *filling, const struct word *word, const char *what,
+		       const char *text)
+{
+	void *field = word->field == FIELD_CONTEXT ? (void *)&filling->context->trial_ns
+						   : filling->args + word->field;
+
+	if (word->type)
+		return value_parse(word->type, what, text, field);
+	*(bool *)field = true;
+	return 0;
+}
+
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
 	static char joined[JOINED_MAX][JOINED_TEXT];
 	char **words = filling->line->words + filling->at + 1;
-	const char *text = *words, *name = filling->command->name;
+	const char *name = filling->command->name;
 	uint64_t bit = 1ULL << (keyword - filling->command->words);
 	unsigned int values, count = value_words(filling->command, keyword, words,
 						 filling->line->count - filling->at - 1, &values);
+	char *text = joined[filling->joined % JOINED_MAX];
 	size_t length = 0;
 
 	if (filling->keywords & bit)
@@ -166,18 +311,19 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	if (keyword->type && !count)
 		return error_misuse("no-value", name, "'%s' needs a value; see 'sluice help %s'",
 				    keyword->name, name);
-	if (count > 1)
-		text = joined[filling->joined++ % JOINED_MAX];
-	for (unsigned int i = 0; count > 1 && i < count; i++) {
-		length += snprintf((char *)text + length, JOINED_TEXT - length, "%s%s",
-				   i ? " " : "", words[i]);
+	filling->keywords |= bit;
+	filling->at += count;
+	if (count <= 1)
+		return value_store(filling, keyword, keyword->name, *words);
+	filling->joined++;
+	for (unsigned int i = 0; i < count; i++) {
+		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", i ? " " : "",
+				   words[i]);
 		if (length >= JOINED_TEXT)
 			return error_misuse("too-long", name,
 					    "the words after '%s' are too long: '%s'",
 					    keyword->name, words[i]);
 	}
-	filling->keywords |= bit;
-	filling->at += count;
 	return value_store(filling, keyword, keyword->name, text);
 }
 
@@ -204,7 +350,7 @@ static int operand_take(struct filling *filling, char *text)
 }
 
 /* Stores the options of the command, and refuses those of others. */
-static int options_take(struct filling *filling)
+static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;
 	const struct command_line *line = filling->line;
@@ -233,7 +379,7 @@ int words_parse(struct context *context, const struct command_line *line, void *
 {
 	const struct command *command = context->command;
 	struct filling filling = {context, command, line, .at = 1, .args = args};
-	int err = options_take(&filling);
+	int err = options_store(&filling);
 
 	for (; !err && filling.at < line->count; filling.at++) {
 		char *text = line->words[filling.at];

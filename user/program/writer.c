@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "program/writer.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,41 +205,6 @@ void print_text(const char *format, ...)
 	va_start(args, format);
 	vfprintf(output(), format, args);
 	va_end(args);
-}
-
-static void tree_write(const char *key, const json_t *tree)
-{
-	const char *name;
-	json_t *value;
-	size_t i;
-
-	if (json_is_object(tree)) {
-		print_object(key);
-		json_object_foreach((json_t *)tree, name, value) tree_write(name, value);
-		print_end();
-	} else if (json_is_array(tree)) {
-		print_array(key);
-		json_array_foreach(tree, i, value) tree_write(NULL, value);
-		print_end();
-	} else if (json_is_boolean(tree)) {
-		print_bool(key, json_is_true(tree));
-	} else if (json_is_integer(tree)) {
-		print_number(key, NULL, json_integer_value(tree));
-	} else if (json_is_real(tree)) {
-		print_real(key, json_real_value(tree));
-	} else {
-		print_string(key, NULL, json_string_value(tree));
-	}
-}
-
-int print_tree(const char *key, json_t *tree)
-{
-	bool is_whole = tree && print_is_whole();
-
-	if (is_whole)
-		tree_write(key, tree);
-	json_decref(tree);
-	return is_whole ? 0 : -ENOMEM;
 }
 
 /* --- Tables --------------------------------------------------------------------------------- */

@@ -12,7 +12,6 @@
 #ifndef SLUICE_WRITER_H
 #define SLUICE_WRITER_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,9 +46,6 @@ void print_known(const char *key, const char *format, bool is_known, uint64_t va
 void print_bool(const char *key, bool value);
 void print_real(const char *key, double value);
 void print_null(const char *key);
-
-/* Prints a tree of JSON, and frees it. Returns 0, or -ENOMEM if the tree is not whole. */
-int print_tree(const char *key, json_t *tree);
 
 /* Prints text. */
 void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,7 +3,7 @@
 #ifndef SLUICE_COMMAND_SHARE_H
 #define SLUICE_COMMAND_SHARE_H
 
-#include "program/command.h"
+#include "program/program.h"
 
 struct share_words {
 	const char *store;

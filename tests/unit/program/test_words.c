@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/command.h: command lines, by the table of a command */
+/* user/program/program.h: command lines, by the table of a command */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "test.h"
 #include "base/error.h"
-#include "program/command.h"
+#include "program/program.h"
 
 #define WORDS 24
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/program/writer.h */
-#include <errno.h>
 #include <inttypes.h>
 #include "test.h"
 #include "program/writer.h"
@@ -104,29 +103,12 @@ static void test_strings_that_are_not_printable(void **state)
 	      "\"\\\"\\\\\\n\\u001b?\\u00e4\\ud83d\\ude00???\"");
 }
 
-static void report_tree(void)
-{
-	assert_int_equal(
-		print_tree(NULL, json_pack("{s:[i, b, f, n, {}], s:s}", "a", 1, 1, 0.5, "b", "c")),
-		0);
-	assert_int_equal(print_tree(NULL, NULL), -ENOMEM);
-}
-
-static void test_a_tree_of_jansson(void **state)
-{
-	(void)state;
-	check(report_tree, "",
-	      "{\n  \"a\": [\n    1,\n    true,\n    0.5,\n    null,\n    {}\n  ],\n  \"b\": "
-	      "\"c\"\n}\n");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_are_written_by_format_or_by_key),
 		cmocka_unit_test(test_a_row_is_a_line),
 		cmocka_unit_test(test_strings_that_are_not_printable),
-		cmocka_unit_test(test_a_tree_of_jansson),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/messages.h: whether the journal reads standard error. */
+/* user/program/program.h: whether the journal reads standard error. */
 #include <sys/stat.h>
 #include "test.h"
-#include "program/messages.h"
+#include "program/program.h"
 
 static void test_the_journal_is_told_by_device_and_inode(void **state)
 {
