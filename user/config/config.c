@@ -51,7 +51,6 @@ struct map {
 	bool or_word;	  /* an item of a list may be a word instead, the value of the first key */
 	int access;	  /* enum sl_access, of the entries of `allow` and `deny` */
 	const char *many; /* a noun for its words: "prefixes" */
-	void (*begin)(struct reader *reader, const struct item *item);
 	int (*finish)(struct reader *reader, const struct item *item);
 };
 
@@ -71,7 +70,7 @@ struct reader {
 	bool leaves_out;  /* see config_parse() */
 	struct document document;
 	struct config config;
-	struct spec defaults; /* the fields of `defaults` */
+	const struct node *defaults; /* NULL: none */
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
@@ -240,8 +239,6 @@ static int map_read(struct reader *reader, const struct node *node, const char *
 			values[i] = value;
 	}
 	memset(data, 0, map->size);
-	if (map->begin)
-		map->begin(reader, &item);
 	for (unsigned int i = 0; i < map->count; i++) {
 		int err = values[i] ? key_read(reader, values[i], &map->keys[i], data) : 0;
 
@@ -405,8 +402,7 @@ static int field_fail(struct reader *reader, const struct node *map, enum spec_f
 static int defaults_finish(struct reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
-	const struct spec *defaults = item->data;
-	struct spec spec = *defaults;
+	struct spec spec = *(struct spec *)item->data;
 	enum spec_field field;
 	struct limits limits;
 	int err;
@@ -424,7 +420,7 @@ static int defaults_finish(struct reader *reader, const struct item *item)
 	if (err)
 		return field_fail(reader, item->node, field, err);
 	memcpy(reader->defaults_per, limits.list[0].spec.per, sizeof(reader->defaults_per));
-	reader->defaults = *defaults;
+	reader->defaults = item->node;
 	return 0;
 }
 
@@ -441,26 +437,19 @@ struct config_policy {
 	struct rule rule; /* the policy alone */
 };
 
-/*
- * Begins a limit with the defaults that its kind has: what shapes has no action and is never empty,
- * and only a rate can be shared. `per` of the defaults has both families, a prefix may have one.
- */
-static void limit_begin(struct reader *reader, const struct item *item)
+/* Parses the defaults of fields that a limit lacks. A prefix of one family has one length. */
+static void defaults_add(const struct reader *reader, const struct sl_prefix *prefix,
+			 struct spec *spec)
 {
-	const struct sl_prefix *prefix = &((struct config_policy *)item->parent)->prefix;
-	struct spec *spec = item->data;
-	char per[8];
+	for (enum spec_field field = SPEC_PER; reader->defaults && field < SPEC_FIELDS; field++) {
+		const struct node *node = node_find(reader->defaults, spec_names[field]);
+		char per[8];
 
-	*spec = reader->defaults;
-	if (node_find(item->node, spec_names[SPEC_SHAPE])) {
-		spec_remove(spec, SPEC_ACTION);
-		spec_remove(spec, SPEC_START);
-	}
-	if (!node_find(item->node, spec_names[SPEC_RATE]))
-		spec_remove(spec, SPEC_SHARED);
-	if (spec_has(spec, SPEC_PER) && prefix->bits) {
+		if (!node || !spec_accepts(spec, field))
+			continue;
 		snprintf(per, sizeof(per), "%u", reader->defaults_per[prefix_family(prefix)]);
-		value_parse(&spec_types[SPEC_PER], "per", per, spec);
+		value_parse(&spec_types[field], spec_names[field],
+			    field == SPEC_PER && prefix->bits ? per : node->word, spec);
 	}
 }
 
@@ -475,6 +464,7 @@ static int limit_finish(struct reader *reader, const struct item *item)
 
 	if (item->err || rule_slots(rule) > SL_LIMITS_MAX) /* which was reported */
 		return 0;
+	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
 	for (unsigned int i = 0; !err && i < limits.count; i++) {
 		field = SPEC_NAME;
@@ -495,8 +485,7 @@ static int limit_finish(struct reader *reader, const struct item *item)
 		      rule_slots(rule) > rule->limits ? ", and two rates are two of them" : "");
 }
 
-static const struct map limit_map =
-	MAP(limit_keys, struct spec, .begin = limit_begin, .finish = limit_finish);
+static const struct map limit_map = MAP(limit_keys, struct spec, .finish = limit_finish);
 
 static int budget_finish(struct reader *reader, const struct item *item)
 {

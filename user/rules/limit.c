@@ -231,9 +231,6 @@ bool limit_name_is_valid(const char name[SL_NAME])
 	return length && length < SL_NAME && *name != '-' && !name[strspn(name, allowed)];
 }
 
-/* The longest time that any word has is 730d, which is less. */
-#define TIME_MAX_NS (SL_BURST_TICKS_MAX / SL_TICKS_PER_NS)
-
 static bool is_within(uint64_t number, uint64_t least, uint64_t most)
 {
 	return number >= least && number <= most;

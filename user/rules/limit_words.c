@@ -32,27 +32,6 @@ const enum spec_field kind_fields[SL_KINDS] = {
 	[SL_SHAPE] = SPEC_SHAPE,
 };
 
-/* The kinds that have each field, as bits. */
-#define BUCKET	 (1 << SL_TOKEN_BUCKET)
-#define WINDOW	 (1 << SL_WINDOW)
-#define SHAPE	 (1 << SL_SHAPE)
-#define ANY_KIND (BUCKET | WINDOW | SHAPE)
-
-static const uint8_t field_kinds[SPEC_FIELDS] = {
-	[SPEC_NAME] = ANY_KIND,		 [SPEC_RATE] = BUCKET,
-	[SPEC_BURST] = BUCKET,		 [SPEC_WINDOW] = WINDOW,
-	[SPEC_GROUPS] = WINDOW,		 [SPEC_SHAPE] = SHAPE,
-	[SPEC_HORIZON] = SHAPE,		 [SPEC_MATCH] = ANY_KIND,
-	[SPEC_PER] = ANY_KIND,		 [SPEC_KEY] = ANY_KIND,
-	[SPEC_ACTION] = BUCKET | WINDOW, [SPEC_START] = BUCKET | WINDOW,
-	[SPEC_SHARED] = BUCKET,
-};
-
-static bool kind_has_field(enum sl_kind kind, enum spec_field field)
-{
-	return field_kinds[field] >> kind & 1;
-}
-
 const struct limit limit_defaults = {
 	.spec = {.name = "all",
 		 .per = {[SL_IPV4] = 32, [SL_IPV6] = 64},
@@ -63,7 +42,6 @@ const struct limit limit_defaults = {
 
 /* The longest block of `escalate` by default: few forged packets can keep an address blocked. */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
-#define TIME_MAX_NS  (730 * 86400 * NS_PER_SEC)
 
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 static const struct value_type value_horizon = VALUE_TIME(NS_PER_MS, HORIZON_MAX_NS);
@@ -180,7 +158,6 @@ static int rates_parse(const char *text, struct limit *limit)
 		return error_misuse("two-rates", object_of("rate", text),
 				    "two rates are one of packets and one of bits; write "
 				    "10kpps 100mbit");
-	limit->spec.kind = SL_TOKEN_BUCKET;
 	limit->spec.rate = rate[0].number;
 	limit->spec.rate_unit = rate[0].unit;
 	limit->second.rate = rate[1].number;
@@ -221,7 +198,6 @@ static int window_parse(const char *text, struct limit *limit)
 	if (amount.number > WINDOW_MOST_MAX)
 		return error_misuse("out-of-range", object_of("window", words[0]),
 				    "too large; the largest is 140TB");
-	limit->spec.kind = SL_WINDOW;
 	limit->spec.rate = amount.number;
 	limit->spec.rate_unit = amount.unit == SL_BURST_BYTES ? SL_RATE_BITS : SL_RATE_PPS;
 	limit->spec.span_ns = ns;
@@ -235,20 +211,9 @@ static int shape_parse(const char *text, struct limit *limit)
 
 	if (err)
 		return err;
-	limit->spec.kind = SL_SHAPE;
 	limit->spec.rate = rate.number;
 	limit->spec.rate_unit = rate.unit;
 	return 0;
-}
-
-static int horizon_parse(const char *text, struct limit *limit)
-{
-	return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
-}
-
-static int field_match_parse(const char *text, struct limit *limit)
-{
-	return match_parse(text, &limit->match);
 }
 
 /* Parses "24/56" into both lengths, "24" into the first. */
@@ -280,8 +245,7 @@ static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec
 	uint64_t length = spec->block_ns;
 	int err;
 
-	if ((count % 2 && !strcmp(words[count - 1], count == 1 ? "escalate" : "max")) ||
-	    strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
+	if (strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
 	    (count == 4 && strcmp(words[2], "max")))
 		return error_misuse("bad-action", object_of("action block", words[0]),
 				    "not 'escalate' and a number, or 'max' and a time; write block "
@@ -332,41 +296,57 @@ static int action_parse(const char *text, struct limit *limit)
 	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
 }
 
+#define ANY_KIND	   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW | 1 << SL_SHAPE)
+#define DROPS		   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW)
+#define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
+
+/* Each field is parsed by a function, or by the type of a byte; `per` and `match` are not. */
+static const struct field {
+	uint8_t kinds;	/* the kinds that have it, as bits */
+	bool is_listed; /* it may have a value for each length of `per` */
+	int (*parse)(const char *text, struct limit *limit);
+	const struct value_type *byte;
+	size_t offset;
+} fields[SPEC_FIELDS] = {
+	[SPEC_NAME] = {ANY_KIND, false, name_parse},
+	[SPEC_RATE] = {1 << SL_TOKEN_BUCKET, true, rates_parse},
+	[SPEC_BURST] = {1 << SL_TOKEN_BUCKET, true, bursts_parse},
+	[SPEC_WINDOW] = {1 << SL_WINDOW, true, window_parse},
+	[SPEC_GROUPS] = {1 << SL_WINDOW, BYTE(groups, value_groups)},
+	[SPEC_SHAPE] = {1 << SL_SHAPE, true, shape_parse},
+	[SPEC_HORIZON] = {1 << SL_SHAPE, true},
+	[SPEC_MATCH] = {ANY_KIND},
+	[SPEC_PER] = {ANY_KIND, true},
+	[SPEC_KEY] = {ANY_KIND, BYTE(key_dst, value_key)},
+	[SPEC_ACTION] = {DROPS, false, action_parse},
+	[SPEC_START] = {DROPS, BYTE(start, value_start)},
+	[SPEC_SHARED] = {1 << SL_TOKEN_BUCKET, BYTE(shared, value_shared)},
+};
+
+static bool kind_has_field(enum sl_kind kind, enum spec_field field)
+{
+	return fields[field].kinds >> kind & 1;
+}
+
 /* Parses one value of a field. */
 static int part_parse(enum spec_field field, const char *text, struct spec *spec,
 		      unsigned int index)
 {
-	static int (*const parsers[SPEC_FIELDS])(const char *text, struct limit *limit) = {
-		[SPEC_NAME] = name_parse,	  [SPEC_RATE] = rates_parse,
-		[SPEC_BURST] = bursts_parse,	  [SPEC_WINDOW] = window_parse,
-		[SPEC_SHAPE] = shape_parse,	  [SPEC_HORIZON] = horizon_parse,
-		[SPEC_MATCH] = field_match_parse, [SPEC_ACTION] = action_parse,
-	};
-	static const struct {
-		const struct value_type *type;
-		size_t offset;
-	} bytes[SPEC_FIELDS] = {
-		[SPEC_GROUPS] = {&value_groups, offsetof(struct limit, spec.groups)},
-		[SPEC_KEY] = {&value_key, offsetof(struct limit, spec.key_dst)},
-		[SPEC_START] = {&value_start, offsetof(struct limit, spec.start)},
-		[SPEC_SHARED] = {&value_shared, offsetof(struct limit, spec.shared)},
-	};
+	const struct field *type = &fields[field];
 	struct limit *limit = &spec->limits[index];
 
+	if (type->parse)
+		return type->parse(text, limit);
 	if (field == SPEC_PER)
 		return per_parse(text, spec, index);
-	if (parsers[field])
-		return parsers[field](text, limit);
+	if (field == SPEC_MATCH)
+		return match_parse(text, &limit->match);
+	if (field == SPEC_HORIZON)
+		return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
 	if (field == SPEC_SHARED) /* true and false as in YAML and JSON */
 		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
-	return byte_parse(bytes[field].type, spec_names[field], text,
-			  (uint8_t *)limit + bytes[field].offset);
+	return byte_parse(type->byte, spec_names[field], text, (uint8_t *)limit + type->offset);
 }
-
-/* The fields that have a value for each length of `per`. */
-#define LISTED_FIELDS                                                                              \
-	(1U << SPEC_PER | 1U << SPEC_RATE | 1U << SPEC_BURST | 1U << SPEC_WINDOW |                 \
-	 1U << SPEC_SHAPE | 1U << SPEC_HORIZON)
 
 /* Copies one of the values of a text: commas end them, blanks may precede them. */
 static const char *part_copy(const char *text, unsigned int index, char part[SPEC_TEXT])
@@ -385,7 +365,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	struct spec *spec = ret;
 	char part[SPEC_TEXT];
 
-	for (const char *p = text; *p && LISTED_FIELDS >> field & 1; p++)
+	for (const char *p = text; *p && fields[field].is_listed; p++)
 		count += *p == ',';
 	if (count > SL_LIMITS_MAX)
 		return error_misuse("too-many-values", object_of(what, text),
@@ -427,19 +407,12 @@ bool spec_has(const struct spec *spec, enum spec_field field)
 	return spec->given >> field & 1;
 }
 
-void spec_remove(struct spec *spec, enum spec_field field)
+bool spec_accepts(const struct spec *spec, enum spec_field field)
 {
-	spec->given &= ~(1U << field);
-	for (unsigned int i = 0; i < SL_LIMITS_MAX; i++) {
-		struct sl_limit_spec *one = &spec->limits[i].spec;
-
-		if (field == SPEC_ACTION)
-			one->action = one->block_ns = one->block_max_ns = one->escalate = 0;
-		else if (field == SPEC_START)
-			one->start = 0;
-		else
-			one->shared = 0;
-	}
+	for (enum sl_kind kind = 0; kind < SL_KINDS; kind++)
+		if (spec_has(spec, kind_fields[kind]) && !kind_has_field(kind, field))
+			return false;
+	return !spec_has(spec, field);
 }
 
 /* --- Making limits -------------------------------------------------------------------------- */

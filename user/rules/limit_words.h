@@ -59,8 +59,8 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 
 bool spec_has(const struct spec *spec, enum spec_field field);
 
-/* Removes `action`, `start` or `shared`. */
-void spec_remove(struct spec *spec, enum spec_field field);
+/* Whether a field is missing that limits of the kind of the spec have. */
+bool spec_accepts(const struct spec *spec, enum spec_field field);
 
 /* The limits that one set of words makes. */
 struct limits {

@@ -10,9 +10,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* 2 years. A block in ticks is below SL_BURST_TICKS_MAX, and the end of a list fits 32 bits. */
-#define TIME_MAX_NS (730 * 86400000000000ULL)
-
 /* --- Units ---------------------------------------------------------------------------------- */
 
 /*

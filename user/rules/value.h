@@ -36,6 +36,9 @@ struct value_type {
 
 int value_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 
+#define TIME_MAX_NS                                                                                \
+	(730 * 86400000000000ULL) /* 2 years: the longest time, below SL_BURST_TICKS_MAX */
+
 /* Each type stores a value of the C type in its comment. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
 extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
