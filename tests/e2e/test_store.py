@@ -118,12 +118,12 @@ def test_a_key_expires_once_the_store_has_said_so(stores, answer, of_added, of_r
 
 def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
     with FakeStore(stores.netns) as fake:
-        busy = [b"-BUSY a script\r\n", b"-CLUSTERDOWN\r\n"]
+        moved = [b"-MOVED %d :%d\r\n" % (slot_of("{a}x"), fake.port)] * 2
         keys = []
 
         def add(_):
             keys.append(1)
-            return busy.pop() if busy else b"*2\r\n:1\r\n:1\r\n"
+            return moved.pop() if moved else b"*2\r\n:1\r\n:1\r\n"
 
         fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"BITFIELD": add,
                         b"EXPIRE": lambda _: b":%d\r\n" % (len(keys) > 2)}
@@ -511,7 +511,7 @@ def test_a_store_that_loads_is_waited_for(stores):
     assert done["status"] == -errno.EAGAIN and not done["items"][0][1] and "LOADING" in done["error"], done
     wait_until(lambda: client.round(("k7", 1, 1))["status"] == 0, "a store that has loaded")
     assert stores.talk().fields("k7") == (8, 1)
-    assert client.counts()["loading"] > 0 and client.counts()["lost"] == 0
+    assert client.counts()["later"] > 0 and client.counts()["lost"] == 0
     client.close()
 
 

@@ -120,7 +120,7 @@ static void counts_print(const struct store *store)
 		{"unsent", c->unsent},
 		{"moved", c->refusals[REFUSAL_MOVED]},
 		{"asked", c->refusals[REFUSAL_ASK]},
-		{"loading", c->refusals[REFUSAL_LOADING]},
+		{"later", c->refusals[REFUSAL_LATER]},
 		{"refused", c->refused},
 		{"bad", c->bad},
 		{"connects", c->connects},

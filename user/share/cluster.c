@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX      6   /* of a command in a call; each after the first follows a refusal */
+#define TRIES_MAX      6   /* of a command in a call; each after the first follows a redirect */
 #define BATCH	       128 /* commands that a socket gets at a time; the others are not sent */
-#define DELAY_FIRST_MS 2   /* until a node that replied "later" is asked again; doubles */
 #define LOOKUP_POLL_MS 5
 
 /* --- Queues --------------------------------------------------------------------------------- */
@@ -91,20 +90,7 @@ static void command_route(struct cluster *cluster, struct command *command)
 
 /* --- Replies -------------------------------------------------------------------------------- */
 
-/* Puts a command that was refused into a queue again, at most TRIES_MAX times. */
-static void command_retry(struct cluster *cluster, struct command *command, bool later)
-{
-	if (++command->tries >= TRIES_MAX) {
-		command_end(cluster, command, UNSENT);
-	} else if (later) {
-		command->not_before_ms = store_now_ms() + (DELAY_FIRST_MS << command->tries);
-		queue_put(&cluster->delayed, command);
-	} else {
-		command_route(cluster, command);
-	}
-}
-
-/* Follows MOVED or ASK, unless it is of another slot than the command's. */
+/* Follows MOVED or ASK, at most TRIES_MAX times, unless it is of another slot than the command's. */
 static void command_redirect(struct cluster *cluster, const struct node *from,
 			     struct command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
@@ -128,23 +114,19 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 		command->node = number;
 		command->due = 2;
 	}
-	command_retry(cluster, command, false);
+	if (++command->tries >= TRIES_MAX)
+		command_end(cluster, command, UNSENT);
+	else
+		command_route(cluster, command);
 }
-
-/* What follows a refusal that is no redirect: whether to retry later, and to read the map again. */
-static const struct {
-	int err;
-	bool is_later, is_stale;
-} refusal_effects[REFUSALS] = {
-	[REFUSAL_TRY] = {-EAGAIN, true, false},	      [REFUSAL_DOWN] = {-EAGAIN, true, true},
-	[REFUSAL_LOADING] = {-EAGAIN, true, false},   [REFUSAL_ROLE] = {-EROFS, false, true},
-	[REFUSAL_RIGHT] = {-EACCES, false, false},    [REFUSAL_KEY] = {-EREMOTEIO, false, false},
-	[REFUSAL_OTHER] = {-EREMOTEIO, false, false},
-};
 
 static void command_refused(struct cluster *cluster, struct node *from, struct command *command,
 			    const redisReply *reply)
 {
+	static const int errors[REFUSALS] = {
+		[REFUSAL_LATER] = -EAGAIN,  [REFUSAL_ROLE] = -EROFS,	  [REFUSAL_RIGHT] = -EACCES,
+		[REFUSAL_KEY] = -EREMOTEIO, [REFUSAL_OTHER] = -EREMOTEIO,
+	};
 	unsigned int slot = 0;
 	struct endpoint to;
 	enum refusal refusal = refusal_parse(reply->str, reply->len, &slot, &to);
@@ -154,14 +136,10 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 		command_redirect(cluster, from, command, refusal, slot, &to);
 		return;
 	}
-	store_fail(&cluster->setup, &from->connection.at, refusal_effects[refusal].err, "%s: %s",
+	store_fail(&cluster->setup, &from->connection.at, errors[refusal], "%s: %s",
 		   command->argv[0], reply->str);
-	cluster->map_is_stale |= refusal_effects[refusal].is_stale;
+	cluster->map_is_stale |= refusal == REFUSAL_LATER || refusal == REFUSAL_ROLE;
 	from->is_replica |= refusal == REFUSAL_ROLE;
-	if (refusal_effects[refusal].is_later) {
-		command_retry(cluster, command, true);
-		return;
-	}
 	cluster->setup.counts->refused++;
 	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
@@ -359,25 +337,6 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Routes the delayed commands that are due. Returns when the next is due. */
-static uint64_t delayed_advance(struct cluster *cluster, uint64_t now)
-{
-	struct queue delayed = cluster->delayed;
-	uint64_t next = cluster->end_ms;
-
-	cluster->delayed = (struct queue){NULL, NULL};
-	for (struct command *command; (command = queue_take(&delayed));) {
-		if (command->not_before_ms <= now) {
-			command_route(cluster, command);
-			continue;
-		}
-		queue_put(&cluster->delayed, command);
-		if (command->not_before_ms < next)
-			next = command->not_before_ms;
-	}
-	return next;
-}
-
 /* Waits for replies until a moment, and reads them. */
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
@@ -397,7 +356,7 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 			until = now + LOOKUP_POLL_MS;
 		count++;
 	}
-	if (poll(ready, count, until > now ? (int)(until - now) : 0) <= 0)
+	if (poll(ready, count, (int)(until - now)) <= 0)
 		return;
 	for (unsigned int i = 0; i < count; i++)
 		if (ready[i].revents & ~POLLOUT && of[i]->connection.state == CONNECTION_READY)
@@ -408,7 +367,6 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 static void exchange_finish(struct cluster *cluster)
 {
 	cluster->setup.counts->nodes = cluster->map.nodes;
-	queue_end(cluster, &cluster->delayed, UNSENT);
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 		struct node *node = cluster->node[i];
 
@@ -432,7 +390,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 		command_route(cluster, &commands[i]);
 	}
 	while (cluster->open) {
-		uint64_t now = store_now_ms(), next = delayed_advance(cluster, now), until;
+		uint64_t now = store_now_ms(), until;
 
 		for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 			struct node *node = cluster->node[i];
@@ -441,9 +399,9 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 				node_advance(cluster, node);
 		}
 		until = replies_deadline(cluster);
-		if ((!cluster->delayed.first && until <= now) || now >= cluster->end_ms)
+		if (until <= now)
 			break;
-		nodes_wait(cluster, now, until > now && until < next ? until : next);
+		nodes_wait(cluster, now, until);
 	}
 	exchange_finish(cluster);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the nodes of a store, and the commands that are in progress. A command is in one queue, of
- * a node or of those that are delayed, until it has an outcome. Only an explicit refusal puts a
- * command that was sent into a queue again. A store that is no cluster is a cluster of one node.
+ * Share: the nodes of a store, and the commands that are in progress. A command is in the queue of
+ * a node until it has an outcome. Only a redirect puts a command that was sent into a queue again.
+ * A store that is no cluster is a cluster of one node.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -37,7 +37,6 @@ struct command {
 	unsigned int node; /* NODE_NONE: the node that has the slot */
 	unsigned int tries;
 	unsigned int due; /* replies: 2 with ASKING before the command */
-	uint64_t not_before_ms;
 	enum outcome outcome;
 	int64_t value[2];
 	redisReply *whole;
@@ -69,7 +68,6 @@ struct cluster {
 	/* of the present call */
 	uint64_t begun_ms, end_ms;
 	size_t open; /* commands without an outcome */
-	struct queue delayed;
 };
 
 void cluster_open(struct cluster *cluster);

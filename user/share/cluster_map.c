@@ -129,7 +129,7 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 	reply = command.whole;
 	if (reply->type == REDIS_REPLY_ERROR)
 		refusal = refusal_parse(reply->str, reply->len, &slot, &to);
-	cluster->setup.counts->refusals[REFUSAL_LOADING] += refusal == REFUSAL_LOADING;
+	cluster->setup.counts->refusals[REFUSAL_LATER] += refusal == REFUSAL_LATER;
 	if (refusal != REFUSAL_OTHER)
 		store_fail(&cluster->setup, &cluster->node[number]->connection.at,
 			   refusal == REFUSAL_RIGHT ? -EACCES : -EAGAIN, "CLUSTER SLOTS: %s",

@@ -14,7 +14,13 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "share/tls.h"
+
+#ifdef SL_STORE_TLS
+#include <hiredis/hiredis_ssl.h> /* needs hiredis.h before it */
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#endif
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
@@ -93,6 +99,91 @@ static void lookup_end(struct connection *connection)
 	free(lookup);
 	connection->lookup = NULL;
 }
+
+/* --- TLS ------------------------------------------------------------------------------------ */
+
+#ifdef SL_STORE_TLS
+struct ssl_ctx_st *tls_open(const char *ca_file)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+
+	if (tls && SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) &&
+	    SSL_CTX_load_verify_locations(tls, ca_file, NULL)) {
+		SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+		return tls;
+	}
+	errno = tls ? EINVAL : ENOMEM;
+	ERR_clear_error();
+	SSL_CTX_free(tls);
+	return NULL;
+}
+
+void tls_close(struct ssl_ctx_st *tls)
+{
+	SSL_CTX_free(tls);
+}
+
+/* Requires a certificate for this host: a DNS name, or an IP address. hiredis checks no host. */
+static bool host_expect(SSL *ssl, const char *host)
+{
+	if (host_is_address(host))
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+}
+
+/* Returns what is wrong with the certificate, as "hostname mismatch", or what hiredis reports. */
+static const char *tls_error(const struct connection *connection)
+{
+	long result = connection->ssl ? SSL_get_verify_result(connection->ssl) : X509_V_OK;
+
+	if (result != X509_V_OK)
+		return X509_verify_cert_error_string(result);
+	return *connection->context->errstr ? connection->context->errstr : "out of memory";
+}
+
+/*
+ * Begins the handshake, which reads and writes then continue. The certificate must be for the host
+ * of the connection. Returns NULL, or what failed.
+ */
+static const char *tls_begin(struct connection *connection)
+{
+	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls); /* freed with the context */
+	const char *error;
+
+	if (ssl && host_expect(ssl, connection->at.host) &&
+	    redisInitiateSSL(connection->context, ssl) == REDIS_OK)
+		return NULL;
+	error = tls_error(connection);
+	connection->ssl = NULL;
+	SSL_free(ssl);
+	return error;
+}
+
+#else
+struct ssl_ctx_st *tls_open(const char *ca_file)
+{
+	(void)ca_file;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+void tls_close(struct ssl_ctx_st *tls)
+{
+	(void)tls;
+}
+
+static const char *tls_begin(struct connection *connection)
+{
+	(void)connection;
+	return "none";
+}
+
+static const char *tls_error(const struct connection *connection)
+{
+	return connection->context->errstr;
+}
+#endif
 
 /* --- Failures and ends ---------------------------------------------------------------------- */
 
@@ -392,8 +483,8 @@ static bool login_read(struct connection *connection, const redisReply *reply)
 	}
 	if (!password && !strncmp(error, "NOPERM", 6))
 		return true;
-	if (refusal_parse(error, reply->len, &slot, &to) == REFUSAL_LOADING) {
-		connection->setup->counts->refusals[REFUSAL_LOADING]++;
+	if (refusal_parse(error, reply->len, &slot, &to) == REFUSAL_LATER) {
+		connection->setup->counts->refusals[REFUSAL_LATER]++;
 		err = -EAGAIN;
 	}
 	if (!password)

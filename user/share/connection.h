@@ -60,6 +60,10 @@ struct connection {
 	size_t bytes, elements;
 };
 
+/* ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, or EINVAL. */
+struct ssl_ctx_st *tls_open(const char *ca_file);
+void tls_close(struct ssl_ctx_st *tls);
+
 /* Returns a random time of 0.5 to 1.5 times `ms`, because many nodes lose a store at once. */
 uint64_t jitter(struct connection_setup *setup, uint64_t ms);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,26 +44,22 @@ struct exchange {
 	struct store *store;
 	pthread_t thread;
 	const char *name;
-	char *node;
+	const char *node;
 	char key[STORE_KEY];	     /* of the set of nodes */
 	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
 	char nonce[17];		     /* of this process there */
 	unsigned int alive_ms;
-	int ended; /* eventfd: a round has ended */
+	sem_t begun; /* a round, or the end of the thread */
+	int ended;   /* eventfd: the round has ended */
+	bool is_closing;
 
-	pthread_mutex_t mutex;
-	pthread_cond_t begun;
-	bool is_begun, is_closing;
-
-	/* the thread's while is_begun; moments are store_now_ms(), 0: never or not */
+	/* the thread's during a round; moments are store_now_ms(), 0: never or not */
 	struct round round;
-	unsigned int expire_s; /* of the keys of the round */
-	uint64_t meaning;      /* of the limits */
-	uint64_t counted_at;   /* the nodes */
-	bool is_counted;       /* the store replied then */
-	unsigned int lost;     /* rounds in a row in which no key was answered */
-	uint64_t fewer_since;  /* fewer nodes were counted */
-	uint64_t alike;	       /* the meaning that was reported */
+	uint64_t counted_at;  /* the nodes */
+	bool is_counted;      /* the store replied then */
+	unsigned int lost;    /* rounds in a row in which no key was answered */
+	uint64_t fewer_since; /* fewer nodes were counted */
+	uint64_t alike;	      /* the meaning that was reported */
 	struct difference unlike, same_node;
 };
 
@@ -85,32 +82,31 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 
 /*
  * Counts members of a set every ALIKE_EVERY_MS, and in each call while a difference is pending.
- * Returns false if it is not time to, or if the store did not reply.
+ * Stores how much the number is below `least` or above `most` once that has lasted, and its end at
+ * once. least, most: 0: no bound. Returns false if it is not time to count, or if the store did not
+ * reply.
  */
-static bool set_count(struct exchange *exchange, struct difference *difference, const char *key,
-		      const char *member, uint64_t now, unsigned int *ret)
+static bool difference_count(struct exchange *exchange, struct difference *difference,
+			     const char *key, const char *member, unsigned int least,
+			     unsigned int most, uint64_t lasts)
 {
 	bool is_pending = difference->since && !difference->count;
-	uint64_t time_ms;
+	uint64_t now = store_now_ms(), time_ms;
+	unsigned int count;
 
 	if (difference->counted_at && !is_pending && now < difference->counted_at + ALIKE_EVERY_MS)
 		return false;
-	if (store_nodes(exchange->store, key, member, ALIKE_MS, &time_ms, ret))
+	if (store_nodes(exchange->store, key, member, ALIKE_MS, &time_ms, &count))
 		return false;
 	difference->counted_at = now;
-	return true;
-}
-
-/* Stores a difference once it has lasted, and its end at once. */
-static void difference_set(struct difference *difference, unsigned int count, uint64_t now,
-			   uint64_t lasts)
-{
+	count = least && count < least ? least - count : most && count > most ? count - most : 0;
 	if (!count)
 		difference->since = 0;
 	else if (!difference->since)
 		difference->since = now;
 	if (!count || now >= difference->since + lasts)
 		difference->count = count;
+	return true;
 }
 
 /*
@@ -118,25 +114,20 @@ static void difference_set(struct difference *difference, unsigned int count, ui
  * members of one set, and of their previous set for a while. Counts the processes with the name of
  * this node, which all count as one node.
  */
-static void differences_count(struct exchange *exchange, uint64_t now)
+static void differences_count(struct exchange *exchange)
 {
 	struct round *round = &exchange->round;
-	unsigned int count;
 	char key[STORE_KEY];
 
-	if (exchange->alike != exchange->meaning)
+	if (exchange->alike != round->meaning)
 		exchange->unlike.counted_at = 0;
 	snprintf(key, sizeof(key), "sluice:{%.*s}:limits:%016" PRIx64, GATE_NAME, exchange->name,
-		 exchange->meaning);
-	if (set_count(exchange, &exchange->unlike, key, exchange->node, now, &count)) {
-		exchange->alike = exchange->meaning;
-		difference_set(&exchange->unlike, count < round->nodes ? round->nodes - count : 0,
-			       now, UNLIKE_LASTS_MS);
-	}
-	if (set_count(exchange, &exchange->same_node, exchange->process_key, exchange->nonce, now,
-		      &count))
-		difference_set(&exchange->same_node, count ? count - 1 : 0, now,
-			       SAME_NODE_LASTS_MS);
+		 round->meaning);
+	if (difference_count(exchange, &exchange->unlike, key, exchange->node, round->nodes, 0,
+			     UNLIKE_LASTS_MS))
+		exchange->alike = round->meaning;
+	difference_count(exchange, &exchange->same_node, exchange->process_key, exchange->nonce, 0,
+			 1, SAME_NODE_LASTS_MS);
 	round->unlike = exchange->unlike.count;
 	round->same_node = exchange->same_node.count;
 }
@@ -154,7 +145,7 @@ static bool nodes_count(struct exchange *exchange)
 	exchange->counted_at = now;
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
-		differences_count(exchange, now);
+		differences_count(exchange);
 	} else { /* the store may lose its data meanwhile */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
@@ -174,12 +165,11 @@ static bool round_run(struct exchange *exchange)
 
 	if (!round->nodes || !round->count)
 		return nodes_count(exchange) &&
-		       (!round->count || !store_round(exchange->store, round->items, round->count,
-						      exchange->expire_s));
-	if (store_round(exchange->store, round->items, round->count, exchange->expire_s))
-		exchange->lost++;
-	else
-		exchange->lost = 0;
+		       (!round->count ||
+			!store_round(exchange->store, round->items, round->count, round->expire_s));
+	exchange->lost = store_round(exchange->store, round->items, round->count, round->expire_s)
+				 ? exchange->lost + 1
+				 : 0;
 	if (exchange->lost && exchange->lost <= FLOW_LOST)
 		return false;
 	if (exchange->lost && !exchange->is_counted)
@@ -193,52 +183,43 @@ static void *exchange_run(void *data)
 {
 	struct exchange *exchange = data;
 	struct round *round = &exchange->round;
-	uint64_t begun;
 
-	pthread_mutex_lock(&exchange->mutex);
-	while (!exchange->is_closing) {
-		if (!exchange->is_begun) {
-			pthread_cond_wait(&exchange->begun, &exchange->mutex);
-			continue;
-		}
-		pthread_mutex_unlock(&exchange->mutex);
+	for (;;) {
+		uint64_t begun;
+
+		while (sem_wait(&exchange->begun)) /* EINTR */
+			;
+		if (__atomic_load_n(&exchange->is_closing, __ATOMIC_SEQ_CST))
+			return NULL;
 		begun = store_now_ms();
 		round->is_answered = round_run(exchange);
 		round->took_ms = store_now_ms() - begun;
 		round->counts = *store_counts(exchange->store);
 		snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
-		pthread_mutex_lock(&exchange->mutex);
-		exchange->is_begun = false;
 		eventfd_write(exchange->ended, 1);
 	}
-	pthread_mutex_unlock(&exchange->mutex);
-	return NULL;
 }
 
 static void exchange_free(struct exchange **exchange)
 {
 	if (!*exchange)
 		return;
-	store_close((*exchange)->store);
+	if ((*exchange)->store)
+		store_close((*exchange)->store);
 	close_fd(&(*exchange)->ended);
-	pthread_cond_destroy(&(*exchange)->begun);
-	pthread_mutex_destroy(&(*exchange)->mutex);
-	free((*exchange)->node);
+	sem_destroy(&(*exchange)->begun);
 	free(*exchange);
 }
 
 static int open_error(const struct store_options *options, int err)
 {
-	switch (err) {
-	case EINVAL: /* the program has checked all else */
+	if (err == EINVAL) /* the program has checked all else */
 		return error_add(err, "bad-certificate", options->ca_file,
 				 "no certificate of an authority can be read from it");
-	case EOPNOTSUPP:
+	if (err == EOPNOTSUPP)
 		return error_add(err, "no-tls", NULL,
 				 "TLS: this sluice was built without hiredis_ssl");
-	default:
-		return error_add(err, "cannot-share", NULL, "cannot share: %s", strerror(err));
-	}
+	return error_add(err, "cannot-share", NULL, "cannot share: %s", strerror(err));
 }
 
 int exchange_open(const struct store_options *options, const char *name, const char *node,
@@ -251,23 +232,22 @@ int exchange_open(const struct store_options *options, const char *name, const c
 
 	if (!exchange)
 		return open_error(options, ENOMEM);
-	pthread_mutex_init(&exchange->mutex, NULL);
-	pthread_cond_init(&exchange->begun, NULL);
+	sem_init(&exchange->begun, 0, 0);
 	exchange->name = name;
+	exchange->node = node;
+	exchange->alive_ms = alive_ms;
 	snprintf(exchange->key, sizeof(exchange->key), "sluice:{%s}:nodes", name);
 	snprintf(exchange->process_key, sizeof(exchange->process_key),
 		 "sluice:{%.*s}:node:%016" PRIx64, GATE_NAME, name, shared_hash(node));
 	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
 		nonce = (uint64_t)getpid() << 32 | store_now_ms();
 	snprintf(exchange->nonce, sizeof(exchange->nonce), "%016" PRIx64, nonce);
-	exchange->alive_ms = alive_ms;
-	exchange->node = strdup(node);
 	exchange->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (exchange->ended < 0)
+		return open_error(options, errno);
 	exchange->store = store_open(options);
 	if (!exchange->store)
 		return open_error(options, errno);
-	if (!exchange->node || exchange->ended < 0)
-		return open_error(options, ENOMEM);
 	/* signals are the main thread's */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -283,10 +263,8 @@ void exchange_close(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
-	pthread_mutex_lock(&exchange->mutex);
-	exchange->is_closing = true;
-	pthread_cond_signal(&exchange->begun);
-	pthread_mutex_unlock(&exchange->mutex);
+	__atomic_store_n(&exchange->is_closing, true, __ATOMIC_SEQ_CST);
+	sem_post(&exchange->begun);
 	pthread_join(exchange->thread, NULL);
 	exchange_free(&exchange);
 }
@@ -294,14 +272,11 @@ void exchange_close(struct exchange *exchange)
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
 		    unsigned int expire_s, uint64_t meaning)
 {
-	pthread_mutex_lock(&exchange->mutex);
 	exchange->round.items = items;
 	exchange->round.count = count;
-	exchange->expire_s = expire_s;
-	exchange->meaning = meaning;
-	exchange->is_begun = true;
-	pthread_cond_signal(&exchange->begun);
-	pthread_mutex_unlock(&exchange->mutex);
+	exchange->round.expire_s = expire_s;
+	exchange->round.meaning = meaning;
+	sem_post(&exchange->begun);
 }
 
 int exchange_fd(const struct exchange *exchange)
@@ -309,15 +284,9 @@ int exchange_fd(const struct exchange *exchange)
 	return exchange->ended;
 }
 
-bool exchange_end(struct exchange *exchange, struct round *ret)
+const struct round *exchange_end(struct exchange *exchange)
 {
-	bool has_ended;
 	eventfd_t count;
 
-	pthread_mutex_lock(&exchange->mutex);
-	has_ended = !exchange->is_begun && !eventfd_read(exchange->ended, &count);
-	if (has_ended)
-		*ret = exchange->round;
-	pthread_mutex_unlock(&exchange->mutex);
-	return has_ended;
+	return eventfd_read(exchange->ended, &count) ? NULL : &exchange->round;
 }

@@ -12,10 +12,13 @@
 
 #define EXCHANGE_ERROR 160
 
-/* The result of the last round. */
+/* A round. The caller sets the members above `is_answered`. */
 struct round {
 	struct store_item *items;
 	unsigned int count;
+	unsigned int expire_s; /* until the store drops a key without additions */
+	uint64_t meaning;      /* of all limits that this node shares */
+
 	bool is_answered;	/* an item was, or there was none and the store counted the nodes */
 	unsigned int nodes;	/* that share, at most FLOW_NODES_MAX; 0: not known yet */
 	unsigned int unlike;	/* nodes whose limits have differed from those here for a while */
@@ -28,24 +31,21 @@ struct round {
 struct exchange;
 
 /*
- * Starts the thread. name: of the cluster, kept by the caller; node: of this machine. alive_ms: how
- * long a node counts after its last round.
+ * Starts the thread. name: of the cluster; node: of this machine; the caller keeps both. alive_ms:
+ * how long a node counts after its last round.
  */
 int exchange_open(const struct store_options *options, const char *name, const char *node,
 		  unsigned int alive_ms, struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 
-/*
- * Begins a round. The thread uses the items until the round has ended. expire_s: until the store
- * drops a key without additions. meaning: of all limits that this node shares.
- */
+/* Begins a round. The thread uses the items until the round has ended. */
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
 		    unsigned int expire_s, uint64_t meaning);
 
 /* Readable when a round has ended. */
 int exchange_fd(const struct exchange *exchange);
 
-/* Returns whether the round has ended; then `ret` is set, and the next round may begin. */
-bool exchange_end(struct exchange *exchange, struct round *ret);
+/* Returns the round if it has ended, until the next one begins; otherwise NULL. */
+const struct round *exchange_end(struct exchange *exchange);
 
 #endif

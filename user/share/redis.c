@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The commands that count. A call makes some for each item, and lets the cluster run them. */
+/* The calls of store.h: each makes commands for the cluster, and reads their replies. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "share/cluster.h"
 #include "share/store.h"
-#include "share/tls.h"
 
 #define NODE_LIVES 10		  /* a node that was not seen for so many alive_ms is removed */
 #define TIME_MAX_S 100000000000LL /* some 3,000 years */
@@ -66,7 +65,7 @@ static struct command key_clear(const char *key)
 
 /* The commands of an item, in the order in which they are sent. */
 enum item_command {
-	ITEM_CLEAR, /* deletes a key that cannot be counted: items_clear() */
+	ITEM_CLEAR, /* deletes a key that was refused */
 	ITEM_COUNT, /* adds to both fields, or reads them */
 	ITEM_EXPIRY,
 	ITEM_BLOCK,   /* reports a block */
@@ -79,7 +78,6 @@ static bool item_is_read(const struct store_item *item)
 	return !item->delta[STORE_TAKEN] && !item->delta[STORE_ASKED];
 }
 
-/* Formats a number into one of the two places of a command. */
 static const char *number_write(struct command *command, int place, int64_t number)
 {
 	snprintf(command->number[place], sizeof(command->number[place]), "%" PRId64, number);
@@ -94,7 +92,6 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 		       *block = &commands[ITEM_BLOCK];
 	bool is_read = item_is_read(item);
 
-	memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
 	/* a sum that overflows wraps, and so does the difference of two totals */
 	*count = command_of(item->key, "BITFIELD", NULL, NULL, REPLY_COUNTS);
 	for (int i = 0; i < STORE_FIELDS; i++) {
@@ -137,36 +134,6 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 		item->total[i] = count->value[i];
 }
 
-/*
- * Deletes keys that cannot be counted, and counts again. A client with the right to write a key can
- * make it so, and the key would get no reply in any round, as if a part of the store were away.
- */
-static void items_clear(struct store *store, struct store_item *items, size_t count,
-			unsigned int expire_s)
-{
-	struct command *commands = store->commands;
-	bool is_any = false;
-
-	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
-		bool is_refused = commands[ITEM_COUNT].outcome == REFUSED;
-
-		memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
-		if (!is_refused)
-			continue;
-		items[i].lasts = false;
-		item_write(&items[i], expire_s, commands);
-		commands[ITEM_CLEAR] = key_clear(items[i].key);
-		is_any = true;
-	}
-	if (!is_any)
-		return;
-	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
-	commands = store->commands;
-	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS)
-		if (commands[ITEM_CLEAR].argc)
-			item_read(&items[i], commands);
-}
-
 static int commands_reserve(struct store *store, size_t items)
 {
 	struct command *commands;
@@ -179,6 +146,38 @@ static int commands_reserve(struct store *store, size_t items)
 	store->commands = commands;
 	store->room = items;
 	return 0;
+}
+
+/*
+ * Runs the commands of all items, or of those that were refused. A client with the right to write a
+ * key can give it another type, and the key would get no reply in any round, as if a part of the
+ * store were away: so it is deleted, and counted again.
+ */
+static void items_exchange(struct store *store, struct store_item *items, size_t count,
+			   unsigned int expire_s, bool only_refused)
+{
+	struct command *commands = store->commands;
+	bool is_any = false;
+
+	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
+		bool is_refused = only_refused && commands[ITEM_COUNT].outcome == REFUSED;
+
+		memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
+		if (only_refused && !is_refused)
+			continue;
+		items[i].lasts &= !is_refused;
+		item_write(&items[i], expire_s, commands);
+		if (is_refused)
+			commands[ITEM_CLEAR] = key_clear(items[i].key);
+		is_any = true;
+	}
+	if (!is_any)
+		return;
+	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
+	commands = store->commands;
+	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS)
+		if (commands[ITEM_COUNT].argc)
+			item_read(&items[i], commands);
 }
 
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
@@ -194,12 +193,8 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 		store->counts.unsent += count;
 		return err;
 	}
-	for (size_t i = 0; i < count; i++)
-		item_write(&items[i], expire_s, store->commands + i * ITEM_COMMANDS);
-	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
-	for (size_t i = 0; i < count; i++)
-		item_read(&items[i], store->commands + i * ITEM_COMMANDS);
-	items_clear(store, items, count, expire_s);
+	items_exchange(store, items, count, expire_s, false);
+	items_exchange(store, items, count, expire_s, true);
 	for (size_t i = 0; i < count; i++) {
 		answered += items[i].answered;
 		store->counts.lost += items[i].sent && !items[i].answered;
@@ -303,15 +298,13 @@ static int options_read(struct store *store, const struct store_options *options
 	    !seeds_parse(options->address, cluster->seed, &cluster->seeds))
 		return EINVAL;
 	setup->timeout_ms = options->timeout_ms;
+	setup->counts = &store->counts;
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		cluster_node(cluster, &cluster->seed[i]);
-	if (options->user && !(setup->user = strdup(options->user)))
+	if ((options->user && !(setup->user = strdup(options->user))) ||
+	    (options->password && !(setup->password = strdup(options->password))))
 		return ENOMEM;
-	if (options->password && !(setup->password = strdup(options->password)))
-		return ENOMEM;
-	if (options->ca_file && !(setup->tls = tls_open(options->ca_file)))
-		return errno;
-	return 0;
+	return options->ca_file && !(setup->tls = tls_open(options->ca_file)) ? errno : 0;
 }
 
 struct store *store_open(const struct store_options *options)
@@ -322,7 +315,6 @@ struct store *store_open(const struct store_options *options)
 	if (!store)
 		return NULL;
 	cluster_open(&store->cluster);
-	store->cluster.setup.counts = &store->counts;
 	if (getrandom(&store->cluster.setup.random, sizeof(store->cluster.setup.random), 0) < 0)
 		store->cluster.setup.random = store_now_ms();
 	err = options_read(store, options);

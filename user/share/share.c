@@ -155,17 +155,17 @@ static void state_publish(struct share *share)
  */
 static void loss_log(struct share *share, const struct round *round)
 {
+	const char *gate = gate_object(share->args->gate);
 	struct share_state *state = &share->state;
-	const char *whom = round->is_answered ? " for some sources" : "";
 	const char *why = *round->error ? round->error : "no answer";
 	bool was_away = *share->logged_why;
+	char effect[64] = "";
 
 	state->store_is_away = share->lost >= FLOW_LOST;
 	if (!state->store_is_away) {
 		state->why[0] = share->logged_why[0] = '\0';
 		if (was_away)
-			error_inform("store-back", gate_object(share->args->gate),
-				     "the store answers again");
+			error_inform("store-back", gate, "the store answers again");
 		return;
 	}
 	if (strcmp(state->why, why)) {
@@ -176,55 +176,51 @@ static void loss_log(struct share *share, const struct round *round)
 	    (!strcmp(share->logged_why, state->why) || uptime_ns() < share->why_at + WHY_LASTS_NS))
 		return;
 	strcpy(share->logged_why, state->why);
-	if (was_away)
-		error_warn("store-away", gate_object(share->args->gate),
-			   "the store still does not answer%s: %s", whom, state->why);
-	else if (share->args->on_loss == ON_LOSS_DIVIDE && state->nodes > 1)
-		error_warn("store-away", gate_object(share->args->gate),
-			   "the store does not answer%s: %s: shared limits are divided by %" PRIu64
-			   " nodes",
-			   whom, state->why, state->nodes);
+	if (share->args->on_loss == ON_LOSS_DIVIDE && state->nodes > 1)
+		snprintf(effect, sizeof(effect), ": shared limits are divided by %" PRIu64 " nodes",
+			 state->nodes);
 	else
-		error_warn("store-away", gate_object(share->args->gate),
-			   "the store does not answer%s: %s: limits go on for this node alone",
-			   whom, state->why);
+		strcpy(effect, ": limits go on for this node alone");
+	error_warn("store-away", gate, "the store %s not answer%s: %s%s",
+		   was_away ? "still does" : "does", round->is_answered ? " for some sources" : "",
+		   state->why, was_away ? "" : effect);
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
 static void round_end(struct share *share)
 {
+	const struct round *round = exchange_end(share->exchange);
 	struct share_state *state = &share->state;
 	uint64_t now = uptime_ticks();
-	struct round round;
 
-	if (!exchange_end(share->exchange, &round))
+	if (!round)
 		return;
 	states_charge(share, now);
 	share->in_round = false;
-	if (round.same_node && !state->same_node)
+	if (round->same_node && !state->same_node)
 		error_warn("same-node", gate_object(share->args->gate),
 			   "another process shares as node '%s', so both count as one node and a "
 			   "source gets more than its limit; give each its own --node",
 			   share->args->node);
-	if (round.nodes)
-		state->nodes = round.nodes;
-	state->unlike = round.unlike;
-	state->same_node = round.same_node;
-	state->round_ms = round.took_ms;
-	state->rounds += round.is_answered;
-	state->rounds_lost += !round.is_answered;
-	state->commands = round.counts.commands;
-	state->lost = round.counts.lost;
-	state->refused = round.counts.refused;
-	state->connects = round.counts.connects;
+	if (round->nodes)
+		state->nodes = round->nodes;
+	state->unlike = round->unlike;
+	state->same_node = round->same_node;
+	state->round_ms = round->took_ms;
+	state->rounds += round->is_answered;
+	state->rounds_lost += !round->is_answered;
+	state->commands = round->counts.commands;
+	state->lost = round->counts.lost;
+	state->refused = round->counts.refused;
+	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
 	/* if a part of the store is away, so are the totals of sources without an account */
-	share->lost = round.is_answered ? share->accounts.lost : share->lost + 1;
+	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->args->on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);
-	loss_log(share, &round);
+	loss_log(share, round);
 }
 
 static void round_begin(struct share *share)

@@ -61,15 +61,13 @@ bool slot_map_give(struct slot_map *map, long long first, long long last, unsign
 
 /* Why a node did not execute a command. After each of these it certainly has not. */
 enum refusal {
-	REFUSAL_MOVED,	 /* another node holds the slot */
-	REFUSAL_ASK,	 /* another node is about to, and has this key */
-	REFUSAL_TRY,	 /* the slot is on its way: TRYAGAIN */
-	REFUSAL_DOWN,	 /* CLUSTERDOWN, and a master's or replica's like */
-	REFUSAL_LOADING, /* the node reads its data: LOADING, and BUSY with a script */
-	REFUSAL_ROLE,	 /* READONLY: a replica, which was a master when the map was made */
-	REFUSAL_RIGHT,	 /* NOAUTH, WRONGPASS, NOPERM */
-	REFUSAL_KEY,	 /* WRONGTYPE: the key is of another type */
-	REFUSAL_OTHER,	 /* any other error */
+	REFUSAL_MOVED, /* another node holds the slot */
+	REFUSAL_ASK,   /* another node is about to, and has this key */
+	REFUSAL_LATER, /* LOADING its data, BUSY with a script, CLUSTERDOWN, TRYAGAIN */
+	REFUSAL_ROLE,  /* READONLY: a replica, which was a master when the map was made */
+	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS, NOPERM */
+	REFUSAL_KEY,   /* WRONGTYPE: the key is of another type */
+	REFUSAL_OTHER, /* any other error */
 	REFUSALS
 };
 

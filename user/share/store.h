@@ -4,9 +4,8 @@
  *
  * What got no reply is never sent again: consumption may be missed, and is never counted twice.
  * Replies are hostile input: they can be wrong, but can neither crash a caller nor cost it memory
- * without bound, nor time beyond timeout_ms.
- *
- * Calls block, and only one thread may use a store. They block SIGPIPE in that thread, forever.
+ * without bound, nor time beyond timeout_ms. Calls block, and only one thread may use a store. They
+ * block SIGPIPE in that thread, forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -26,10 +25,7 @@ enum store_field {
 	STORE_FIELDS
 };
 
-/*
- * One key, and what this node adds to its fields. The caller sets key, block_key, delta, lasts and
- * block_ms.
- */
+/* One key, and what this node adds to its fields. The caller sets the members above `answered`. */
 struct store_item {
 	char key[STORE_KEY];	     /* has a {hash tag}; one node holds all keys of a tag */
 	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not created */
@@ -73,19 +69,18 @@ struct store;
 bool store_address_is_valid(const char *address);
 
 /*
- * Makes no connection yet. Copies the texts of the options. Returns NULL and sets errno. EINVAL:
- * the address is not valid, there is no timeout, a user has no password, or ca_file cannot be read.
- * EOPNOTSUPP: ca_file, but this build has no TLS.
+ * Makes no connection yet. Copies the options. Returns NULL and sets errno: EINVAL if the address
+ * is not valid, there is no timeout, a user has no password, or ca_file cannot be read; EOPNOTSUPP
+ * if there is a ca_file, but this build has no TLS.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
- * Adds to the fields of items, sets their expiry, and reads their totals and blocks. Pipelines the
- * commands to the nodes that hold the slots, all at once, and follows the refusals of a cluster
- * that changes. Deletes a key of another type first. Items need not differ. expire_s: until the
- * store drops a key that gets no addition; not 0. Returns 0, or a negative errno if no item was
- * answered.
+ * Adds to the fields of items, sets their expiry, and reads their totals and blocks, in one round
+ * trip to all nodes. Follows the refusals of a cluster that changes, and deletes a key of another
+ * type first. expire_s: until the store drops a key that gets no addition; not 0. Returns 0, or a
+ * negative errno if no item was answered.
  */
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 

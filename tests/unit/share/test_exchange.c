@@ -109,12 +109,13 @@ static struct round round_of(unsigned int items)
 {
 	static struct store_item item;
 	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
-	struct round round;
+	const struct round *round;
 
 	exchange_begin(exchange, &item, items, ++expiry, meaning);
 	assert_int_equal(poll(&ready, 1, 5000), 1);
-	assert_true(exchange_end(exchange, &round));
-	return round;
+	round = exchange_end(exchange);
+	assert_non_null(round);
+	return *round;
 }
 
 TEST(test_no_key_is_told_before_nodes_are_known)
