@@ -80,7 +80,8 @@ def test_mandoc_has_no_objection(page):
         pytest.skip("mandoc is not installed")
     said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
     # pages of other packages need not be installed here; our own: test_references_among_the_pages
-    assert [line for line in said if "referenced manual not found" not in line] == []
+    # the footer names the project, which the style of NetBSD refuses
+    assert [line for line in said if "referenced manual not found" not in line and "explicitly specified: Os Sluice" not in line] == []
 
 
 def test_references_among_the_pages():
