@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lab import SLUICE, frame, noted, own_bpffs, refused, run, run_sluice
+from lab import SLUICE, noted, own_bpffs, refused, run, run_sluice
 
 SOURCE = "203.0.113.66"
 
@@ -113,21 +113,6 @@ def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
     lab.sluice("detach", "in0", "up0")
     noted(lab.apply({"attach": [{"device": "*n0", "hook": "ingress"}, {"device": "up?", "hook": "ingress"}],
                      "policies": []}), ("up0: ", "in0", f"{detach} ingress'"))
-
-
-def test_a_packet_that_passes_two_stacked_devices_is_charged_twice(lab):
-    """As the note says. Without the surplus device it is charged once."""
-    stack(lab, "bridge")
-    mac = json.loads(lab.ip("-j", "link", "show", "up0").out)[0]["address"]
-    data = bytes.fromhex(mac.replace(":", "")) + frame("192.0.2.1")[6:]
-    note = lab.attach("in0", "up0", "hook", "ingress").err
-    lab.send_frames([data] * 5)
-    lab.expect(10, 0)
-    command = note.split("'")[-2]
-    assert command.startswith("sluice ") and command.endswith(" detach up0 hook ingress")
-    run_sluice(*command.split()[1:])
-    lab.send_frames([data] * 5)
-    lab.expect(15, 0)
 
 
 def test_a_bridge_with_a_port_that_is_not_filtered_is_not_the_surplus_one(lab):
@@ -466,14 +451,6 @@ def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
     lab.sluice("detach", "all")
 
 
-def test_a_name_with_a_dot_is_kept(lab):
-    lab.pair("out.5", "in.5")
-    lab.attach("in.5")
-    assert devices(lab) == [("in.5", "xdp", "native")]
-    lab.sluice("detach", "in.5")
-    assert not os.path.exists(lab.pins())
-
-
 # --- The machine ----------------------------------------------------------------------------------
 
 def without(capabilities, lab, *words):
@@ -493,20 +470,6 @@ def test_a_missing_capability_is_named(lab, missing):
 
 def test_entering_a_namespace_without_the_capability_names_it(lab):
     refused(without(["sys_admin"], lab, "-n", lab.filter, "attach", "in0"), "CAP_SYS_ADMIN", code=1)
-
-
-@pytest.mark.parametrize("words", [["attach", "in0"], ["detach", "all"], ["set", "default", "rate",
-                                   "5/h"], ["show"], ["stats"], ["status"], ["check", SOURCE],
-                                   ["sources"], ["del", "default"]])
-def test_not_root_says_who_may(shared, words, tmp_path):
-    binary = tmp_path / "sluice"  # where any user can run it
-    binary.write_bytes(open(SLUICE, "rb").read())
-    binary.chmod(0o755)
-    for directory in [tmp_path, *tmp_path.parents][:3]:
-        directory.chmod(0o755)
-    done = run("nsenter", f"--net=/run/netns/{shared.filter}", "setpriv", "--reuid=65534",
-               "--regid=65534", "--clear-groups", binary, "-g", shared.gate, *words, check=False)
-    refused(done, "root", code=1)
 
 
 def test_without_btf_of_the_kernel(lab, tmp_path):

@@ -10,7 +10,7 @@ import struct
 
 import pytest
 
-from lab import FILTER_MAC, HERE4, HERE6, PORT, SENDER_MAC, checksum, frame, inside, mac, wait_until
+from lab import FILTER_MAC, HERE4, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
 # The first is allowed and sent last: when it arrives, all frames before it have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"

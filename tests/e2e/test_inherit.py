@@ -11,7 +11,7 @@ from lab import frame, noted, wait_until
 from test_limits import dns, outcome, syn
 from test_newcomers import SHOWS, crowding, flood_with, small
 
-INSIDE, OUTSIDE = "10.1.2.3", "192.0.2.1"
+INSIDE = "10.1.2.3"
 
 __all__ = ["small"]  # a fixture
 

@@ -107,26 +107,6 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
 
 # --- For a time -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source, prefix", [(DENIED, DENIED), (DENIED6, "2001:db8:bad::/48")])
-def test_an_entry_ends_by_itself(attached, source, prefix):
-    """In the packet path: no command runs between the packets."""
-    received = attached.datagrams()
-    attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
-    start = time.monotonic()
-    attached.sluice("deny", prefix, "for", "500ms")
-    told = time.monotonic()
-    while not received.read()[source]:
-        assert time.monotonic() < told + 5
-        sent = time.monotonic()
-        attached.send(source, 1)
-        time.sleep(0.02)
-        if received.read()[source]:
-            assert time.monotonic() >= start + 0.5, "it ended too early"
-        assert sent < told + 1 or received.by_source[source], "it lasts too long"
-    assert attached.json("check", source)["verdict"] == "pass"
-    assert "deny" not in attached.rules()
-    assert reasons(attached)["denied"] > 0
-
 
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
@@ -159,18 +139,6 @@ def test_show_tells_the_end(attached):
     for line in shown:  # and it can be typed back
         attached.sluice(*shlex.split(line)[3:])
     assert entries(attached) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
-
-
-def test_a_time_is_replaced_by_the_later_word(attached):
-    attached.sluice("deny", DENIED, "for", "2s")
-    told = time.monotonic()
-    assert attached.json("deny", DENIED)["same"] == 1
-    attached.sluice("allow", OTHER)
-    attached.sluice("allow", OTHER, "for", "200ms")
-    attached.sluice("set", "default", "rate", "1/h", "burst", "1", "start", "empty")
-    time.sleep(max(0.4, told + 2.2 - time.monotonic()))
-    assert verdicts(attached, DENIED, OTHER) == ["drop", "drop"]
-    assert entries(attached) == {DENIED: "deny"}
 
 
 def test_an_entry_that_becomes_shorter_is_reported(attached):
@@ -416,25 +384,6 @@ def test_an_entry_stays_while_any_list_or_hand_names_it(attached, tmp_path):
     assert made["taken_back"] and (made["name"], made["gone"]) == (two, 2)
     assert verdicts(attached, *sources) == ["pass", "pass", "pass"]
     assert attached.rules() == "" and attached.json("lists")["lists"] == []
-
-
-def test_replace_under_traffic(attached, tmp_path):
-    """No packet of an entry that stays passes, while the list is replaced again and again."""
-    stays = "203.0.113.66\n2001:db8:bad::/48\n"
-    path = written(tmp_path / "list", stays)
-    attached.sluice("deny", "-f", path)
-    received = attached.datagrams()
-    for i in range(20):
-        more = "".join(f"10.{i}.{j >> 8}.{j & 255}\n" for j in range(500))
-        written(tmp_path / "list", stays + more)
-        attached.send(DENIED, 50)
-        said = attached.json("deny", "-f", path, "replace", "for", "1h")
-        attached.send(DENIED6, 50)
-        assert (said["same"], said["new"], said["gone"]) == (2, 500, 500 if i else 0)
-    attached.send_and_wait([frame(OTHER)])
-    received.wait_for(OTHER, 1)
-    assert received.by_source[DENIED] == received.by_source[DENIED6] == 0
-    assert verdicts(attached, "10.19.0.1", "10.18.0.1", DENIED) == ["drop", "pass", "drop"]
 
 
 @pytest.mark.parametrize("text,names", [

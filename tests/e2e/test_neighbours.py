@@ -58,15 +58,3 @@ def test_each_address_is_a_source(lab, sources):
     assert {lab.json("check", source)["verdict"] for source in sources[1:]} == {"drop"}
     lab.send_and_wait([frame(source) for source in sources for _ in range(15)])
     assert lab.counts() == (10 * len(sources) + 10, 20 * len(sources) - 10)
-
-
-def test_a_rule_for_one_neighbour(lab):
-    """Rules longer than /64 divide no source here: each has its level, and tells it."""
-    lab.attach("in0")
-    lab.sluice("set", "default", "rate", "1/h", "burst", "10")
-    lab.sluice("deny", "fe80::66")
-    lab.send_and_wait([frame(source) for source in ("fe80::66", "fe80::1") for _ in range(15)])
-    lab.expect(passed=10, dropped=20)
-    listed = {s["address"]: s for s in lab.json("sources")["sources"]}
-    assert listed["fe80::66"]["policy"] == "deny"
-    assert listed["fe80::1"]["limits"][0]["remaining"] == 0

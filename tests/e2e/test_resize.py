@@ -34,10 +34,6 @@ def maxima(lab):
             if m["name"] in LISTED}
 
 
-def entries_of(lab, name):
-    return {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}[name]
-
-
 def resize(lab, status=0, **sizes):
     config = lab.json("dump")
     config.setdefault("gate", {}).update(sizes)
@@ -87,7 +83,6 @@ def drained(attached):
 
 
 # --- What stays -----------------------------------------------------------------------------------
-
 
 
 @pytest.mark.parametrize("size", SIZES)

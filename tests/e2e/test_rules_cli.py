@@ -7,47 +7,12 @@ import shlex
 
 import pytest
 
-from lab import frame, own_bpffs, refused, run_sluice, wait_until
+from lab import frame, own_bpffs, refused, run_sluice
 
 COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow", "deny", "unallow",
             "undeny", "lists", "del", "forgive", "show", "apply", "confirm", "keep", "share",
             "diff", "dump", "check", "stats", "sources", "export", "upgrade", "complete", "version",
             "help"]
-
-RULES = [
-    "default rate 500pps",
-    "default rate 10kpps burst 2000",
-    "0.0.0.0/0 rate 2mpps burst 250ms",
-    "::/0 rate 200mpps",
-    "192.0.2.0/24 rate 30/min",
-    "192.0.2.7 rate 5/h burst 1",
-    "192.0.2.128/25 rate 1/h burst 1h",
-    "198.51.100.0/31 rate 1.5kpps burst 3s",
-    "203.0.113.0/24 rate 50mbit burst 64kB",
-    "203.0.113.1 rate 1gbit",
-    "203.0.113.2 rate 400gbit burst 1MiB",
-    "203.0.113.3 rate 1kbit burst 1514B",
-    "2001:db8::/32 rate 0.5kpps burst 100",
-    "2001:db8:0:1::/64 rate 1234567bit burst 300ms",
-    "2001:db8:0:1:8000::/65 rate 77/min burst 90s",
-    "2001:db8::1 rate 999pps burst 123456789us",
-    "::ffff:192.0.2.1 rate 3pps",
-]
-
-
-def test_show_can_be_typed_back(gate):
-    for rule in RULES:
-        gate.sluice("set", *rule.split())
-    shown = gate.rules()
-    assert shown.count("\n") == len(RULES) - 1  # two are of `default`
-    assert len(set(shown.splitlines())) == len(RULES) - 1
-    gate.pair("out1", "in1")
-    gate.attach("in1", gate=gate.gate2)
-    for line in shown.splitlines():
-        words = shlex.split(line)
-        assert words[:3] == ["sluice", "-g", gate.gate]
-        gate.sluice(*words[3:], gate=gate.gate2)
-    assert gate.rules(gate=gate.gate2).replace(gate.gate2, gate.gate) == shown
 
 
 @pytest.mark.parametrize("prefix, per, length", [
@@ -147,15 +112,6 @@ def test_a_wrong_rate_burst_or_prefix_is_refused_by_each_command(shared):
     assert shared.snapshot() == before
 
 
-@pytest.mark.parametrize("rate", ["1mbit", "3mbit", "300mbit", "7gbit", "399gbit"])
-def test_the_least_burst_is_one_byte(gate, rate):
-    """A frame of any length passes with a full bucket."""
-    gate.sluice("set", "default", "rate", rate, "burst", "1B")
-    gate.send("203.0.113.66", 1, size=1514)
-    wait_until(lambda: sum(gate.counts()) > 0, "a packet judged")
-    assert gate.json("stats")["policies"][0]["dropped"]["packets"] == 0
-
-
 # the words, and what the refusal names; which lines no table accepts is in tests/unit/program/test_words.c
 WRONG_WORDS = [
     ("set default burst 5", "rate"), ("set default RATE 5pps", "'RATE'"), ("set default \udcff 5pps", "'\udcff'"),
@@ -224,15 +180,6 @@ OTHERWISE = [
 def test_words_of_one_meaning_are_understood(gate, typed, shown):
     gate.sluice(*typed.split())
     assert gate.rules() == f"sluice -g {gate.gate} {shown}\n"
-
-
-@pytest.mark.parametrize("words, seconds", [
-    ("192.0.2.1 for 5 minutes", 300), ("for 2 days 192.0.2.1 192.0.2.2", 172800),
-    ("for 1h 30m 2001:db8::1", 5400), ("for 1h 192.0.2.1-192.0.2.2", 3600)])
-def test_times_in_words(gate, words, seconds):
-    made = gate.json("deny", *words.split())
-    assert made["seconds"] == seconds
-    gate.refuses(["deny", *words.replace("for ", "for 1s ").split()], "'1s ", code=2)
 
 
 @pytest.mark.parametrize("words", ["--confirm 5 minutes", "--confirm 300 s -", "--confirm=300 sec"])
@@ -320,12 +267,6 @@ def test_a_gate_that_is_not_named():
         run_sluice("apply", "-", input="policies: []")
         for words in looks:
             assert run_sluice(*words).out == run_sluice("-g", "main", *words).out
-
-
-def test_a_gate_of_one_policy_has_room_for_one(lab):
-    lab.attach("in0", "policies", "1")
-    lab.sluice("set", "default", "rate", "5/h", "burst", "1")
-    refused(lab.sluice("set", "10.0.0.0/8", "rate", "5/h", status=None), " 1 policy;", code=1)
 
 
 def test_many_policies_are_listed_if_they_have_counted(attached):

@@ -3,7 +3,6 @@
 passes between the old and the new."""
 
 import contextlib
-import json
 import os
 import socket
 import struct
