@@ -10,7 +10,7 @@
 #include "gate/rules.h"
 #include "gate/transaction.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "rules/limit_words.h"
 
 #define PREFIXES4 60 /* /16 to /24 */

@@ -16,7 +16,7 @@
 #include "gate/transaction.h"
 #include "ground.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "run.h"
 
 #define CPUS	 64

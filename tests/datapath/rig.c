@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "gate/array_view.h"
 #include "gate/gate_make.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "sluice.skel.h"
 #include "state/stats.h"
 

@@ -18,7 +18,7 @@
 #include "gate/object.h"
 #include "gate/rules.h"
 #include "prefix_of.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "state/source.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 
 #include "bucket_model.h"
 #include "credit.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 /* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
 struct limit_case {

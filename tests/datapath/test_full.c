@@ -2,7 +2,7 @@
 /* Rules when their maps are full: a change is refused whole, and what is over makes room. */
 #include <errno.h>
 #include "rig.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 #include <bpf/bpf.h>
 

@@ -4,7 +4,7 @@
 
 #include "gate/rules.h"
 #include "gate/lists.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 #include <stdlib.h>
 

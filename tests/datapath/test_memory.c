@@ -7,7 +7,7 @@
 #include "gate/gate_make.h"
 #include "gate/object.h"
 #include "gate/table.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "table_find.h"
 
 #include <stdlib.h>

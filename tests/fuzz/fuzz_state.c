@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "keep/state_file.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 #define TEXT_MAX 8192
 

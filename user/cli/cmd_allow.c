@@ -19,7 +19,7 @@
 #include "gate/transaction.h"
 #include "program/writer.h"
 #include "rules/list_file.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 
 #define FORCE "say 'force'" /* the hint of an error that `force` avoids */
@@ -502,7 +502,7 @@ static int list_take_back(struct gate *gate, struct listing *listing)
 	} else if (listing->access && listing->access != list.access) {
 		return error_add(ENOENT, "other-access", NULL,
 				 "list '%s' %s; 'sluice %sun%s' takes that back", list.name,
-				 access_verb(list.access), gate_option(gate->name),
+				 access_verbs[list.access], gate_option(gate->name),
 				 access_words[list.access]);
 	} else {
 		err = args->file

@@ -19,7 +19,7 @@
 #include "gate/pins.h"
 #include "keep/lock_file.h"
 #include "migrate/open.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "sharing/share_state.h"
 
 struct attach_args {

@@ -13,7 +13,7 @@
 #include "gate/gate.h"
 #include "gate/policy.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "state/verdict.h"

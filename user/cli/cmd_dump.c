@@ -18,8 +18,7 @@
 #include "gate/pins.h"
 #include "gate/rules.h"
 #include "migrate/open.h"
-#include "rules/lists.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 static int dump_run(const struct context *context, const void *args)
 {

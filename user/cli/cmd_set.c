@@ -16,7 +16,7 @@
 #include "identity.h"
 #include "program/print_rules.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 

@@ -11,7 +11,7 @@
 #include "cli/report.h"
 #include "gate/gate.h"
 #include "rules/limit.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "state/source.h"
 #include "state/sources.h"

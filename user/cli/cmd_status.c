@@ -16,7 +16,7 @@
 #include "gate/trial.h"
 #include "migrate/open.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"

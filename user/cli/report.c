@@ -13,7 +13,7 @@
 #include "gate/rules.h"
 #include "program/writer.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
 

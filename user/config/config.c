@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "config/document.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 
 #define NAME_TEXT 160 /* room for the name of a node */

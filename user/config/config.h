@@ -10,7 +10,6 @@
 #include "rules/devices.h"
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
-#include "rules/sizes.h"
 
 struct config {
 	struct gate_sizes sizes;

@@ -9,9 +9,8 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
 #include "rules/limit_words.h"
 
 /* --- JSON ----------------------------------------------------------------------------------- */

@@ -11,9 +11,8 @@
 #include "base/text.h"
 #include "doctor/checks.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
 #include "rules/value.h"
 
 /* --- The gate ------------------------------------------------------------------------------- */

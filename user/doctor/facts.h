@@ -13,7 +13,7 @@
 #include "doctor/nic.h"
 #include "doctor/rule_facts.h"
 #include "keep/lock_file.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "doctor/rule_facts.h"
 
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 
 static void group_add(struct rule_group *group, const struct rule *rule, const struct limit *limit)

@@ -4,7 +4,7 @@
 #define SLUICE_GATE_MAKE_H
 
 #include "gate/gate.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 struct bpf_object;
 

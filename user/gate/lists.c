@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "gate/rules.h"
 #include "gate/transaction.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
 
@@ -189,7 +189,7 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 		return error_add(EEXIST, "other-access", NULL,
 				 "list '%s' %s: 'replace' makes it %s what is said now, and "
 				 "nothing else; or say 'as LIST' for a list of its own",
-				 has->name, access_verb(has->access), access_words[list->access]);
+				 has->name, access_verbs[has->access], access_words[list->access]);
 	if (list->until && !until_equal(has->until, list->until))
 		return refuse_end(has);
 	list->until = has->until;

@@ -10,7 +10,7 @@
 #include "gate/rulemap.h"
 #include "kinds.h"
 #include "match.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/matches.h"
 
 static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 static uint32_t clock_until(void)
 {

@@ -13,7 +13,7 @@
 #include "gate/rules.h"
 #include "gate/synchronize.h"
 #include "list_ends.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 static bool content_allows(const struct sl_rule_content *content)
 {

@@ -13,7 +13,7 @@
 #include "gate/gate_make.h"
 #include "gate/transaction.h"
 #include "migrate/remake.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 bool apply_has_rules(const struct apply *apply)
 {

@@ -11,7 +11,6 @@
 #include "gate/gate.h"
 #include "gate/shadowed.h"
 #include "rules/ruleset.h"
-#include "rules/sizes.h"
 
 /* The counters of the report. */
 enum effect {

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 
 static const struct sl_list_info no_lists[SL_LIST_PLACES];

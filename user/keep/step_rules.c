@@ -16,7 +16,7 @@
 #include "keep/apply.h"
 #include "keep/keep.h"
 #include "migrate/open.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 /* --- Applying ------------------------------------------------------------------------------- */
 

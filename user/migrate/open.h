@@ -7,7 +7,7 @@
 #define SLUICE_OPEN_H
 
 #include "gate/gate.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 enum gate_access {
 	GATE_READ,	/* no lock */

@@ -7,7 +7,7 @@
 #define SLUICE_REMAKE_H
 
 #include "gate/gate.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 /*
  * Gives the gate these sizes: makes the maps that differ, keeps the others, and switches all

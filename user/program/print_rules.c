@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "rules/limit_words.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
 

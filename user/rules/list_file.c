@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
 

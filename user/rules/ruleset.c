@@ -2,15 +2,17 @@
 #include "rules/ruleset.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
-#include "rules/lists.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
@@ -59,9 +61,8 @@ int rule_copy(const struct rule *rule, struct rule *ret)
 	struct rule copy = *rule;
 	int err;
 
-	copy.limit = NULL;
+	copy.limit = copy.newcomers = NULL;
 	copy.limits = 0;
-	copy.newcomers = NULL;
 	err = rule_set_newcomers(&copy, rule->newcomers);
 	for (unsigned int i = 0; !err && i < rule->limits; i++)
 		err = rule_add_limit(&copy, &rule->limit[i]);
@@ -127,27 +128,18 @@ bool rule_inherits(const struct rule *rule)
 
 bool rule_budget_is_idle(const struct rule *rule)
 {
-	bool idle = rule->newcomers && rule->limits;
-
 	for (unsigned int i = 0; i < rule->limits; i++)
-		idle &= rule->limit[i].spec.action == SL_ACTION_OBSERVE;
-	return idle;
+		if (rule->limit[i].spec.action != SL_ACTION_OBSERVE)
+			return false;
+	return rule->newcomers && rule->limits;
 }
 
 bool rule_sees_destinations(const struct rule *rule)
 {
-	bool meets = rule->limits;
-
 	for (unsigned int i = 0; i < rule->limits; i++)
-		meets &= rule->limit[i].spec.key_dst ||
-			 rule->limit[i].spec.action == SL_ACTION_OBSERVE;
-	return meets;
-}
-
-static bool block_equal(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
-{
-	return a->block_ns == b->block_ns && a->escalate == b->escalate &&
-	       (!a->escalate || a->block_max_ns == b->block_max_ns);
+		if (!rule->limit[i].spec.key_dst && rule->limit[i].spec.action != SL_ACTION_OBSERVE)
+			return false;
+	return rule->limits;
 }
 
 unsigned int rule_slots(const struct rule *rule)
@@ -162,12 +154,14 @@ unsigned int rule_slots(const struct rule *rule)
 bool limit_equal(const struct limit *a, const struct limit *b)
 {
 	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
+	bool blocks = x->action == SL_ACTION_BLOCK;
 
 	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
 	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->kind == y->kind &&
 	       (x->kind == SL_TOKEN_BUCKET || x->span_ns == y->span_ns) &&
 	       (x->kind != SL_WINDOW || x->groups == y->groups) && x->action == y->action &&
-	       (x->action != SL_ACTION_BLOCK || block_equal(x, y)) &&
+	       (!blocks || (x->block_ns == y->block_ns && x->escalate == y->escalate)) &&
+	       (!blocks || !x->escalate || x->block_max_ns == y->block_max_ns) &&
 	       a->second.rate == b->second.rate && a->second.burst == b->second.burst &&
 	       a->second.burst_unit == b->second.burst_unit &&
 	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
@@ -246,6 +240,195 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 	return err;
 }
 
+/* --- Named lists ---------------------------------------------------------------------------- */
+
+int lists_find(const struct sl_list_info *lists, const char *name)
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (!strcmp(lists[place].name, name))
+			return place;
+	return -1;
+}
+
+uint64_t lists_bits(const struct sl_list_info *lists)
+{
+	uint64_t bits = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			bits |= 1ULL << place;
+	return bits;
+}
+
+const char *const access_words[] = {[SL_ACCESS_ALLOW] = "allow", [SL_ACCESS_DENY] = "deny"};
+const char *const access_verbs[] = {[SL_ACCESS_ALLOW] = "allows", [SL_ACCESS_DENY] = "denies"};
+const char *const access_done[] = {[SL_ACCESS_ALLOW] = "allowed", [SL_ACCESS_DENY] = "denied"};
+
+/* The length of the shortest prefix of the family that needs no `force`. */
+static unsigned int width_least(const struct sl_prefix *prefix)
+{
+	return prefix_is_ipv6(prefix) ? 16 : 8;
+}
+
+bool entry_is_wide(const struct sl_prefix *prefix)
+{
+	return prefix->bits < SL_FAMILY_BITS + width_least(prefix);
+}
+
+int entry_check_width(const struct sl_prefix *prefix, const char *force)
+{
+	char text[PREFIX_TEXT];
+
+	if (!force || !entry_is_wide(prefix))
+		return 0;
+	return error_misuse("wide-prefix", prefix_format(prefix, text),
+			    "shorter than /%u; if it is meant, %s", width_least(prefix), force);
+}
+
+enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits)
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (bits & 1ULL << place && lists[place].access == SL_ACCESS_ALLOW)
+			return SL_ACCESS_ALLOW;
+	return bits ? SL_ACCESS_DENY : SL_ACCESS_NONE;
+}
+
+void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
+		 int ret_places[SL_LIST_PLACES])
+{
+	int free = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		int same = *lists[place].name ? lists_find(others, lists[place].name) : -1;
+
+		ret_places[place] = same;
+		if (!*lists[place].name || (same >= 0 && list_same(&lists[place], &others[same])))
+			continue;
+		while (free < SL_LIST_PLACES - 1 && *others[free].name)
+			free++;
+		ret_places[place] = free++;
+	}
+}
+
+int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
+{
+	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
+		return error_add(
+			ENOSPC, "too-many-lists", object_of("list", list->name),
+			"at most %d lists exist; remove one with 'sluice del -f NAME' (see "
+			"'sluice lists')",
+			SL_LISTS_MAX);
+	lists[place] = *list;
+	return 0;
+}
+
+bool list_same(const struct sl_list_info *a, const struct sl_list_info *b)
+{
+	return !strcmp(a->name, b->name) && a->access == b->access &&
+	       until_equal(a->until, b->until);
+}
+
+bool list_ended(const struct sl_list_info *list)
+{
+	return list->until && !until_left_ns(list->until);
+}
+
+/* --- Names ---------------------------------------------------------------------------------- */
+
+static bool name_is_valid(const char name[SL_LIST_NAME])
+{
+	size_t length = strnlen(name, SL_LIST_NAME);
+
+	for (size_t i = 0; i < length; i++)
+		if (name[i] <= ' ' || name[i] >= 0x7f || strchr("'\"`\\$", name[i]))
+			return false;
+	return length && length < SL_LIST_NAME;
+}
+
+int list_name_check(const char *name)
+{
+	if (name_is_valid(name))
+		return 0;
+	return error_misuse("bad-list-name", object_of("list", name),
+			    "not the name of a list; write 'as LIST', of 1 to %d letters, digits "
+			    "and signs, without blanks, quotes and backslashes",
+			    SL_LIST_NAME - 1);
+}
+
+/* The last second of the year 9999: moments have years of four digits. */
+#define MOMENT_LAST 253402300799ULL
+
+bool list_is_sound(const struct sl_list_info *list)
+{
+	return name_is_valid(list->name) &&
+	       (list->access == SL_ACCESS_ALLOW || list->access == SL_ACCESS_DENY) &&
+	       list->replaced <= MOMENT_LAST;
+}
+
+/*
+ * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so
+ * a link that points to a new file every day names one list. Returns 0 or a negative errno.
+ */
+static int path_of(const char *file, char path[PATH_MAX])
+{
+	char whole[2 * PATH_MAX] = "";
+	size_t end = 0;
+
+	if (!strcmp(file, "-")) {
+		strcpy(path, file);
+		return 0;
+	}
+	if (*file != '/' && !getcwd(whole, PATH_MAX))
+		return -errno;
+	if (strlen(file) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	strcat(strcat(whole, "/"), file);
+	for (const char *part = whole; *part;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && !memcmp(part, "..", 2)) {
+			while (end && path[--end] != '/')
+				;
+		} else if (length && !(length == 1 && *part == '.')) {
+			if (end + 1 + length >= PATH_MAX)
+				return -ENAMETOOLONG;
+			path[end++] = '/';
+			memcpy(path + end, part, length);
+			end += length;
+		}
+		part += length + (part[length] == '/');
+	}
+	if (!end)
+		path[end++] = '/';
+	path[end] = '\0';
+	return 0;
+}
+
+int lists_find_file(const struct sl_list_info *lists, const char *file)
+{
+	char path[PATH_MAX];
+
+	return path_of(file, path) ? -1 : lists_find(lists, path);
+}
+
+int list_name_of(const char *file, char name[SL_LIST_NAME])
+{
+	char path[PATH_MAX];
+	int err = path_of(file, path);
+
+	if (err == -ENAMETOOLONG)
+		return error_misuse("bad-list-name", object_of("file", file),
+				    "its path is too long for the name of a list; write 'as LIST'");
+	if (err)
+		return error_add(err, "no-directory", NULL,
+				 "cannot find the current directory: %s; write 'as LIST'",
+				 why(err));
+	err = list_name_check(path);
+	if (!err)
+		strcpy(name, path);
+	return err;
+}
+
 /* --- Rulesets ------------------------------------------------------------------------------- */
 
 int ruleset_add(struct ruleset *set, const struct rule *rule)
@@ -260,20 +443,20 @@ int ruleset_add(struct ruleset *set, const struct rule *rule)
 	return 0;
 }
 
-/* Adds the prefixes of a range. dash: between its ends, where blanks are allowed. */
-static int range_add(struct ruleset *set, const struct rule *entry, const char *text,
-		     const char *dash)
+int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
 {
-	const char *last = dash + 1 + strspn(dash + 1, " \t");
-	struct sl_prefix from, to;
+	const char *dash = strchr(text, '-'), *end = dash;
 	struct rule rule = *entry;
+	struct sl_prefix from, to;
 	char first[PREFIX_TEXT];
 	int err;
 
-	while (dash > text && strchr(" \t", dash[-1]))
-		dash--;
-	snprintf(first, sizeof(first), "%.*s", (int)(dash - text), text);
-	err = address_parse(first, &from) ?: address_parse(last, &to);
+	if (!dash || strcspn(text, ".:") >= (size_t)(dash - text))
+		return prefix_parse(text, &rule.prefix) ?: ruleset_add(set, &rule);
+	while (end > text && strchr(" \t", end[-1]))
+		end--;
+	snprintf(first, sizeof(first), "%.*s", (int)(end - text), text);
+	err = address_parse(first, &from) ?: address_parse(dash + 1 + strspn(dash + 1, " \t"), &to);
 	if (err)
 		return err;
 	if (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0)
@@ -282,16 +465,6 @@ static int range_add(struct ruleset *set, const struct rule *entry, const char *
 	while (!err && prefix_of_range(&from, &to, &rule.prefix))
 		err = ruleset_add(set, &rule);
 	return err;
-}
-
-int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
-{
-	const char *dash = strchr(text, '-');
-	struct rule rule = *entry;
-
-	if (dash && strcspn(text, ".:") < (size_t)(dash - text))
-		return range_add(set, entry, text, dash);
-	return prefix_parse(text, &rule.prefix) ?: ruleset_add(set, &rule);
 }
 
 int ruleset_make_lists(struct ruleset *set)
@@ -319,12 +492,11 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	unsigned int i = 1;
-
-	while (i < set->count && rule_order(&set->rules[i - 1], &set->rules[i]) <= 0)
-		i++;
-	if (i < set->count) /* else it is sorted, as most long files are */
-		qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
+	for (unsigned int i = 1; i < set->count; i++) /* most long files are sorted */
+		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
+			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
+			return;
+		}
 }
 
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix)
@@ -415,4 +587,94 @@ int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		if (!old || !new || !rule_equal(old, new))
 			err = call(data, old, new);
 	return err;
+}
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct gate_sizes) == SIZES * sizeof(uint32_t), "size_of()");
+
+const char *const size_names[SIZES] = {
+	[SIZE_SOURCES] = "sources", [SIZE_BUCKETS] = "buckets",	  [SIZE_POLICIES] = "policies",
+	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
+};
+
+/* The entries that a gate reserves for itself. */
+static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
+
+uint32_t size_specified(const struct gate_sizes *sizes, enum size size)
+{
+	uint32_t has = *size_of((struct gate_sizes *)sizes, size), own = size_own[size];
+
+	return has > own ? has - own : 0;
+}
+
+void size_set(struct gate_sizes *sizes, enum size which, uint32_t size)
+{
+	*size_of(sizes, which) = size + size_own[which];
+}
+
+void room_add(struct room *room, const struct rule *from, const struct rule *to)
+{
+	room->policies += to->limits && !(from && from->limits);
+	if (from)
+		return;
+	if (prefix_is_host(&to->prefix))
+		room->hosts[prefix_family(&to->prefix)]++;
+	else
+		room->prefixes++;
+}
+
+struct room room_needed(const struct ruleset *rules)
+{
+	struct room room = {0};
+
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (!rule_is_empty(&rules->rules[i]))
+			room_add(&room, NULL, &rules->rules[i]);
+	return room;
+}
+
+struct gate_sizes room_sizes(const struct room *room)
+{
+	uint32_t ipv4 = room->hosts[SL_IPV4], ipv6 = room->hosts[SL_IPV6];
+
+	return (struct gate_sizes){
+		.policies = SL_POLICY_FIRST + room->policies,
+		.prefixes = room->prefixes,
+		.hosts = ipv4 > ipv6 ? ipv4 : ipv6,
+	};
+}
+
+bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed)
+{
+	for (enum size i = 0; i < SIZES; i++)
+		if (size_specified(sizes, i) < size_specified(needed, i))
+			return false;
+	return true;
+}
+
+struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
+			      uint32_t fixed)
+{
+	struct gate_sizes grown = *has;
+
+	for (enum size i = 0; i < SIZES; i++) {
+		uint64_t old = size_specified(has, i), least = size_specified(needed, i), size = 1;
+
+		if (fixed & SIZE_BIT(i) || old >= least)
+			continue;
+		while (size < least || size < 2 * old)
+			size *= 2;
+		size_set(&grown, i, size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES);
+	}
+	return grown;
+}
+
+uint32_t sizes_bits(const struct gate_sizes *sizes)
+{
+	uint32_t bits = 0;
+
+	for (enum size i = 0; i < SIZES; i++)
+		bits |= *size_of((struct gate_sizes *)sizes, i) ? SIZE_BIT(i) : 0;
+	return bits;
 }

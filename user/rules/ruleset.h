@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: rules in memory: of a command, of a rules file, or of a gate. */
+/*
+ * Rules: rules and named lists in memory: of a command, of a rules file, or of a gate; and the
+ * sizes of a gate's maps that they require.
+ */
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
 
 #include <stdint.h>
 
 #include "rules/limit.h"
-#include "sluice.h"
+#include "rules/value.h"
 
 /* Whether a policy also has the limits of the next shorter policy. */
 enum inherit {
@@ -84,6 +87,67 @@ bool rule_equal(const struct rule *a, const struct rule *b);
 /* The parts of a rule that another rule of the same prefix lacks. The caller frees `ret`. */
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
+/* --- Named lists ---------------------------------------------------------------------------- */
+
+/*
+ * The lists of a gate or of a rules file are an array of SL_LIST_PLACES. The place of a list is its
+ * bit in the rules that it names. A place without a name is free.
+ */
+
+/* The place of the list of that name, or of the name that list_name_of() gives a file; -1: none. */
+int lists_find(const struct sl_list_info *lists, const char *name);
+int lists_find_file(const struct sl_list_info *lists, const char *file);
+
+/* Puts a list into a free place. Returns -ENOSPC if SL_LISTS_MAX lists exist. */
+int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
+
+/*
+ * For each list, its place in another array: the place of the same list, or a place that is free
+ * there. Both arrays have at most SL_LISTS_MAX lists.
+ */
+void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
+		 int ret_places[SL_LIST_PLACES]);
+
+/* The places that have a list, as bits, and their number. */
+uint64_t lists_bits(const struct sl_list_info *lists);
+static inline unsigned int lists_count(const struct sl_list_info *lists)
+{
+	return __builtin_popcountll(lists_bits(lists));
+}
+
+/* Whether both have the same name, access and end. */
+bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
+
+/* Whether the list's end is past. */
+bool list_ended(const struct sl_list_info *list);
+
+/* Whether a command could have written a list: its name and its access are known. */
+bool list_is_sound(const struct sl_list_info *list);
+
+/* Checks a name: printable ASCII without blanks, quotes and backslashes, that fits SL_LIST_NAME. */
+int list_name_check(const char *name);
+
+/* Names the list of a file by its absolute path, with links unresolved. "-" keeps its name. */
+int list_name_of(const char *file, char name[SL_LIST_NAME]);
+
+/* --- Access, by enum sl_access -------------------------------------------------------------- */
+
+extern const char *const access_words[]; /* the commands "allow" and "deny" */
+extern const char *const access_done[];	 /* "allowed" and "denied" */
+extern const char *const access_verbs[]; /* "allows" and "denies" */
+
+/* The access of a prefix on the lists of these bits. */
+enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
+
+/*
+ * Whether the prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and denies by hand
+ * with such a prefix need the word `force`: most of them are mistakes, and lock out the operator.
+ */
+bool entry_is_wide(const struct sl_prefix *prefix);
+
+/* Refuses a wide prefix. force: how to accept it, for the error; NULL: it is accepted. */
+int entry_check_width(const struct sl_prefix *prefix, const char *force);
+
 /* --- Sets ----------------------------------------------------------------------------------- */
 
 struct ruleset {
@@ -129,5 +193,69 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),
 		 void *data);
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+/* The entries of a gate's maps, in the order of enum size. 0: not set. */
+struct gate_sizes {
+	uint32_t sources;  /* states */
+	uint32_t buckets;  /* entries of `buckets4`, and of `buckets6` */
+	uint32_t policies; /* rules with limits; the gate reserves the first SL_POLICY_FIRST */
+	uint32_t hosts;	   /* rules of whole addresses, of each family */
+	uint32_t prefixes; /* other rules */
+};
+
+enum size {
+	SIZE_SOURCES,
+	SIZE_BUCKETS,
+	SIZE_POLICIES,
+	SIZE_HOSTS,
+	SIZE_PREFIXES,
+	SIZES,
+};
+
+#define SIZE_BIT(size) (1U << (size))
+
+/* The keys of `gate` in a rules file. */
+extern const char *const size_names[SIZES];
+
+static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
+{
+	return &sizes->sources + size;
+}
+
+/* The size as users write it: without what the gate reserves. */
+uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
+void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
+
+/* The entries that rules require in each map. Zeroed at first. */
+struct room {
+	uint32_t policies;
+	uint32_t prefixes;
+	uint32_t hosts[SL_FAMILIES];
+};
+
+/* Adds what `to` requires beyond `from`, a rule of the same prefix; NULL: none. */
+void room_add(struct room *room, const struct rule *from, const struct rule *to);
+
+/* What a set of rules requires. An empty rule requires nothing. */
+struct room room_needed(const struct ruleset *rules);
+
+/* The least sizes that hold the rules; 0: a size that rules do not decide. */
+struct gate_sizes room_sizes(const struct room *room);
+
+/* Whether each size is at least what is needed. */
+bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
+
+/*
+ * Doubles each size that is too small, or more, to a power of two. fixed: a bit (SIZE_BIT) for each
+ * size that stays. The result does not hold what is needed if a fixed size is too small, or if no
+ * size is large enough.
+ */
+struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
+			      uint32_t fixed);
+
+/* The bits of the sizes that are not 0. */
+uint32_t sizes_bits(const struct gate_sizes *sizes);
 
 #endif

@@ -13,7 +13,7 @@
 #include "gate/counters.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 #include "state/source.h"
 #include "ways.h"
 

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "gate/rules.h"
 #include "gate/policy.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "state/buckets.h"
 
 const char *const action_names[] = {

@@ -7,7 +7,7 @@
 #include "config_text.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 /* --- What is right -------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include "test.h"
 #include "base/clock.h"
 #include "config_text.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "scratch.h"
 
 static void text_make(const char *path, const char *text)

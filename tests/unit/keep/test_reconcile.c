@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "program/print_rules.h"
 #include "keep/reconcile.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 
 static const char nothing[] = "policies: []";
 

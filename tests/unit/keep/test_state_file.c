@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "keep/state_file.h"
-#include "rules/lists.h"
+#include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "scratch.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/sizes.h: sizes in words, as a gate has them and as it tells them. */
+/* user/rules/ruleset.h: the sizes that rules require. */
 #include "test.h"
-#include "rules/sizes.h"
+#include "rules/ruleset.h"
 
 /* A gate reserves the first numbers of policies for itself. */
 static void test_policies_are_told_without_those_of_the_gate(void **state)
