@@ -308,19 +308,19 @@ static const struct field {
 	const struct value_type *byte;
 	size_t offset;
 } fields[SPEC_FIELDS] = {
-	[SPEC_NAME] = {ANY_KIND, false, name_parse},
-	[SPEC_RATE] = {1 << SL_TOKEN_BUCKET, true, rates_parse},
-	[SPEC_BURST] = {1 << SL_TOKEN_BUCKET, true, bursts_parse},
-	[SPEC_WINDOW] = {1 << SL_WINDOW, true, window_parse},
-	[SPEC_GROUPS] = {1 << SL_WINDOW, BYTE(groups, value_groups)},
-	[SPEC_SHAPE] = {1 << SL_SHAPE, true, shape_parse},
-	[SPEC_HORIZON] = {1 << SL_SHAPE, true},
-	[SPEC_MATCH] = {ANY_KIND},
-	[SPEC_PER] = {ANY_KIND, true},
-	[SPEC_KEY] = {ANY_KIND, BYTE(key_dst, value_key)},
-	[SPEC_ACTION] = {DROPS, false, action_parse},
-	[SPEC_START] = {DROPS, BYTE(start, value_start)},
-	[SPEC_SHARED] = {1 << SL_TOKEN_BUCKET, BYTE(shared, value_shared)},
+	[SPEC_NAME] = {.kinds = ANY_KIND, .parse = name_parse},
+	[SPEC_RATE] = {.kinds = 1 << SL_TOKEN_BUCKET, .is_listed = true, .parse = rates_parse},
+	[SPEC_BURST] = {.kinds = 1 << SL_TOKEN_BUCKET, .is_listed = true, .parse = bursts_parse},
+	[SPEC_WINDOW] = {.kinds = 1 << SL_WINDOW, .is_listed = true, .parse = window_parse},
+	[SPEC_GROUPS] = {.kinds = 1 << SL_WINDOW, BYTE(groups, value_groups)},
+	[SPEC_SHAPE] = {.kinds = 1 << SL_SHAPE, .is_listed = true, .parse = shape_parse},
+	[SPEC_HORIZON] = {.kinds = 1 << SL_SHAPE, .is_listed = true},
+	[SPEC_MATCH] = {.kinds = ANY_KIND},
+	[SPEC_PER] = {.kinds = ANY_KIND, .is_listed = true},
+	[SPEC_KEY] = {.kinds = ANY_KIND, BYTE(key_dst, value_key)},
+	[SPEC_ACTION] = {.kinds = DROPS, .parse = action_parse},
+	[SPEC_START] = {.kinds = DROPS, BYTE(start, value_start)},
+	[SPEC_SHARED] = {.kinds = 1 << SL_TOKEN_BUCKET, BYTE(shared, value_shared)},
 };
 
 static bool kind_has_field(enum sl_kind kind, enum spec_field field)
