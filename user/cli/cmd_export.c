@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prometheus's text exposition format, version 0.0.4. The lines of a metric must stand together:
- * all gates are read first, and then printed metric by metric. There is no label per source: their
- * number has no bound. The exit status is 0 if a gate cannot be read: otherwise a recipe such as
- * `sluice export >FILE && mv ...` would freeze the metrics of all gates.
+ * Prometheus's text exposition format, version 0.0.4. The samples of a metric must stand together,
+ * so all gates are read first. There is no label per source, because their number has no bound. The
+ * exit status is 0 if a gate cannot be read: otherwise `sluice export >FILE && mv ...` would freeze
+ * the metrics of all gates.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 
 #include "attach/published.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -44,13 +45,21 @@ struct exported {
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
+/* print(): prints the samples of a gate. Some of these functions read a member. */
 struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* of struct exported, for some of these functions */
-	bool counts_bytes;   /* otherwise packets */
+	size_t member, size; /* of struct exported, or of struct sl_cell */
 };
+
+static uint64_t number_at(const void *base, const struct metric *metric)
+{
+	const void *member = (const char *)base + metric->member;
+
+	return metric->size == sizeof(uint32_t) ? *(const uint32_t *)member
+						: *(const uint64_t *)member;
+}
 
 /* Prints a sample: with the label of its gate, and more labels: ",policy=\"%s\"". */
 static void __attribute__((format(printf, 4, 5)))
@@ -71,16 +80,13 @@ static void print_reasons(const struct metric *metric, const struct exported *e)
 	for (unsigned int i = 0; i < e->stats.count; i++) {
 		const struct stats_line *line = &e->stats.lines[i];
 
-		for (int reason = 0; reason < SL_REASONS; reason++) {
-			const struct sl_cell *cell = &line->counters.reason[reason];
-
+		for (int reason = 0; reason < SL_REASONS; reason++)
 			if (stats_line_has(line, reason))
 				print_sample(metric, e,
-					     metric->counts_bytes ? cell->bytes : cell->packets,
+					     number_at(&line->counters.reason[reason], metric),
 					     ",policy=\"%s\",verdict=\"%s\",reason=\"%s\"",
 					     line->policy, reason < SL_FIRST_DROP ? "pass" : "drop",
 					     reason_names[reason]);
-		}
 	}
 }
 
@@ -91,9 +97,9 @@ static void print_refused(const struct metric *metric, const struct exported *e)
 
 		for (unsigned int j = 0; j < line->limits; j++) {
 			const struct stats_limit *limit = &line->limit[j];
-			const struct sl_cell *cell = &line->counters.refused[limit->slot];
 
-			print_sample(metric, e, metric->counts_bytes ? cell->bytes : cell->packets,
+			print_sample(metric, e,
+				     number_at(&line->counters.refused[limit->slot], metric),
 				     ",policy=\"%s\",limit=\"%s\",action=\"%s\"", line->policy,
 				     limit->name, action_names[limit->action]);
 		}
@@ -102,12 +108,7 @@ static void print_refused(const struct metric *metric, const struct exported *e)
 
 static void print_member(const struct metric *metric, const struct exported *e)
 {
-	const void *member = (const char *)e + metric->member;
-
-	print_sample(metric, e,
-		     metric->size == sizeof(uint32_t) ? *(const uint32_t *)member
-						      : *(const uint64_t *)member,
-		     "%s", "");
+	print_sample(metric, e, number_at(e, metric), "%s", "");
 }
 
 static void print_seconds(const struct metric *metric, const struct exported *e)
@@ -161,7 +162,7 @@ static void print_map_sizes(const struct metric *metric, const struct exported *
 		print_sample(metric, e, e->max_entries[map], ",map=\"%s\"", gate_map_names[map]);
 }
 
-/* Escapes a name that others chose, for the value of a label. */
+/* Escapes the name of a device or a namespace for the value of a label. */
 static const char *escape(const char *name, char text[2 * NETNS_NAME])
 {
 	char *end = text;
@@ -175,7 +176,7 @@ static const char *escape(const char *name, char text[2 * NETNS_NAME])
 	return text;
 }
 
-/* A namespace without a name is printed as the kernel writes its number, which no other has. */
+/* A namespace without a name is printed as the kernel writes its number. */
 static void print_attachments(const struct metric *metric, const struct exported *e)
 {
 	for (unsigned int i = 0; i < e->seen.count; i++) {
@@ -193,17 +194,18 @@ static void print_attachments(const struct metric *metric, const struct exported
 
 /* --- Metrics -------------------------------------------------------------------------------- */
 
-#define MEMBER(field)                                                                              \
-	.member = offsetof(struct exported, field), .size = sizeof(((struct exported *)0)->field)
+#define MEMBER_OF(type, field) .member = offsetof(type, field), .size = sizeof(((type *)0)->field)
+#define MEMBER(field)	       MEMBER_OF(struct exported, field)
+#define CELL(field)	       MEMBER_OF(struct sl_cell, field)
 
 static const struct metric metrics[] = {
-	{"sluice_packets_total", "Packets judged.", .print = print_reasons},
-	{"sluice_bytes_total", "Bytes of the packets judged.", print_reasons, .counts_bytes = true},
+	{"sluice_packets_total", "Packets judged.", print_reasons, CELL(packets)},
+	{"sluice_bytes_total", "Bytes of the packets judged.", print_reasons, CELL(bytes)},
 	{"sluice_limit_refused_packets_total",
 	 "Packets that a limit refused. A limit with the action observe lets them pass.",
-	 .print = print_refused},
+	 print_refused, CELL(packets)},
 	{"sluice_limit_refused_bytes_total", "Bytes of the packets that a limit refused.",
-	 print_refused, .counts_bytes = true},
+	 print_refused, CELL(bytes)},
 	{"sluice_new_keys_total",
 	 "Packets of new sources: a packet counts once if a limit has no state for its source.",
 	 print_member, MEMBER(pressure.event[SL_EVENT_NEW_KEY].total)},
@@ -274,30 +276,32 @@ struct export
  */
 static void print_metric(const struct metric *metric, const struct export *export)
 {
-	const char *name = metric->name;
-	size_t length = strlen(name), suffix = strlen("_total");
-	bool is_total = length > suffix && !strcmp(name + length - suffix, "_total");
+	const char *name = metric->name, *suffix = strstr(name, "_total");
 
 	print_text("# HELP %s %s\n# TYPE %s %s\n", name, metric->help, name,
-		   is_total ? "counter" : "gauge");
+		   suffix && !strcmp(suffix, "_total") ? "counter" : "gauge");
 	for (unsigned int i = 0; metric->print && i < export->count; i++)
 		metric->print(metric, &export->gates[i]);
 }
 
-static int exported_read(const struct gate *gate, struct exported *e)
+static int exported_read(const char *name, struct exported *e)
 {
-	int err = stats_read(gate, &e->stats) ?: rules_count(gate, &e->rules)
-		  ?: attachments_see(gate, &e->seen) ?: pressure_read(gate, &e->pressure)
-		  ?: passing_read(gate, &e->pressure, &e->passing)
-		  ?: table_fill_read(gate, &e->pressure, &e->fill);
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open(&gate, name, GATE_READ, NULL);
 
-	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
-	e->generation = gate->state->generation;
-	e->sharing = sharing_read(gate);
+	if (err)
+		return err;
+	snprintf(e->gate, sizeof(e->gate), "%s", name);
+	e->generation = gate.state->generation;
+	e->sharing = sharing_read(&gate);
+	lists_copy(&gate, e->lists);
+	err = stats_read(&gate, &e->stats) ?: rules_count(&gate, &e->rules)
+	      ?: attachments_see(&gate, &e->seen) ?: pressure_read(&gate, &e->pressure)
+	      ?: passing_read(&gate, &e->pressure, &e->passing)
+	      ?: table_fill_read(&gate, &e->pressure, &e->fill);
 	e->seen_age = e->seen.sight == SIGHT_NONE ? -1 : e->seen.age_ns / 1e9;
-	lists_copy(gate, e->lists);
 	for (int map = 0; !err && map < MAPS_LISTED; map++)
-		err = map_max_entries(gate, map, &e->max_entries[map]);
+		err = map_max_entries(&gate, map, &e->max_entries[map]);
 	return err;
 }
 
@@ -310,26 +314,23 @@ static void print_unread(const char *gate)
 static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;
-	struct gate gate = GATE_CLOSED;
-	struct exported *exported;
-	int err;
+	struct exported *exported = array_grow(export->gates, export->count, export->room)
+					    ? &export->gates[export->count]
+					    : NULL;
 
-	if (!array_grow(export->gates, export->count, export->room)) {
+	if (!exported) {
 		error_add(ENOMEM, "no-memory", NULL, "cannot read gate '%s': out of memory", name);
 		print_unread(name);
 		return 0;
 	}
-	exported = &export->gates[export->count];
 	*exported = (struct exported){0};
-	err = gate_open(&gate, name, GATE_READ, NULL) ?: exported_read(&gate, exported);
-	if (err) {
+	if (exported_read(name, exported)) {
 		print_unread(name);
 		stats_free(&exported->stats);
-	} else {
-		print_text("sluice_gate_readable{gate=\"%s\"} 1\n", name);
-		export->count++;
+		return 0;
 	}
-	gate_close(&gate);
+	print_text("sluice_gate_readable{gate=\"%s\"} 1\n", name);
+	export->count++;
 	return 0;
 }
 
@@ -363,17 +364,14 @@ static int export_run(const struct context *context, const void *args)
 	for (unsigned int i = 0; i < SHARE_NUMBERS; i++) {
 		const struct share_number *number = &share_numbers[i];
 		char name[64];
-		const struct metric metric = {
-			.name = name,
-			.help = number->help,
-			.print = print_shared,
-			.member = offsetof(struct exported, sharing.state) + number->offset,
-			.size = sizeof(uint64_t),
-		};
 
 		snprintf(name, sizeof(name), "sluice_share_%s%s", number->name,
 			 number->is_total ? "_total" : "");
-		print_metric(&metric, &export);
+		print_metric(
+			&(struct metric){name, number->help, print_shared,
+					 offsetof(struct exported, sharing.state) + number->offset,
+					 sizeof(uint64_t)},
+			&export);
 	}
 	print_metric(&build, &export);
 	print_text("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);

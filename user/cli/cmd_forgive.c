@@ -68,88 +68,71 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Returns whether another source may hold slices of the same states: one of its limits has the same
- * id. Its policy may be another one that inherits the limit.
+ * Empties the slices of an address if it may hold slices of the same states: one of its limits has
+ * the same id. Its policy may be another one that inherits the limit.
  */
-static int source_shares(const struct gate *gate, const struct table *table,
-			 const struct pardon *pardon, const struct sl_prefix *address, bool *ret)
+static int sharer_forget(const struct gate *gate, const struct table *table,
+			 const struct pardon *pardon, const struct sl_prefix *address)
 {
 	_cleanup_(source_free) struct source source = {0};
 	int err = source_read(gate, table, address, &source);
+	bool shares = false;
 
-	*ret = false;
-	if (err)
-		return err;
-	for (unsigned int i = 0; i < source.limit_count; i++)
+	for (unsigned int i = 0; !err && i < source.limit_count; i++)
 		for (unsigned int j = 0; j < pardon->source.limit_count; j++)
-			*ret |= source.limits[i].id == pardon->source.limits[j].id;
-	return 0;
+			shares |= source.limits[i].id == pardon->source.limits[j].id;
+	return shares ? buckets_forgive(gate, address) : err;
 }
 
-/* Empties the slices of all sources that share a state. */
-static int buckets_forget(const struct gate *gate, const struct table *table,
-			  const struct pardon *pardon)
+/* Fills the states, then empties the slices by which CPUs would pass or refuse packets. */
+static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
-	struct sl_prefix reach = pardon_reach(pardon);
-	struct source_list list;
-	int err;
+	struct source *source = &pardon->source;
+	_cleanup_(table_close) struct table table = TABLE_CLOSED;
+	struct source_list list = {0};
+	struct packet_args packet;
+	struct sl_prefix reach;
+	int err = source_read(gate, NULL, &pardon->address, source);
 
-	if (reach.bits == pardon->source.prefix.bits)
-		return buckets_forgive(gate, &pardon->source.prefix);
-	err = sources_list(gate, table, &reach, &list);
 	if (err)
 		return err;
-	for (unsigned int i = 0; !err && i < list.count; i++) {
-		const struct sl_prefix *address = &list.items[i].prefix;
-		bool shares;
-
-		err = source_shares(gate, table, pardon, address, &shares);
-		if (!err && shares)
-			err = buckets_forgive(gate, address);
-	}
+	if (!source->policy)
+		return refuse(gate, pardon);
+	/* under a limit with key dst the address is the destination */
+	packet = packet_args_of_source(source, FRAME_USUAL);
+	packet.source = packet.destination = pardon->address;
+	err = source_states_read(gate, source, &packet, pardon->before) ?: table_open(gate, &table);
+	for (unsigned int i = 0; !err && i < source->limit_count; i++)
+		err = state_fill(gate, &source->limits[i], &pardon->address);
+	if (err)
+		return err;
+	reach = pardon_reach(pardon);
+	if (reach.bits == source->prefix.bits)
+		return buckets_forgive(gate, &source->prefix);
+	err = sources_list(gate, &table, &reach, &list);
+	for (unsigned int i = 0; !err && i < list.count; i++)
+		err = sharer_forget(gate, &table, pardon, &list.items[i].prefix);
 	free(list.items);
 	return err;
 }
 
-/* Fills the states, then empties the slices, by which CPUs would pass or refuse packets. */
-static int pardon_run(const struct gate *gate, struct pardon *pardon)
-{
-	_cleanup_(table_close) struct table table = TABLE_CLOSED;
-	struct packet_args packet;
-	int err = source_read(gate, NULL, &pardon->address, &pardon->source);
-
-	if (err)
-		return err;
-	if (!pardon->source.policy)
-		return refuse(gate, pardon);
-	/* of a limit with key dst the address is the destination */
-	packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
-	packet.source = packet.destination = pardon->address;
-	err = source_states_read(gate, &pardon->source, &packet, pardon->before)
-		      ?: table_open(gate, &table);
-	for (unsigned int i = 0; !err && i < pardon->source.limit_count; i++)
-		err = state_fill(gate, &pardon->source.limits[i], &pardon->address);
-	return err ?: buckets_forget(gate, &table, pardon);
-}
-
 static void pardon_print(const char *gate, const struct pardon *pardon)
 {
+	const struct source *source = &pardon->source;
 	char text[PREFIX_TEXT], left[UNITS_TEXT], label[LIMIT_LABEL];
 
 	print_object(NULL);
 	print_string("gate", NULL, gate);
 	print_string("address", "%s: ", prefix_format(&pardon->address, text));
-	print_string("policy", NULL, prefix_format(&pardon->source.rule.prefix, text));
-	print_text("full %s:", plural(pardon->source.limit_count, "bucket", "buckets"));
+	print_string("policy", NULL, prefix_format(&source->rule.prefix, text));
+	print_text("full %s:", plural(source->limit_count, "bucket", "buckets"));
 	print_array("limits");
-	for (unsigned int i = 0; i < pardon->source.limit_count; i++) {
+	for (unsigned int i = 0; i < source->limit_count; i++) {
 		uint64_t blocked_ms = pardon->before[i].blocked_ms;
 
+		limit_label(&source->policy->spec[source->limits[i].slot], label);
 		print_object(NULL);
-		print_string(
-			"name", i ? ", %s" : " %s",
-			limit_label(&pardon->source.policy->spec[pardon->source.limits[i].slot],
-				    label));
+		print_string("name", i ? ", %s" : " %s", label);
 		print_number("blocked_ms", NULL, blocked_ms);
 		if (blocked_ms)
 			print_text(" (was blocked for %s more)",

@@ -123,20 +123,19 @@ static const char *count_format(uint64_t count, char text[CELL_TEXT])
 static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
 {
 	static const struct {
-		uint64_t ms;
-		unsigned int most;
+		uint64_t ms, most;
 		const char *name;
-	} units[] = {{1, 999, "ms"}, {1000, 99, "s"}, {60000, 99, "m"}, {3600000, 99, "h"}};
+	} units[] = {{1, 999, "ms"},
+		     {1000, 99, "s"},
+		     {60000, 99, "m"},
+		     {3600000, 99, "h"},
+		     {86400000, UINT64_MAX, "d"}};
+	size_t i = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		uint64_t count = (ms + units[i].ms - 1) / units[i].ms;
-
-		if (count <= units[i].most) {
-			snprintf(text, CELL_TEXT, "%" PRIu64 "%s", count, units[i].name);
-			return text;
-		}
-	}
-	snprintf(text, CELL_TEXT, "%" PRIu64 "d", (ms + 86399999) / 86400000);
+	while ((ms + units[i].ms - 1) / units[i].ms > units[i].most)
+		i++;
+	snprintf(text, CELL_TEXT, "%" PRIu64 "%s", (ms + units[i].ms - 1) / units[i].ms,
+		 units[i].name);
 	return text;
 }
 
@@ -174,14 +173,6 @@ static void print_source_json(const struct view *view)
 	print_end();
 }
 
-/* A source without a bucket was not counted. */
-static void print_count(const struct source *source, uint64_t count)
-{
-	char text[CELL_TEXT];
-
-	print_cell_text("%s", source->count ? count_format(count, text) : "-");
-}
-
 static void print_limit(const struct view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
@@ -202,24 +193,25 @@ static void print_source(const struct view *view)
 {
 	const struct source *source = &view->source;
 	const struct judgement *rule = &source->rule;
-	char text[PREFIX_TEXT], left[CELL_TEXT];
+	const uint64_t counts[] = {source->passed.packets, source->dropped.packets,
+				   source->observed.packets,
+				   source->passed.bytes + source->dropped.bytes};
+	char text[PREFIX_TEXT], cell[CELL_TEXT];
 	const char *policy = rule->found ? prefix_format(&rule->prefix, text) : "none";
 	int shown = limit_shown(view);
 
 	print_cell_text("%s", source->split  ? "(several)"
 			      : rule->access ? access_words[rule->access]
 					     : policy);
-	print_count(source, source->passed.packets);
-	print_count(source, source->dropped.packets);
-	print_count(source, source->observed.packets);
-	print_count(source, source->passed.bytes + source->dropped.bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		print_cell_text("%s", source->count ? count_format(counts[i], cell) : "-");
 	if (shown >= 0) {
 		print_limit(view, shown);
 		return;
 	}
 	print_cell("-");
 	print_cell_text("%s", !source->split && rule->access && rule->until
-				      ? wait_format(until_left_ns(rule->until) / NS_PER_MS, left)
+				      ? wait_format(until_left_ns(rule->until) / NS_PER_MS, cell)
 				      : "-");
 }
 
@@ -331,34 +323,31 @@ static int sources_run(const struct context *context, const void *data)
 {
 	const struct sources_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	struct table table = TABLE_CLOSED;
+	_cleanup_(table_close) struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
-	struct ranked *ranked = NULL;
+	_cleanup_free_ struct ranked *ranked = NULL;
 	/* most IPv6 addresses are found by their /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
-	unsigned int count = 0;
+	unsigned int count;
 	int err = gate_open_to_look(&gate, context) ?: table_open(&gate, &table)
 		  ?: sources_list(&gate, &table, &within, &list);
+	_cleanup_free_ struct listed_source *items = list.items;
 
-	if (!err) {
-		count = args->top && args->top < list.count ? args->top : list.count;
-		ranked = calloc(list.count ?: 1, sizeof(*ranked));
-		if (!ranked)
-			err = error_add(ENOMEM, "no-memory", NULL, "cannot sort the sources: %s",
-					why(ENOMEM));
-	}
+	if (err)
+		return err;
+	ranked = calloc(list.count ?: 1, sizeof(*ranked));
+	if (!ranked)
+		return error_add(ENOMEM, "no-memory", NULL, "cannot sort the sources: %s",
+				 why(ENOMEM));
 	for (unsigned int i = 0; !err && i < list.count; i++) {
 		ranked[i].source = &list.items[i];
 		err = rank(&gate, &table, args->order, &ranked[i]);
 	}
-	if (!err) {
-		qsort(ranked, list.count, sizeof(*ranked), ranked_order);
-		err = print_ranked(&gate, &table, ranked, count, list.count);
-	}
-	free(ranked);
-	free(list.items);
-	table_close(&table);
-	return err;
+	if (err)
+		return err;
+	qsort(ranked, list.count, sizeof(*ranked), ranked_order);
+	count = args->top && args->top < list.count ? args->top : list.count;
+	return print_ranked(&gate, &table, ranked, count, list.count);
 }
 
 static const char *const orders[] = {"busiest", "passed", "dropped", "bytes", "level"};
@@ -371,21 +360,17 @@ static const struct word sources_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct sources_args, within), NULL},
 	{"top", KEYWORD, &top_type, offsetof(struct sources_args, top), "only the first N"},
 	{"sort", KEYWORD, &order_type, offsetof(struct sources_args, order),
-	 "busiest (default): by packets sent; passed; dropped; bytes: by bytes sent; level: by "
-	 "the\n"
-	 "part of a burst that is left, blocked sources first, sources without a limit last.\n"
-	 "Sources with - come before those with 0, by level"},
+	 "by packets sent (default), passed, dropped, by bytes sent, or by the part of a burst "
+	 "that\n"
+	 "is left"},
 };
 
 static const char sources_details[] =
-	"Prints the sources of one address or prefix, or all: each source that has a bucket, or a\n"
-	"state that is not full. PASS, DROP: packets since a CPU began to use a bucket for it; -: "
-	"no\n"
-	"CPU uses one. WOULD: packets that passed, but exceeded a limit with action observe.\n"
-	"BYTES: all bytes sent. LIMIT: the limit that refuses now, otherwise the limit with the\n"
-	"least left. LEVEL: the part of its burst that is left or, if it refuses, the time until\n"
-	"it lets a packet pass, in parentheses if it only observes. For allowed and denied\n"
-	"sources LEVEL is the time left.";
+	"Prints the sources of one address or prefix, or all, that have a bucket or a state that\n"
+	"is not full. - in PASS and DROP: no CPU has a bucket for it, so it is not counted.\n"
+	"WOULD: packets that passed, but exceeded a limit that observes. LEVEL: the part of the\n"
+	"limit's burst that is left or, if it refuses, the time until it lets a packet pass, in\n"
+	"parentheses if it only observes. See sluice-inspect(7).";
 
 const struct command command_sources = {
 	.name = "sources",

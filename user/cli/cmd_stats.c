@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -65,17 +66,6 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 	print_end();
 }
 
-/* Returns how many packets a line, or one of its limits, has counted. */
-static unsigned long long line_sum(const struct stats_line *line)
-{
-	unsigned long long sum = counters_passed(&line->counters).packets +
-				 counters_dropped(&line->counters).packets;
-
-	for (unsigned int i = 0; i < line->limits; i++)
-		sum += line->counters.refused[line->limit[i].slot].packets;
-	return sum;
-}
-
 /* Prints what a policy passed and dropped, and what its limits refused. */
 static void print_policy(const struct stats_line *line, struct listing *listing)
 {
@@ -107,36 +97,43 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 	print_end();
 }
 
+/* JSON omits lines that are no policy; text omits lines without packets. */
+static bool line_is_shown(const struct stats_line *line, struct listing *listing)
+{
+	uint64_t sum = counters_passed(&line->counters).packets +
+		       counters_dropped(&line->counters).packets;
+
+	if (print_is_json())
+		return line->kind == STATS_RULE;
+	for (unsigned int i = 0; i < line->limits; i++)
+		sum += line->counters.refused[line->limit[i].slot].packets;
+	return is_shown(listing, sum);
+}
+
 static int stats_run(const struct context *context, const void *args)
 {
 	struct listing listing = {.all = ((const struct stats_args *)args)->all};
-	struct gate gate = GATE_CLOSED;
-	struct stats stats = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(stats_free) struct stats stats = {0};
 	int err = gate_open_to_look(&gate, context) ?: stats_read(&gate, &stats);
 
-	if (!err) {
-		print_object(NULL);
-		print_string("gate", "gate %s", gate.name);
-		print_number("generation", ", generation %" PRIu64 "\n\n", gate.state->generation);
-		print_totals(&stats, &listing);
-		print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
-		print_array("policies");
-		for (unsigned int i = 0; i < stats.count; i++) {
-			const struct stats_line *line = &stats.lines[i];
-
-			if (print_is_json() ? line->kind == STATS_RULE
-					    : is_shown(&listing, line_sum(line)))
-				print_policy(line, &listing);
-		}
-		print_end();
-		print_end();
-		if (listing.has_hidden && !listing.all)
-			print_text("(lines of 0 are hidden: 'sluice %sstats all')\n",
-				   gate_option(gate.name));
-	}
-	stats_free(&stats);
-	gate_close(&gate);
-	return err;
+	if (err)
+		return err;
+	print_object(NULL);
+	print_string("gate", "gate %s", gate.name);
+	print_number("generation", ", generation %" PRIu64 "\n\n", gate.state->generation);
+	print_totals(&stats, &listing);
+	print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
+	print_array("policies");
+	for (unsigned int i = 0; i < stats.count; i++)
+		if (line_is_shown(&stats.lines[i], &listing))
+			print_policy(&stats.lines[i], &listing);
+	print_end();
+	print_end();
+	if (listing.has_hidden && !listing.all)
+		print_text("(lines of 0 are hidden: 'sluice %sstats all')\n",
+			   gate_option(gate.name));
+	return 0;
 }
 
 static const struct word stats_words[] = {

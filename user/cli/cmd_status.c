@@ -24,7 +24,7 @@
 /* Text lists the maps of sources and rules. The others are for new sources. */
 #define MAPS_LISTED MAP_ADMISSION
 
-/* What is read of a gate before anything of it is printed. */
+/* All that is printed of a gate. It is read before the first part is printed. */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
@@ -261,9 +261,7 @@ static void print_maps(const struct facts *facts)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-/*
- * JSON: "kept": {"pid", "file"}, each null if it is not known; null: the gate is not kept.
- */
+/* JSON: null if the gate is not kept; pid and file are null if they are not known. */
 static void print_kept(const char *gate)
 {
 	struct lock_holder keeper;
@@ -280,12 +278,14 @@ static void print_kept(const char *gate)
 	print_end();
 }
 
-static void print_told(const struct sharing *sharing)
+/* JSON: what the process reports. */
+static void print_node(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
 	uint64_t others = state->nodes ? state->nodes - 1 : 0;
 	char process[SHARER_TEXT], effect[SHARING_TEXT], room[SHARING_ROOM];
 
+	print_object("shared");
 	print_string("store", NULL, state->store_is_away ? "away" : "ok");
 	print_string("why", NULL, *state->why ? state->why : NULL);
 	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
@@ -318,12 +318,10 @@ static void print_told(const struct sharing *sharing)
 	if (state->store_is_away || sharing->divided_by > 1)
 		print_text("; %s", sharing_effect(sharing, effect));
 	print_text("\n");
+	print_end();
 }
 
-/*
- * JSON: "has_shared_limits", "shared_divided_by", "shared_by" (the process; null: there is none) and
- * "shared" (what it reports; null: it reports nothing).
- */
+/* JSON: "shared_by" is null if no process shares the limits, and "shared" if it reports nothing. */
 static void print_sharing(const struct gate *gate)
 {
 	const struct sharing sharing = sharing_read(gate);
@@ -340,9 +338,7 @@ static void print_sharing(const struct gate *gate)
 		print_end();
 	}
 	if (sharing.sharer == SHARER_LIVES) {
-		print_object("shared");
-		print_told(&sharing);
-		print_end();
+		print_node(&sharing);
 		return;
 	}
 	print_null("shared");
@@ -392,40 +388,42 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_end();
 }
 
+static void facts_free(struct facts *facts)
+{
+	for (unsigned int i = 0; i < facts->seen.count; i++)
+		free(facts->holding[i].command);
+	free(facts->budgets);
+	findings_free(&facts->findings);
+}
+
 static int gate_view(const char *name, void *data)
 {
-	struct gate gate = GATE_CLOSED;
-	struct facts facts = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(facts_free) struct facts facts = {0};
 	struct view *view = data;
 	int err = gate_open(&gate, name, GATE_READ, NULL) ?: facts_read(&gate, &facts);
 
 	if (err) {
 		view->err = err;
-	} else {
-		if (view->count++) {
-			print_text("\n");
-		} else {
-			print_object(NULL);
-			print_array("gates");
-		}
-		print_gate(&gate, &facts);
+		return 0;
 	}
-	for (unsigned int i = 0; i < facts.seen.count; i++)
-		free(facts.holding[i].command);
-	free(facts.budgets);
-	findings_free(&facts.findings);
-	gate_close(&gate);
+	if (view->count++) {
+		print_text("\n");
+	} else {
+		print_object(NULL);
+		print_array("gates");
+	}
+	print_gate(&gate, &facts);
 	return 0;
 }
 
 static int status_run(const struct context *context, const void *args)
 {
 	struct view view = {0};
-	int err;
+	int err = context->gate_given ? gate_view(context->gate, &view)
+				      : gates_for_each(gate_view, &view);
 
 	(void)args;
-	err = context->gate_given ? gate_view(context->gate, &view)
-				  : gates_for_each(gate_view, &view);
 	if (!err && !view.count && !view.err)
 		err = bpffs_refuse_private();
 	err = err ?: view.err;
@@ -440,23 +438,12 @@ static int status_run(const struct context *context, const void *args)
 }
 
 static const char status_details[] =
-	"pressure: how new sources are handled, those that have no state under a limit yet.\n"
-	"quiet: each gets a state with its first packet. flood: a budget refuses packets or,\n"
-	"without a budget, many new sources appear. A source then gets a state only after more\n"
-	"than two packets through one CPU, so that forged sources take no memory. budget: what\n"
-	"new sources may send together, and what is left of it; see 'sluice help newcomers'.\n"
-	"new keys: a packet counts once if a limit has no state for it. insertions: states\n"
-	"added, one for each limit and key. evicted: states that were evicted although they\n"
-	"were not full. refused: new sources that got no state: busy: another CPU held the\n"
-	"lock; no-room: every state that could be evicted was worth more. bucket insertions:\n"
-	"sources that got an entry in buckets4 or buckets6; no bucket: the kernel had none.\n"
-	"sources: the states that the gate tracks, one for each source and limit. Full ones are\n"
-	"evicted first, then those that lack little; those that lack more than half, or are\n"
-	"blocked, are protected. MEMORY is what the kernel allocates for a map, or, if it\n"
-	"allocates by entry, what its entries take. states: those of sources and limits; buckets4, "
-	"buckets6:\n"
-	"what CPUs hold for single sources; newcomers: all maps for new sources. wrong, advice:\n"
-	"the three most important findings; 'sluice doctor' has all of them.";
+	"In a flood of new sources, a source gets a state only after more than two packets\n"
+	"through one CPU, so that forged sources take no memory. sources: states that the gate\n"
+	"tracks, one for each source and limit. Full ones are evicted first; those that lack\n"
+	"more than half of a burst, or are blocked, last. MEMORY is what the kernel allocates.\n"
+	"The last lines are the three most important findings of 'sluice doctor'. All columns\n"
+	"are in sluice-inspect(7).";
 
 const struct command command_status = {
 	.name = "status",
