@@ -16,7 +16,7 @@ _sluice() {
 		COMPREPLY=()
 		compopt -o default
 	elif [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
-		# bash takes what stands behind the last colon for the word
+		# bash completes only the part after the last colon
 		COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
 	fi
 	# names may have signs of the shell, as 'a;b', and bash puts the words in as they are
