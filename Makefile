@@ -400,6 +400,10 @@ deb:
 
 tests: $(if $(shell command -v dpkg-shlibdeps),deb)
 
+# Every message of the programs, to be read.
+messages:
+	$(Q)scripts/messages
+
 format:
 	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)
 
@@ -407,7 +411,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds beside-others install install-sluice install-share deb format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds beside-others install install-sluice install-share deb messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
