@@ -14,7 +14,7 @@
 
 #include <math.h>
 #include "flow_model.h"
-#include "share/share.h"
+#include "sharing/command_share.h"
 #include "share/choice.h"
 
 #define MANY_STEPS (SHARE_ROUND_MS / 10) /* of 10 ms: a round */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "many.h"
-#include "share/share.h"
+#include "sharing/command_share.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -55,7 +55,7 @@ void account_free(struct accounts *accounts, struct account *account)
 	accounts->count--;
 }
 
-/* --- Lines ---------------------------------------------------------------------------------- */
+/* --- Entries -------------------------------------------------------------------------------- */
 
 static void account_set_entry(struct accounts *accounts, struct account *account, uint32_t entry)
 {
@@ -71,7 +71,7 @@ static void account_lose_entry(struct account *account)
 	account->block_end = account->flow.reported_at;
 }
 
-/* Returns the sample of the key that an entry has now. The account of the previous key loses it. */
+/* Returns the sample of the key of an entry. The account of the previous key loses the entry. */
 static struct sample *entry_sample(struct accounts *accounts, uint32_t entry,
 				   const struct state_key *key)
 {
@@ -83,10 +83,7 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t entry,
 	return sample;
 }
 
-/*
- * Finds the entries of accounts again: entries are handed to other keys, and keys get other
- * entries.
- */
+/* Finds the entries of accounts again: entries get other keys, and keys get other entries. */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;
@@ -302,8 +299,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Skips what limits counted before they were shared, or while they were other limits. Lines of a
- * limit that was made since have counted from 0, as entries of new keys have.
+ * Skips what limits counted before they were shared, or while they were other limits. Entries of a
+ * limit that was made since have counted from 0.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
@@ -317,9 +314,8 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 			continue;
 		limit = shared_limit_of(&accounts->limits, key.limit);
 		was = shared_limit_of(before, key.limit);
-		if (!limit || (was && was->meaning == limit->meaning))
-			continue;
-		if (!was && (int32_t)(limit->since - before->generation) > 0)
+		if (!limit || (was ? was->meaning == limit->meaning
+				   : (int32_t)(limit->since - before->generation) > 0))
 			continue;
 		sample_reset(entry_sample(accounts, index, &key), entry);
 	}
@@ -335,14 +331,17 @@ static void account_restart(struct account *account)
 					    flow_whole(account->own.asked)};
 	uint64_t now = account->flow.stepped_at;
 
+	*account = (struct account){
+		.key = account->key,
+		.limit = account->limit,
+		.meaning = account->limit->meaning,
+		.entry = account->entry,
+		.own = account->own,
+		.item = account->item,
+		.begun_at = account->begun_at,
+		.block_end = now,
+	};
 	flow_begin(&account->flow, &reported, now);
-	account->meaning = account->limit->meaning;
-	account->block_end = now;
-	account->block_is_known = false;
-	account->lasts = false;
-	account->endless = 0;
-	account->lost = 0;
-	account->debt = (struct debt){0};
 }
 
 #define SWAP(a, b)                                                                                 \

@@ -2,11 +2,9 @@
 /*
  * Share: the keys of shared limits that a node reports to the store, each with an account.
  *
- * A source far from its limit needs no other node. What a key took and did not report is its
- * excess, minus a hundredth of rate/nodes, which is never reported and adds up to a hundredth of
- * the rate on all nodes. flow_is_due() says which keys get an account. It ends when the key rests,
- * or when another key needs its place and this key is quiet or has less weight: flow_rests(),
- * flow_is_quiet(), choice.h.
+ * What a key took and did not report is its excess, minus a hundredth of rate/nodes, which is never
+ * reported. A key gets an account by flow_is_due(). The account ends by flow_rests(), or if another
+ * key needs it and this key is quiet or has less weight: flow_is_quiet(), choice.h.
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H
@@ -46,21 +44,15 @@ struct accounts {
 	unsigned int lost; /* the most rounds in a row in which an account got no reply */
 	uint64_t scanned_at;
 	uint64_t unreported; /* ticks that each key may have taken without a report, in total */
-	/* totals, for metrics */
-	uint64_t left_out; /* keys that found no free account, added up over all scans */
-	uint64_t charged;  /* steps in which a state was charged for others */
-	uint64_t blocked;  /* blocks that began because of others */
+	uint64_t left_out, charged, blocked; /* totals: struct share_state */
 };
 
-/* The gate stays open, and name valid, until accounts_close(). most: accounts, at least 1. */
+/* The caller keeps gate and name. most: accounts, at least 1. */
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 		  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
-/*
- * Continues with the rules and the maps of an open gate, which may have changed. In the same table
- * limits that did not change are not affected.
- */
+/* Continues with the rules and the maps of an open gate, which may have changed. */
 int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
 /* Counts what all keys took, and opens accounts for keys that are due. */
@@ -69,18 +61,15 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 /* Only counts, for long rounds: counters wrap within seconds (samples.h). */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Closes an account. What it took since its last report becomes excess of the key. */
+/* Ends an account. What the key took since its last report becomes its excess. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */
 
-/*
- * Begins a round. items: room for accounts->most, which the caller keeps until accounts_learn().
- * Returns the number of items.
- */
+/* Begins a round. items: room for accounts->most. Returns the number of items. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
-/* Ends the round. items: those of accounts_report(), with the replies of the store. */
+/* Ends the round. items: of accounts_report(), with the replies of the store. */
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 

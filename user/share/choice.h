@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: selects the keys that a node reports if more keys are due than it has accounts. Pure; time
- * is an argument.
+ * Share: selects the keys that a node reports if more keys are due than it has accounts. Pure.
  *
  * A key is limited only if every node that it passes reports it. Nodes do not negotiate, so all of
  * them sort keys by the same weight: the demand for the key, at most its limit, times a factor
  * between 1 and 5/4 that is a hash of the key. The factor alone sorts keys that exceed their limit
- * at each node. It is continuous, so demand that two nodes measure a little differently changes few
- * selections. With a wider factor nodes agree more often, but drop more keys of high demand.
+ * at each node. Demand that two nodes measure a little differently changes few selections. With a
+ * wider factor nodes agree more often, but drop more keys of high demand.
  */
 #ifndef SLUICE_CHOICE_H
 #define SLUICE_CHOICE_H

@@ -20,10 +20,8 @@ struct debt {
 /*
  * Charges a state as a packet of that cost would, but never refuses; or refunds, if `cost` is
  * negative. limit: a token bucket. cost: in ticks. The level falls at most a burst below 0, or 20
- * ms if that is more: a source can owe that much for others.
- *
- * refundable: 0 at first. No more is refunded than what it holds, so no source gets more than
- * without this process.
+ * ms if that is more: a source can owe that much for others. No more is refunded than `refundable`,
+ * 0 at first, so no source gets more than without this process.
  *
  * Returns what was charged: 0 if the entry has another key, or if packets win every try.
  */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the moment from which the packet path divides shared limits by the nodes, for `--on-loss
- * divide`. Pure: no clock and no map; time is an argument.
- *
- * `at` is the word `divide_at` of the gate: from that moment on a packet of a shared limit is
- * charged as often as there are nodes. It is a lease. A process that charges states and gets
- * replies moves it ahead at each step. It expires if the process is killed or stopped; if the store
- * is away the process ends it. It is renewed only after replies for DIVISION_GRACE.
+ * Share: `divide_at` of the gate, for `--on-loss divide`: from that moment on the packet path
+ * charges a packet of a shared limit as often as there are nodes. It is a lease. A process that
+ * gets replies moves it ahead at each step, so it expires if the process is killed or stopped; if
+ * the store is away the process ends it. Pure; time is an argument.
  */
 #ifndef SLUICE_DIVISION_H
 #define SLUICE_DIVISION_H
@@ -29,16 +26,10 @@ struct division {
 	bool divides;	      /* the packet path did at the last step */
 };
 
-/*
- * Returns whether the packet path divides limits now. Then nothing may be charged for others, and
- * what is known of them is forgotten.
- */
+/* Returns whether the packet path divides limits now. Then nothing may be charged for others. */
 bool division_step(struct division *division, uint64_t now);
 
-/*
- * lost: rounds in a row without a reply, with this one. Call it after division_step() with the same
- * `now`.
- */
+/* After division_step() with the same `now`. lost: rounds in a row without a reply, with this one. */
 void division_round(struct division *division, unsigned int lost, uint64_t now);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
- * its state is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
+ * Share: the protocol of docs/cluster.md, for one key of a shared limit: what this node reports to
+ * the store, and what its state is charged for other nodes. Pure: no clock, no socket, no map; time
+ * is an argument.
  *
  * All amounts are ticks of time at the rate of the limit: the rate is 1, and a packet of cost c
- * adds c to `asked`, and to `taken` if it was admitted. docs/cluster.md, "The protocol", has the
- * reasons for what a round charges:
+ * adds c to `asked`, and to `taken` if it was admitted. A round charges:
  *
  *   expected  the others' part of all demand if demand exceeds the rate, otherwise their demand
  *   repaid    1/nodes of what they took beyond that (`unsettled`), or all of it if nothing is
@@ -15,7 +15,6 @@
  *
  * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and refunds no more
  * than it charged, and `unsettled` stays within flow_cap(), so a lie ends within a bounded time.
- * docs/cluster.md has the bounds and their proofs.
  */
 #ifndef SLUICE_FLOW_H
 #define SLUICE_FLOW_H
@@ -89,10 +88,7 @@ struct flow {
 	bool is_idle;	 /* nothing was offered here in the last round */
 };
 
-/*
- * Returns whether a node has to report a key that took `excess` ticks beyond what need not be
- * reported. A key far from its limit needs no other node.
- */
+/* Returns whether a key that took `excess` ticks unreported has to be reported. level: of its state. */
 bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 
 /* reported: the counters of this node up to which nothing has to be reported. */
@@ -141,9 +137,8 @@ int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Returns whether the key can be dropped if another key needs its account: at most a thousandth of
- * a burst is owed, and all nodes were offered less than half the rate for the time in which a burst
- * refills. Time without replies does not count.
+ * Returns whether another key may get the account of this key: at most a thousandth of a burst is
+ * owed, and all nodes were offered less than half the rate for a burst's time, with replies.
  */
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 

@@ -1,24 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The program sluice-share: reads the options of `share` (sharing/command_share.h). */
+/*
+ * The program sluice-share: shares a gate's limits with other nodes. Every 10 ms it charges states
+ * for what others took; every round it reports to the store what this node took, and reads the
+ * totals. No packet waits for it, and the filter continues without it.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <systemd/sd-daemon.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/netns.h"
 #include "base/text.h"
+#include "gate/snapshot.h"
+#include "keep/lock_file.h"
+#include "migrate/open.h"
 #include "program/program.h"
 #include "rules/value.h"
-#include "share/share.h"
+#include "share/accounts.h"
+#include "share/division.h"
+#include "share/exchange.h"
 #include "sharing/command_share.h"
 #include "sharing/share_state.h"
+
+#define STEP_NS	       (10 * NS_PER_MS)	 /* between two charges for others */
+#define LOOK_NS	       NS_PER_SEC	 /* between two looks at rules and maps, and two states */
+#define COUNT_TICKS    SL_TICKS_PER_SEC	 /* counters of entries of full links wrap after 1.3 s */
+#define PUBLISH_AGAIN  (60 * NS_PER_SEC) /* after the state could not be written */
+#define WHY_LASTS_NS   (5 * NS_PER_SEC)	 /* until a new reason for a loss is logged */
+#define TIMEOUT_MIN_MS 1000		 /* of a round: connecting takes several round trips */
+#define ALIVE_MS       5000		 /* a node counts for this long after it was seen */
+#define EXPIRE_MIN_S   60		 /* counters of the store live at least this long */
 
 /* Characters of the boot id: 32 bits are enough to tell machines apart. */
 #define BOOT_ID	     8
@@ -26,6 +53,32 @@
 
 /* "HOST/GATE/BOOT", and a NUL */
 #define SHARE_NODE (HOST_NAME_MAX + GATE_NAME + BOOT_ID + 3)
+
+struct share {
+	struct share_words words; /* with the defaults */
+	char node[SHARE_NODE], command[SHARE_COMMAND];
+	const char *gate_name;
+	struct gate gate;
+	struct gate_snapshot snapshot;
+	struct accounts accounts;
+	struct exchange *exchange;
+	struct division division; /* with ON_LOSS_DIVIDE */
+	struct lock_file lock;
+	int signals, timer; /* fds; -1: not open */
+	struct store_item *items;
+
+	uint64_t round_at, look_at, publish_at; /* ns of uptime */
+	bool in_round;
+	bool gate_is_new; /* it is opened again when no round is in progress */
+	bool is_hidden;	  /* a mount hides the pins of the gate */
+	unsigned int lost;
+	char logged_why[SHARE_WHY]; /* the reason of the loss that was logged; "": no loss */
+	uint64_t why_at;	    /* when the reason became the present one, ns of uptime */
+	bool is_ready, ends;
+	struct share_state state;
+};
+
+/* --- Words ---------------------------------------------------------------------------------- */
 
 /*
  * An IPv6 address without brackets does not show which part is the port. The store reports its
@@ -122,13 +175,12 @@ static void password_free(struct file *file)
 }
 
 /*
- * Formats the command that was typed, with its namespace, its gate and its options, so that it can
- * be typed again. "": it is too long.
+ * Formats the command that was typed, with its namespace, gate and options. "": it is too long.
  */
-static void command_format(const char *gate, const struct share_words *words,
-			   char text[SHARE_COMMAND])
+static void command_format(struct share *share)
 {
-	char round[UNITS_TEXT], most[16];
+	const struct share_words *words = &share->words;
+	char *text = share->command, round[UNITS_TEXT], most[16];
 	const char *const options[][2] = {
 		{"", words->store},
 		{" --name", words->name},
@@ -140,8 +192,8 @@ static void command_format(const char *gate, const struct share_words *words,
 		{" --password-file", words->password_file},
 		{" --tls", words->ca_file},
 	};
-	int length =
-		snprintf(text, SHARE_COMMAND, "sluice %s%sshare", netns_typed(), gate_option(gate));
+	int length = snprintf(text, SHARE_COMMAND, "sluice %s%sshare", netns_typed(),
+			      gate_option(share->gate_name));
 
 	snprintf(most, sizeof(most), "%u", words->most);
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
@@ -159,25 +211,349 @@ static void command_format(const char *gate, const struct share_words *words,
 	}
 }
 
-static int share_command_run(const struct context *context, const void *data)
-{
-	const struct share_words *words = data;
-	_cleanup_(password_free) struct file password = {0};
-	char node[SHARE_NODE], command[SHARE_COMMAND];
-	struct share_args args = {
-		.gate = context->gate,
-		.name = words->name ?: context->gate,
-		.node = node,
-		.command = command,
-		.round_ms = words->round_ns ? words->round_ns / NS_PER_MS : SHARE_ROUND_MS,
-		.most = words->most ?: SHARE_MOST,
-		.on_loss = words->on_loss,
-		.store = {.address = words->store, .user = words->user, .ca_file = words->ca_file},
-	};
-	int err = store_check(words->store);
+/* --- The gate ------------------------------------------------------------------------------- */
 
+/* Opens the gate, and a second time for the snapshot, which takes its maps. */
+static int gate_take(struct share *share, struct gate *gate)
+{
+	struct gate other = GATE_CLOSED;
+	int err = gate_open(gate, share->gate_name, GATE_READ, NULL);
+
+	if (err)
+		return err;
+	err = gate_open(&other, share->gate_name, GATE_READ, NULL);
 	if (!err)
-		err = node_read(words->node, context->gate, node);
+		gate_snapshot_take(&other, &share->snapshot);
+	gate_close(&other);
+	return err;
+}
+
+/*
+ * Writes the number of nodes into the gate. The packet path divides a burst by it for `start
+ * share`, and divides limits by it after this process has died.
+ */
+static void nodes_publish(struct share *share)
+{
+	if (share->state.nodes)
+		__atomic_store_n(&share->gate.state->nodes, share->state.nodes, __ATOMIC_RELAXED);
+}
+
+/* Charges states for others, unless the packet path divides limits. */
+static void states_charge(struct share *share, uint64_t now)
+{
+	bool divides =
+		share->words.on_loss == ON_LOSS_DIVIDE && division_step(&share->division, now);
+
+	__atomic_store_n(&share->gate.state->divide_at, share->division.at, __ATOMIC_RELAXED);
+	if (divides)
+		accounts_forget(&share->accounts, now);
+	else
+		accounts_step(&share->accounts, now);
+}
+
+/* Continues with other rules, or with the maps of a resize. */
+static int gate_follow(struct share *share)
+{
+	struct gate gate = GATE_CLOSED;
+	int err = gate_take(share, &gate);
+
+	share->gate_is_new = false;
+	/* what was taken until now is not visible any more after that */
+	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
+	if (!err)
+		err = accounts_follow(&share->accounts, &gate);
+	if (err) {
+		gate_close(&gate);
+		return err;
+	}
+	gate_close(&share->gate);
+	share->gate = gate;
+	share->accounts.gate = &share->gate;
+	nodes_publish(share);
+	return 0;
+}
+
+/* --- Reports -------------------------------------------------------------------------------- */
+
+/* Writes the state for other commands, and a line of it for systemd. */
+static void state_publish(struct share *share)
+{
+	const struct share_source source = {share->words.store, share->words.name, share->node,
+					    share->command};
+	struct share_state *state = &share->state;
+	uint64_t now = uptime_ns();
+	char line[128];
+
+	state->reported = share->accounts.count;
+	state->left_out = share->accounts.left_out;
+	state->charged = share->accounts.charged;
+	state->blocked = share->accounts.blocked;
+	state->cpu_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
+	if (now >= share->publish_at && share_state_publish(&share->gate, &source, state))
+		share->publish_at = now + PUBLISH_AGAIN;
+	snprintf(line, sizeof(line), "%s; %" PRIu64 " %s reported; %" PRIu64 " %s",
+		 state->store_is_away ? "the store does not answer" : "in touch with the store",
+		 state->reported, plural(state->reported, "source", "sources"), state->nodes,
+		 plural(state->nodes, "node", "nodes"));
+	if (share->is_ready)
+		sd_notifyf(0, "STATUS=%s", line);
+	else
+		sd_notifyf(0, "READY=1\nSTATUS=%s", line);
+	share->is_ready = true;
+}
+
+/*
+ * Logs once that the store is away, again if another reason lasts for a while, because nodes of a
+ * store may report reasons in turn, and once that it is back.
+ */
+static void loss_log(struct share *share, const struct round *round)
+{
+	const char *gate = gate_object(share->gate_name);
+	struct share_state *state = &share->state;
+	const char *why = *round->error ? round->error : "no answer";
+	bool was_away = *share->logged_why;
+	char effect[64] = "";
+
+	state->store_is_away = share->lost >= FLOW_LOST;
+	if (!state->store_is_away) {
+		state->why[0] = share->logged_why[0] = '\0';
+		if (was_away)
+			error_inform("store-back", gate, "the store answers again");
+		return;
+	}
+	if (strcmp(state->why, why)) {
+		snprintf(state->why, sizeof(state->why), "%s", why);
+		share->why_at = uptime_ns();
+	}
+	if (was_away &&
+	    (!strcmp(share->logged_why, state->why) || uptime_ns() < share->why_at + WHY_LASTS_NS))
+		return;
+	strcpy(share->logged_why, state->why);
+	if (share->words.on_loss == ON_LOSS_DIVIDE && state->nodes > 1)
+		snprintf(effect, sizeof(effect), ": shared limits are divided by %" PRIu64 " nodes",
+			 state->nodes);
+	else
+		strcpy(effect, ": limits go on for this node alone");
+	error_warn("store-away", gate, "the store %s not answer%s: %s%s",
+		   was_away ? "still does" : "does", round->is_answered ? " for some sources" : "",
+		   state->why, was_away ? "" : effect);
+}
+
+/* --- Rounds --------------------------------------------------------------------------------- */
+
+static void round_end(struct share *share)
+{
+	const struct round *round = exchange_end(share->exchange);
+	struct share_state *state = &share->state;
+	uint64_t now = uptime_ticks();
+
+	if (!round)
+		return;
+	states_charge(share, now);
+	share->in_round = false;
+	if (round->same_node && !state->same_node)
+		error_warn("same-node", gate_object(share->gate_name),
+			   "another process shares as node '%s', so both count as one node and a "
+			   "source gets more than its limit; give each its own --node",
+			   share->node);
+	if (round->nodes)
+		state->nodes = round->nodes;
+	state->unlike = round->unlike;
+	state->same_node = round->same_node;
+	state->round_ms = round->took_ms;
+	state->rounds += round->is_answered;
+	state->rounds_lost += !round->is_answered;
+	state->commands = round->counts.commands;
+	state->lost = round->counts.lost;
+	state->refused = round->counts.refused;
+	state->connects = round->counts.connects;
+	nodes_publish(share);
+	accounts_learn(&share->accounts, share->items, state->nodes, now);
+	/* if a part of the store is away, so are the totals of sources without an account */
+	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
+	if (share->words.on_loss == ON_LOSS_DIVIDE)
+		division_round(&share->division, share->lost, now);
+	loss_log(share, round);
+}
+
+static void round_begin(struct share *share)
+{
+	struct accounts *accounts = &share->accounts;
+	uint64_t now = uptime_ticks(), before = accounts->left_out, expiry_s;
+	unsigned int count;
+
+	accounts_scan(accounts, share->state.nodes, now);
+	share->state.left_out_now = accounts->left_out - before;
+	count = accounts_report(accounts, share->items, now);
+	share->in_round = true;
+	/* counters live twice as long as the slowest limit takes to refill */
+	expiry_s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
+	exchange_begin(share->exchange, share->items, count,
+		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),
+		       accounts->limits.meaning);
+}
+
+/* --- The loop ------------------------------------------------------------------------------- */
+
+static int look(struct share *share)
+{
+	unsigned int changed = gate_snapshot_update(share->gate_name, &share->snapshot);
+	bool was_hidden = share->is_hidden;
+	struct mount mount;
+
+	share->is_hidden = gate_snapshot_is_hidden(share->gate_name, &share->snapshot, &mount);
+	if (share->is_hidden && !was_hidden)
+		error_warn("hidden", gate_object(share->gate_name),
+			   "it is hidden by a mount of type %s on %s: its limits are still shared, "
+			   "but no command finds it; 'umount %s' shows it again",
+			   mount.type, mount.point, mount.point);
+	if (!share->is_hidden && !share->snapshot.exists)
+		return error_add(ENOENT, "no-gate", gate_object(share->gate_name),
+				 "it is gone: nothing is left to share");
+	if (changed & (CHANGED_GATE | CHANGED_RULES))
+		share->gate_is_new = true;
+	state_publish(share);
+	sd_notify(0, "WATCHDOG=1");
+	return 0;
+}
+
+static int step(struct share *share)
+{
+	uint64_t now = uptime_ns(), ticks = uptime_ticks();
+	int err;
+
+	states_charge(share, ticks);
+	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
+		accounts_count(&share->accounts, share->state.nodes, ticks);
+	if (now >= share->look_at) {
+		share->look_at = now + LOOK_NS;
+		err = look(share);
+		if (err)
+			return err;
+	}
+	if (share->in_round)
+		return 0;
+	if (share->gate_is_new && !share->is_hidden) {
+		err = gate_follow(share);
+		if (err)
+			return err;
+	}
+	if (now < share->round_at)
+		return 0;
+	/* a round that came late does not make the next one early */
+	share->round_at += share->words.round_ns;
+	if (share->round_at < now)
+		share->round_at = now + share->words.round_ns;
+	round_begin(share);
+	return 0;
+}
+
+static int events_wait(struct share *share)
+{
+	struct pollfd polled[] = {
+		{.fd = share->signals, .events = POLLIN},
+		{.fd = share->timer, .events = POLLIN},
+		{.fd = exchange_fd(share->exchange), .events = POLLIN},
+	};
+	uint64_t expired;
+
+	if (poll(polled, 3, -1) < 0 && errno != EINTR)
+		return error_add(errno, "no-events", NULL, "cannot wait for events: %s",
+				 strerror(errno));
+	share->ends = polled[0].revents;
+	if (polled[2].revents)
+		round_end(share);
+	if (polled[1].revents && read(share->timer, &expired, sizeof(expired)) > 0)
+		return step(share);
+	return 0;
+}
+
+static int fds_open(struct share *share)
+{
+	const struct itimerspec every = {{.tv_nsec = STEP_NS}, {.tv_nsec = STEP_NS}};
+	struct sigaction hangup;
+	sigset_t signals;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	/* a terminal that closes sends it; nohup(1) makes it ignored */
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(&signals, SIGHUP);
+	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
+		share->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	share->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (share->signals < 0 || share->timer < 0 ||
+	    timerfd_settime(share->timer, 0, &every, NULL))
+		return error_add(errno, "no-events", NULL, "cannot wait for events: %s",
+				 strerror(errno));
+	return 0;
+}
+
+/* --- The command ---------------------------------------------------------------------------- */
+
+/* Opens what the process needs. store: with the login. */
+static int share_open(struct share *share, const struct store_options *store)
+{
+	const char *gate = share->gate_name;
+	unsigned int most = share->words.most;
+	uint64_t random = 0;
+	int err = gate_take(share, &share->gate)
+			  ?: lock_file_take(LOCK_SHARE, gate, store->address, &share->lock)
+			  ?: fds_open(share);
+
+	if (err)
+		return err;
+	share->items = calloc(most, sizeof(*share->items));
+	if (!share->items)
+		return error_add(ENOMEM, "no-memory", gate_object(gate),
+				 "cannot share its limits: %s", why(ENOMEM));
+	/*
+	 * Rounds begin at a random moment. If those of two nodes began at the same time, now one
+	 * and now the other would be first, and so see two rounds of the other or none.
+	 */
+	getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	share->round_at = uptime_ns() + random % share->words.round_ns;
+	/* until the store replies, those that the previous process counted */
+	share->state.nodes = share->gate.state->nodes;
+	if (share->words.on_loss == ON_LOSS_DIVIDE)
+		share->division.at = share->gate.state->divide_at;
+	err = accounts_open(&share->accounts, &share->gate, share->words.name, most);
+	if (err)
+		return err;
+	if (!share->accounts.limits.count)
+		error_notice(
+			"nothing-shared", gate_object(gate),
+			"it has no limit with 'shared yes'; nothing is shared until it has one");
+	return exchange_open(store, share->words.name, share->node, ALIVE_MS, &share->exchange);
+}
+
+static void share_close(struct share *share)
+{
+	if (share->is_ready)
+		sd_notify(0, "STOPPING=1");
+	if (share->ends) /* on purpose: limits are this node's alone */
+		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
+	exchange_close(share->exchange);
+	accounts_close(&share->accounts);
+	free(share->items);
+	gate_snapshot_free(&share->snapshot);
+	gate_close(&share->gate);
+	close_fd(&share->signals);
+	close_fd(&share->timer);
+	if (share->lock.fd >= 0)
+		share_state_remove(share->gate_name);
+	lock_file_release(&share->lock);
+}
+
+/* Checks the words, and sets their defaults and the login to the store. */
+static int share_prepare(struct share *share, struct store_options *store, struct file *password)
+{
+	struct share_words *words = &share->words;
+	int err =
+		store_check(words->store) ?: node_read(words->node, share->gate_name, share->node);
+
 	if (err)
 		return err;
 	if (words->name && !gate_name_is_valid(words->name))
@@ -188,13 +564,45 @@ static int share_command_run(const struct context *context, const void *data)
 		return error_misuse("no-password", object_of("--user", words->user),
 				    "it needs a password; add --password-file");
 	if (words->password_file) {
-		err = password_read(words->password_file, &password);
+		err = password_read(words->password_file, password);
 		if (err)
 			return err;
-		args.store.password = password.text;
 	}
-	command_format(context->gate, words, command);
-	return share_run(&args);
+	command_format(share);
+	words->name = words->name ?: share->gate_name;
+	words->round_ns = words->round_ns ?: SHARE_ROUND_MS * NS_PER_MS;
+	words->most = words->most ?: SHARE_MOST;
+	*store = (struct store_options){
+		.address = words->store,
+		.user = words->user,
+		.password = password->text,
+		.ca_file = words->ca_file,
+		.timeout_ms = credit_max(TIMEOUT_MIN_MS, 3 * words->round_ns / NS_PER_MS),
+	};
+	return 0;
+}
+
+/* Shares until SIGTERM, SIGINT or SIGHUP. */
+static int share_run(const struct context *context, const void *data)
+{
+	_cleanup_(password_free) struct file password = {0};
+	_cleanup_(share_close) struct share share = {
+		.words = *(const struct share_words *)data,
+		.gate_name = context->gate,
+		.gate = GATE_CLOSED,
+		.snapshot = GATE_SNAPSHOT_NONE,
+		.lock = {.fd = -1},
+		.signals = -1,
+		.timer = -1,
+	};
+	struct store_options store;
+	int err = share_prepare(&share, &store, &password) ?: share_open(&share, &store);
+
+	while (!err && !share.ends) {
+		error_flush();
+		err = events_wait(&share);
+	}
+	return err;
 }
 
 int main(int argc, char **argv)
@@ -205,7 +613,7 @@ int main(int argc, char **argv)
 		.name = "sluice-share", .commands = commands, .count = 1};
 
 	share = command_share;
-	share.run = share_command_run;
+	share.run = share_run;
 	share.package = NULL;
 	return program_main(&program, argc, argv);
 }

@@ -2,9 +2,9 @@
 /*
  * What accounts report to the store in a round, learn from its reply, and charge for others.
  *
- * A block is reported once, with the time that it still lasts; the store forgets it after that. A
- * node assumes that a block lasts from before it asked, so never longer than it does, and reports
- * only a block that lasts longer than all that the store reported. So no block goes back and forth.
+ * A block is reported once, with the time that it still lasts. A node assumes that a block lasts
+ * from before it asked, so never longer than it does, and reports only a block that lasts longer
+ * than all that the store reported. So no block goes back and forth.
  */
 #include "share/accounts.h"
 
@@ -76,10 +76,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/*
- * Returns whether this addition may have created the key, without an expiry, as after a flush. Of
- * all nodes that add then, the first finds only its own sum in the first field.
- */
+/* Returns whether this addition may have created the key, without an expiry, as after a flush. */
 static bool item_is_alone(const struct store_item *item)
 {
 	const int64_t *delta = item->delta, *total = item->total;

@@ -80,11 +80,18 @@ static uint32_t number_of(const struct shared_limit *limit)
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);
 }
 
+static int number_compare(const void *number, const void *limit)
+{
+	uint32_t x = *(const uint32_t *)number, y = number_of(limit);
+
+	return (x > y) - (x < y);
+}
+
 static int by_number(const void *a, const void *b)
 {
-	uint32_t x = number_of(a), y = number_of(b);
+	uint32_t number = number_of(a);
 
-	return x < y ? -1 : x > y;
+	return number_compare(&number, b);
 }
 
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
@@ -117,20 +124,9 @@ void shared_limits_free(struct shared_limits *limits)
 
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit)
 {
-	unsigned int begin = 0, end = limits->count;
-
-	while (begin < end) {
-		unsigned int middle = begin + (end - begin) / 2;
-		uint32_t number = number_of(&limits->list[middle]);
-
-		if (number == limit)
-			return &limits->list[middle];
-		if (number < limit)
-			begin = middle + 1;
-		else
-			end = middle;
-	}
-	return NULL;
+	if (!limits->count)
+		return NULL;
+	return bsearch(&limit, limits->list, limits->count, sizeof(*limits->list), number_compare);
 }
 
 void shared_key_format(const char *name, const struct shared_limit *limit,

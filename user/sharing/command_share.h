@@ -25,6 +25,19 @@ enum share_on_loss {
 
 extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
 
+/*
+ * Default round, in ms. With the default number of keys a packet costs at most 0.09 commands from
+ * 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
+ */
+#define SHARE_ROUND_MS 110
+
+/*
+ * Default number of keys that are reported at a time. A key costs 1 command a round, and 1 every 10
+ * seconds: with the default round and the count of nodes some 2,400 a second, at most 2,800 if keys
+ * come and go. A key of `shared block` costs 1 more a round, and 1 for each block.
+ */
+#define SHARE_MOST 256
+
 /* The largest --most: charging this many states takes a quarter of the 10 ms of a step. */
 #define SHARE_MOST_MAX 20000
 

@@ -12,7 +12,7 @@
 #include "share/accounts.h"
 #include "share/choice.h"
 
-#define NODES_MAX 4
+#define NODES_MOST 4
 #define KEYS_MAX  128
 #define ENTRIES	  (SL_WAYS * KEYS_MAX)
 #define RATE	  100 /* packets a second */
@@ -29,7 +29,7 @@ struct node {
 /* What comes in each second at a node of a key, in times of its limit. */
 typedef double (*offered_t)(unsigned int node, unsigned int key);
 
-static struct node node[NODES_MAX];
+static struct node node[NODES_MOST];
 static unsigned int nodes, keys, opened;
 static struct shared_limit limit;
 static struct flow_count totals[KEYS_MAX]; /* in the store */
