@@ -45,10 +45,6 @@ static void counters_read(const struct nlattr *attr, struct netdev *link)
 	memcpy(&counters, mnl_attr_get_payload(attr), COUNTERS_SIZE);
 	link->received = counters.rx_packets;
 	link->sent = counters.tx_packets;
-	/* drivers use one of the two, or count one packet in both */
-	link->missed = counters.rx_missed_errors > counters.rx_fifo_errors
-			       ? counters.rx_missed_errors
-			       : counters.rx_fifo_errors;
 }
 
 static int link_parse(const struct nlmsghdr *message, void *data)

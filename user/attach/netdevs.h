@@ -26,7 +26,6 @@ struct netdev {
 	unsigned int master; /* the bridge, bond or team of a port; or 0 */
 	uint16_t vlan;	     /* the id of a VLAN device; or 0 */
 	uint64_t received, sent;
-	uint64_t missed; /* packets that found the receive ring full */
 };
 
 /* What commands and hooks need to know of a device. */

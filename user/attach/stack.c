@@ -35,7 +35,7 @@ static bool is_among(const struct attachment *a, const struct attachment *made, 
 		if (made[i].netns == a->netns && made[i].ifindex == a->ifindex &&
 		    made[i].hook == a->hook)
 			return true;
-	return !made;
+	return false;
 }
 
 unsigned int stacked_find(const struct netdevs *links, uint64_t netns, const struct attachment *all,
@@ -113,7 +113,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		found += here;
 	}
 	if (found > 1)
-		snprintf(more, sizeof(more), "; %u more %s: see 'sluice doctor'", found - 1,
+		snprintf(more, sizeof(more), "; %u more %s", found - 1,
 			 plural(found - 1, "pair", "pairs"));
 	if (found)
 		error_notice("charged-twice", first.upper->device,

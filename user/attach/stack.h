@@ -21,7 +21,7 @@ struct stacked {
 
 /*
  * Finds pairs of attachments of one network namespace that filter in the same direction. made: one
- * of each pair is among these; NULL: all pairs. Returns the number of pairs, and stores the first.
+ * of each pair is among these. Returns the number of pairs, and stores the first.
  */
 unsigned int stacked_find(const struct netdevs *links, uint64_t netns, const struct attachment *all,
 			  unsigned int count, const struct attachment *made,

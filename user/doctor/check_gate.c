@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/stack.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/netns.h"
@@ -84,58 +83,6 @@ bool program_is_older(struct subject *s)
 	return false;
 }
 
-/* Finds stacked attachments of a gate in one namespace. Returns how many pairs there are. */
-static unsigned int stacked_in(struct subject *s, uint64_t netns, const struct attachment *all,
-			       struct stacked *ret)
-{
-	_cleanup_free_ struct netdev *list = calloc(s->facts->traffic_count + 1, sizeof(*list));
-	struct netdevs links = {.list = list};
-
-	s->failed |= !list;
-	for (unsigned int i = 0; list && i < s->facts->traffic_count; i++)
-		if (s->facts->traffic[i].netns == netns)
-			list[links.count++] = s->facts->traffic[i].link;
-	return list ? stacked_find(&links, netns, all, s->gate->count, NULL, 0, ret) : 0;
-}
-
-bool packets_are_charged_twice(struct subject *s)
-{
-	char remedy[STACKED_REMEDY], option[NETNS_OPTION], text[STACKED_TEXT];
-	const struct gate_facts *gate = s->gate;
-	struct attachment all[ATTACHMENTS_MAX];
-	struct stacked stacked;
-
-	for (unsigned int i = 0; i < gate->count; i++) {
-		const struct attachment *a = &gate->devices[i].at;
-
-		all[i] = *a;
-		for (unsigned int j = 0; gate->devices[i].is_asked && j < i; j++) {
-			if (!attachments_both_receive(a, &all[j]))
-				continue;
-			subject_set(s, 0, "%s", a->device);
-			subject_set(
-				s, 1,
-				"gate '%s' is attached on hooks xdp and ingress: each packet that "
-				"it receives is charged, and counted, twice",
-				gate->name);
-			subject_set(s, 2, "sluice %s%sdetach %s hook ingress",
-				    netns_option(a->netns, netns_home(), option),
-				    gate_option(gate->name), operand_typed(a->device));
-			return true;
-		}
-	}
-	for (unsigned int i = 0; i < gate->count; i++) {
-		if ((i && all[i].netns == all[i - 1].netns) ||
-		    !stacked_in(s, all[i].netns, all, &stacked))
-			continue;
-		subject_set(s, 0, "%s", stacked.upper->device);
-		subject_set(s, 1, "%s", stacked_format(&stacked, gate->name, text));
-		subject_set(s, 2, "%s", stacked_remedy(&stacked, gate->name, remedy));
-		return true;
-	}
-	return false;
-}
-
 /* --- Rules ---------------------------------------------------------------------------------- */
 
 bool gate_has_no_rules(struct subject *s)
@@ -143,17 +90,24 @@ bool gate_has_no_rules(struct subject *s)
 	return !s->gate->rules.count;
 }
 
-/* Advises the command that removes the entry with this access from the rule. */
+/*
+ * Advises the command that removes the entry with this access from the rule. If several lists give
+ * it, a list that does not expire is named.
+ */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
 {
-	const char *list = rule_entry_list(rule, s->gate->rules.lists, access);
+	const struct sl_list_info *lists = s->gate->rules.lists, *list = NULL;
 	const char *verb = access == SL_ACCESS_ALLOW ? "unallow" : "undeny";
 	char prefix[PREFIX_TEXT];
 
+	for (int place = 0; !rule->access && lists && place < SL_LIST_PLACES; place++)
+		if (rule->lists >> place & 1 && lists[place].access == access &&
+		    (!list || (list->until && !lists[place].until)))
+			list = &lists[place];
 	subject_set(s, part, "sluice %s%s %s%s", gate_option(s->gate->name), verb,
 		    list ? "-f " : "",
-		    list ? word_typed(list) : prefix_format(&rule->prefix, prefix));
+		    list ? word_typed(list->name) : prefix_format(&rule->prefix, prefix));
 }
 
 /* Sets the object to the first rule of a group. Returns whether there is one. */
@@ -162,8 +116,7 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	char prefix[PREFIX_TEXT];
 
 	if (group->count)
-		subject_set(s, 0, "%s%s%s", prefix_format(&group->rule->prefix, prefix),
-			    group->limit ? " " : "", group->limit ? group->limit->spec.name : "");
+		subject_set(s, 0, "%s", prefix_format(&group->rule->prefix, prefix));
 	return group->count;
 }
 
@@ -173,8 +126,6 @@ static void others_set(struct subject *s, unsigned int part, unsigned int others
 	if (others)
 		subject_set(s, part, "; %u %s the same", others,
 			    plural(others, "other is", "others are"));
-	else
-		subject_set(s, part, "%s", "");
 }
 
 bool all_is_denied(struct subject *s)
@@ -184,7 +135,8 @@ bool all_is_denied(struct subject *s)
 	if (!group_name(s, group))
 		return false;
 	advise_removing(s, 1, group->rule, SL_ACCESS_DENY);
-	subject_set(s, 2, "%s", group->rule->prefix.bits ? "IPv4 " : "");
+	if (group->rule->prefix.bits)
+		subject_set(s, 2, "IPv4 ");
 	return true;
 }
 
@@ -221,21 +173,6 @@ bool entry_is_over_limits(struct subject *s)
 	subject_set(s, 1, "%s", access_done[access]);
 	others_set(s, 2, group->count - 1);
 	advise_removing(s, 3, group->rule, access);
-	return true;
-}
-
-bool egress_is_needed(struct subject *s)
-{
-	const struct rule_group *group = &s->gate->rule.egress;
-	const struct device_facts *attached = gate_first_device(s->gate, false);
-
-	if (!attached || gate_first_device(s->gate, true) || !group_name(s, group))
-		return false;
-	s->device = attached;
-	subject_set(s, 1, "%s",
-		    group->limit->spec.kind == SL_SHAPE ? "a limit that shapes" : "key dst");
-	subject_set(s, 2, "%s", attached->at.device);
-	others_set(s, 3, group->count - 1);
 	return true;
 }
 
@@ -298,46 +235,41 @@ static struct sl_limit_spec budget_of(const struct rule *rule)
 	};
 }
 
-/* count: policies without a budget; prefix: of the first. */
+/* count: policies without a budget; prefix: of the first. verb: "passes", "would pass". */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count,
-			    bool is_flooded)
+			    const char *verb)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
 	const struct sl_limit_spec budget = budget_of(rule);
-	char text[PREFIX_TEXT], rate[UNITS_TEXT], more[48] = "";
-	const char *policy = prefix_format(prefix, text);
 	bool sends = rule && rule_sees_destinations(rule);
-	const char *what = sends ? "destination" : "source";
+	const char *key = sends ? "destination" : "source";
+	char text[PREFIX_TEXT], rate[UNITS_TEXT];
+	const char *policy = prefix_format(prefix, text);
 
 	if (!count)
 		return false;
 	subject_set(s, 0, "%s", policy);
-	if (count > 1)
-		snprintf(more, sizeof(more), "; %u other %s the same", count - 1,
-			 plural(count - 1, "policy is", "policies are"));
 	subject_set(s, 1,
-		    "%s %s. The budget is what all new %ss together may %s then: begin with twice "
-		    "the limit of one %s, or %s if that is more, and stay below what the machines "
-		    "behind the gate bear%s",
-		    sends	 ? "a flood to new destinations"
-		    : is_flooded ? "the flood of new sources"
-				 : "a spoofed flood",
-		    is_flooded ? "passes" : "would pass", what, sends ? "get" : "send", what,
-		    budget.rate_unit == SL_RATE_BITS ? "10mbit" : "1kpps", more);
-	subject_set(s, 2, "sluice %snewcomers %s rate %s", gate_option(s->gate->name), policy,
+		    "a flood %s %ss %s. The budget is what all new %ss together may %s then: begin "
+		    "with twice the limit of one %s, or %s if that is more, and stay below what "
+		    "the machines behind the gate bear",
+		    sends ? "to new" : "of spoofed", key, verb, key, sends ? "get" : "send", key,
+		    budget.rate_unit == SL_RATE_BITS ? "10mbit" : "1kpps");
+	others_set(s, 2, count - 1);
+	subject_set(s, 3, "sluice %snewcomers %s rate %s", gate_option(s->gate->name), policy,
 		    rate_format(&budget, rate));
 	return true;
 }
 
 bool flood_passes(struct subject *s)
 {
-	return budget_describe(s, &s->gate->passing.first, s->gate->passing.policies, true);
+	return budget_describe(s, &s->gate->passing.first, s->gate->passing.policies, "passes");
 }
 
 bool budget_is_missing(struct subject *s)
 {
 	return !s->gate->passing.policies &&
-	       budget_describe(s, &s->gate->first_unbudgeted, s->gate->unbudgeted, false);
+	       budget_describe(s, &s->gate->first_unbudgeted, s->gate->unbudgeted, "would pass");
 }
 
 bool budget_is_spent(struct subject *s)
@@ -375,28 +307,37 @@ bool table_is_short(struct subject *s)
 	return true;
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
+/* --- Sharing -------------------------------------------------------------------------------- */
 
-/* A keeper writes a line for each list with a bad file: "old NAME", or "missing NAME". */
-bool list_is_unread(struct subject *s)
+bool limits_are_unshared(struct subject *s)
 {
-	const char *line = s->gate->kept == LOCK_HELD ? s->gate->keeper.more : "";
-	char name[SL_LIST_NAME], word[8];
+	const struct sharing *sharing = &s->gate->sharing;
+	bool has_unit = s->gate->has_share_file && s->facts->host.has_systemd;
+	bool is_guessed = sharing->sharer == SHARER_NONE && !*sharing->store && !has_unit;
+	const char *gate = s->gate->name, *name = sharing->name, *trouble;
+	char trouble_text[SHARING_TEXT], effect[SHARING_TEXT];
+	bool is_named = *name && strcmp(name, gate);
 
-	for (unsigned int i = 0; i < s->nth && *line; i++)
-		line += strcspn(line, "\n") + 1;
-	if (!strchr(line, '\n') || sscanf(line, "%7s %255s", word, name) != 2)
+	trouble = sharing_trouble(sharing, trouble_text);
+	if (!sharing->is_wanted || !trouble)
 		return false;
-	subject_set(s, 0, "%s", name);
-	subject_set(s, 1, "%s",
-		    strcmp(word, LIST_IS_OLD)
-			    ? "there is no earlier copy, so the list has no entries"
-			    : "the entries of its last good version stay in force");
-	if (*s->gate->keeper.path)
-		subject_set(s, 2, "sluice %sdiff %s", gate_option(s->gate->name),
-			    word_typed(s->gate->keeper.path));
+	subject_set(s, 1, "%s: %s%s", trouble, sharing_effect(sharing, effect),
+		    is_guessed ? "; localhost:6379 stands for your store, Redis or Valkey" : "");
+	if (has_unit && sharing->sharer == SHARER_LIVES)
+		subject_set(s, 2, "journalctl -n 20 -u sluice-share@%s", gate);
+	else if (has_unit)
+		subject_set(s, 2,
+			    "systemctl enable sluice-share@%s && systemctl restart sluice-share@%s",
+			    gate, gate);
+	else if (sharing->sharer == SHARER_NONE && *sharing->command)
+		subject_set(s, 2, "%s", sharing->command);
+	else if (sharing->sharer == SHARER_NONE)
+		subject_set(s, 2, "%sshare %s%s%s", s->sluice,
+			    is_guessed ? "localhost:6379" : operand_typed(sharing->store),
+			    is_named ? " --name " : "", is_named ? word_typed(name) : "");
+	else if (sharing->sharer == SHARER_SILENT && sharing->pid)
+		subject_set(s, 2, "kill -s cont %d", sharing->pid);
 	else
-		subject_set(s, 2, "systemctl status sluice@%s", s->gate->name);
-	s->has_more = true;
+		subject_set(s, 2, "sluice %sstatus", gate_option(gate));
 	return true;
 }

@@ -8,12 +8,6 @@
 
 /* --- The kernel ----------------------------------------------------------------------------- */
 
-bool kernel_is_old(struct subject *s)
-{
-	subject_set(s, 1, "%s", s->facts->host.is_old ?: "");
-	return s->facts->host.is_old;
-}
-
 bool bpf_is_refused(struct subject *s)
 {
 	const struct host_facts *host = &s->facts->host;
@@ -51,72 +45,65 @@ bool rights_are_missing(struct subject *s)
 	return s->facts->host.missing;
 }
 
-/* --- Gates and devices that are not there --------------------------------------------------- */
+/* --- Gates and devices that do not exist ---------------------------------------------------- */
 
-const struct netdev *busiest_device(const struct doctor_facts *facts)
+void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
+		      const struct netdev *device)
 {
-	const struct netdev *busiest = NULL;
+	char option[NETNS_OPTION];
 
-	for (unsigned int i = 0; i < facts->traffic_count; i++) {
-		const struct netdev *link = &facts->traffic[i].link;
-
-		if (facts->traffic[i].netns == facts->netns && link->is_ethernet && link->is_up &&
-		    (!busiest || link->received > busiest->received))
-			busiest = link;
-	}
-	return busiest;
+	netns_option(netns, netns_home(), option);
+	if (device)
+		subject_set(s, 2, "sluice %s%sattach %s%s", option, gate_option(gate),
+			    operand_typed(device->name), device->has_xdp ? " hook ingress" : "");
+	else
+		subject_set(s, 2, "ip %slink show", option);
 }
 
 /*
- * Advises to attach a gate to a device, or if there is none, to look for one. XDP has room for one
- * program: beside another program, a gate uses hook ingress.
+ * Advises to attach the device of the current network namespace that receives most. Returns what
+ * the text ends with if no device is up.
  */
-static void advise_attaching(struct subject *s, const char *gate, const char *device, bool has_xdp)
-{
-	if (device)
-		subject_set(s, 2, "sluice %s%sattach %s%s", netns_typed(), gate_option(gate),
-			    operand_typed(device), has_xdp ? " hook ingress" : "");
-	else
-		subject_set(s, 2, "ip %slink show", netns_typed());
-}
-
-/* Advises to attach the busiest device. Returns what the text ends with if there is none. */
 static const char *advise_busiest(struct subject *s, const char *gate)
 {
-	const struct netdev *busiest = busiest_device(s->facts);
+	const struct netdev *busiest = NULL;
 
-	advise_attaching(s, gate, busiest ? busiest->name : NULL, busiest && busiest->has_xdp);
+	for (unsigned int i = 0; i < s->facts->traffic_count; i++) {
+		const struct netdev *link = &s->facts->traffic[i].link;
+
+		if (s->facts->traffic[i].netns == s->facts->netns && link->is_ethernet &&
+		    link->is_up && (!busiest || link->received > busiest->received))
+			busiest = link;
+	}
+	advise_attaching(s, s->facts->netns, gate, busiest);
 	return busiest ? ""
 		       : "; no Ethernet device is up here: 'sluice attach' takes the device by "
-			 "which "
-			 "packets come, once it is up";
+			 "which packets come, once it is up";
 }
 
 bool gate_is_missing(struct subject *s)
 {
-	const char *asked = s->facts->asked->gate, *gate = asked ?: GATE_USUAL;
+	const char *asked = s->facts->asked->gate, *gate = asked ?: GATE_USUAL, *end;
 
 	if (s->facts->has_gates)
 		return false;
 	subject_set(s, 0, "%s", gate);
 	if (!s->facts->has_file) {
-		const char *end = advise_busiest(s, gate);
-
+		end = advise_busiest(s, gate);
 		subject_set(s, 1,
 			    asked ? "there is no gate of that name%s"
 				  : "there is no gate, so nothing is filtered%s",
 			    end);
 		return true;
 	}
-	subject_set(
-		s, 1,
-		"there is no such gate, though /etc/sluice/%s.yaml describes it: the file is not "
-		"applied",
-		gate);
+	subject_set(s, 1,
+		    "there is no such gate, though /etc/sluice/%s.yaml describes it: the file is "
+		    "not applied",
+		    gate);
 	if (s->facts->host.has_systemd)
 		subject_set(s, 2, "systemctl enable --now sluice@%s", gate);
 	else
-		subject_set(s, 2, "sluice %s%sapply /etc/sluice/%s.yaml", netns_typed(),
+		subject_set(s, 2, "sluice %s%sapply /etc/sluice/%s.yaml", s->netns,
 			    gate_option(gate), gate);
 	return true;
 }
@@ -131,8 +118,9 @@ bool gate_has_no_device(struct subject *s)
 
 bool device_is_unattached(struct subject *s)
 {
-	const struct named_facts *named = s->named;
 	const char *gate = s->facts->asked->gate;
+	const struct netdev *link = s->named->link;
+	const char *none = gate ? "the gate is not" : "no gate is";
 	char holder[XDP_OWNER_TEXT];
 
 	for (unsigned int i = 0; i < s->facts->count; i++) {
@@ -141,22 +129,20 @@ bool device_is_unattached(struct subject *s)
 		if (each->is_examined && each->hides_devices)
 			return false;
 		for (unsigned int j = 0; each->is_examined && j < each->count; j++)
-			if (!strcmp(each->devices[j].at.device, named->name) &&
+			if (!strcmp(each->devices[j].at.device, s->named->name) &&
 			    each->devices[j].at.netns == s->facts->netns)
 				return false;
 	}
-	advise_attaching(s, gate ?: GATE_USUAL, named->exists ? named->name : NULL,
-			 named->owner.program_id);
-	if (!named->exists)
+	advise_attaching(s, s->facts->netns, gate ?: GATE_USUAL, link);
+	if (!link)
 		subject_set(s, 1, "there is no such device in this network namespace");
-	else if (named->owner.program_id)
+	else if (s->named->owner.program_id)
 		subject_set(
 			s, 1,
 			"%s attached to it: hook xdp, which has room for one program, is held by "
 			"%s, and hook ingress is free for a gate",
-			gate ? "the gate is not" : "no gate is",
-			xdp_owner_format(&named->owner, holder));
+			none, xdp_owner_format(&s->named->owner, holder));
 	else
-		subject_set(s, 1, "%s attached to it", gate ? "the gate is not" : "no gate is");
+		subject_set(s, 1, "%s attached to it", none);
 	return true;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/netns.h"
 #include "base/text.h"
 #include "doctor/checks.h"
 #include "rules/value.h"
@@ -42,15 +41,6 @@ static const char *judged_format(const struct gate_facts *gate, char text[JUDGED
 static bool is_alive(const struct device_facts *device)
 {
 	return device->at.program_id && device->traffic;
-}
-
-const struct device_facts *gate_first_device(const struct gate_facts *gate, bool egress)
-{
-	for (unsigned int i = 0; i < gate->count; i++)
-		if (gate->devices[i].at.program_id &&
-		    (gate->devices[i].at.hook == HOOK_EGRESS) == egress)
-			return &gate->devices[i];
-	return NULL;
 }
 
 /* --- Packets that the gate's own devices moved ---------------------------------------------- */
@@ -91,8 +81,7 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			busiest = device;
 		}
 	}
-	if (ret_moved)
-		*ret_moved = moved;
+	*ret_moved = moved;
 	if (!busiest || !busiest->is_asked || most < flow_least(s) || judged >= moved - moved / 4)
 		return NULL;
 	return busiest;
@@ -103,30 +92,28 @@ bool nothing_is_judged(struct subject *s)
 	uint64_t moved;
 	const struct device_facts *device = unjudged_find(s, &moved);
 	char span[UNITS_TEXT], judged[JUDGED_TEXT];
-	const struct attachment *a;
 	bool sends;
 
 	if (!device)
 		return false;
-	a = &device->at;
-	sends = a->hook == HOOK_EGRESS;
-	s->device = device;
+	sends = device->at.hook == HOOK_EGRESS;
+	subject_set_device(s, device);
 	subject_set(s, 1, "%s %" PRIu64 " packets in %s, and gate '%s' on hook %s %s",
 		    sends ? "it sent" : "its devices received", moved,
 		    time_format(s->facts->asked->watch_ns, span), s->gate->name,
-		    hook_names[a->hook], judged_format(s->gate, judged));
-	if (a->hook == HOOK_XDP && a->mode == MODE_NATIVE) {
+		    hook_names[device->at.hook], judged_format(s->gate, judged));
+	if (device->at.hook == HOOK_XDP && device->at.mode == MODE_NATIVE) {
 		subject_set(s, 2,
 			    "native XDP does not see packets that bpf_redirect_peer delivers "
 			    "(Cilium); hook ingress does");
-		advise_moving(s, 3, a->device, " hook ingress");
+		advise_moving(s, 3, device->at.device, " hook ingress");
 		return true;
 	}
 	subject_set(s, 2, "%s",
 		    sends ? "AF_XDP, other XDP programs and packet sockets with "
 			    "PACKET_QDISC_BYPASS bypass it"
 			  : "another program on the device may take them first");
-	advise_exec(s, 3, "bpftool net show dev %s", word_typed(a->device));
+	subject_set(s, 3, "%sbpftool net show dev %s", s->exec, word_typed(device->at.device));
 	return true;
 }
 
@@ -135,82 +122,45 @@ bool nothing_is_judged(struct subject *s)
 /*
  * A gate that judges fewer packets than 1 in 100 of what a device without a gate receives was
  * probably to filter that device. With more it may filter a quiet network beside a busy network
- * that needs no filter. The gate of a bridge is to filter what the ports receive, so it has to
- * judge more than half of that.
+ * that needs no filter.
  */
 #define ELSEWHERE_TIMES 100
-#define PORT_TIMES	2
-
-/* Returns the attachment that filters what the master of a port receives, or NULL. */
-static const struct attachment *master_find(const struct gate_facts *gate,
-					    const struct traffic *port)
-{
-	for (unsigned int i = 0; i < gate->count; i++) {
-		const struct attachment *a = &gate->devices[i].at;
-
-		if (a->program_id && a->hook != HOOK_EGRESS && a->netns == port->netns &&
-		    a->ifindex == port->link.master)
-			return a;
-	}
-	return NULL;
-}
-
-/*
- * Returns the busiest device without a gate, and before all others a port of a device that the gate
- * is attached to.
- */
-static const struct traffic *elsewhere_find(const struct subject *s)
-{
-	uint64_t judged = judged_by(s->gate);
-	const struct traffic *most = NULL;
-	bool most_is_port = false;
-
-	if (s->facts->hides_devices || (judged && !gate_first_device(s->gate, false)))
-		return NULL;
-	for (unsigned int i = 0; i < s->facts->traffic_count; i++) {
-		const struct traffic *each = &s->facts->traffic[i];
-		bool is_port = master_find(s->gate, each);
-
-		if (!each->link.is_ethernet || each->judged_in || each->judged_out ||
-		    each->received < flow_least(s) ||
-		    each->received <= judged * (is_port ? PORT_TIMES : ELSEWHERE_TIMES))
-			continue;
-		if (!most || is_port > most_is_port ||
-		    (is_port == most_is_port && each->received > most->received)) {
-			most = each;
-			most_is_port = is_port;
-		}
-	}
-	return most;
-}
 
 bool traffic_is_elsewhere(struct subject *s)
 {
-	char span[UNITS_TEXT], judged[JUDGED_TEXT], option[NETNS_OPTION];
-	const struct attachment *master;
-	const struct traffic *traffic;
-	bool is_watched = false;
+	uint64_t judged = judged_by(s->gate), moved;
+	const struct traffic *most = NULL;
+	bool is_watched = false, receives = false, has_xdp;
+	char span[UNITS_TEXT], text[JUDGED_TEXT];
 
-	for (unsigned int i = 0; i < s->gate->count; i++)
-		is_watched |= s->gate->devices[i].is_asked && is_alive(&s->gate->devices[i]);
-	traffic = is_watched && !unjudged_find(s, NULL) ? elsewhere_find(s) : NULL;
-	if (!traffic)
+	for (unsigned int i = 0; i < s->gate->count; i++) {
+		const struct device_facts *device = &s->gate->devices[i];
+
+		is_watched |= device->is_asked && is_alive(device);
+		receives |= device->at.program_id && device->at.hook != HOOK_EGRESS;
+	}
+	if (!is_watched || (judged && !receives) || s->facts->hides_devices ||
+	    unjudged_find(s, &moved))
 		return false;
-	master = master_find(s->gate, traffic);
-	subject_set(s, 0, "%s", traffic->link.name);
+	for (unsigned int i = 0; i < s->facts->traffic_count; i++) {
+		const struct traffic *each = &s->facts->traffic[i];
+
+		if (each->link.is_ethernet && !each->is_filtered &&
+		    each->received >= flow_least(s) && each->received > judged * ELSEWHERE_TIMES &&
+		    (!most || each->received > most->received))
+			most = each;
+	}
+	if (!most)
+		return false;
+	has_xdp = most->link.has_xdp;
+	subject_set(s, 0, "%s", most->link.name);
 	subject_set(s, 1,
 		    "it received %" PRIu64 " packets in %s, and gate '%s' %s: the gate is not "
-		    "attached here%s%s%s%s",
-		    traffic->received, time_format(s->facts->asked->watch_ns, span), s->gate->name,
-		    judged_format(s->gate, judged), master ? ", but to " : "",
-		    master ? name_shown(master->device) : "",
-		    master ? ", which does not see what is forwarded to other ports" : "",
-		    traffic->link.has_xdp ? ", and another XDP program holds hook xdp" : "");
-	/* XDP has room for one program: beside another program, a gate uses hook ingress */
-	subject_set(s, 2, "sluice %s%sattach %s%s",
-		    netns_option(traffic->netns, netns_home(), option), gate_option(s->gate->name),
-		    operand_typed(traffic->link.name),
-		    traffic->link.has_xdp ? " hook ingress" : "");
+		    "attached here%s",
+		    most->received, time_format(s->facts->asked->watch_ns, span), s->gate->name,
+		    judged_format(s->gate, text),
+		    has_xdp ? ", and another XDP program holds hook xdp" : "");
+	advise_attaching(s, most->netns, s->gate->name, &most->link);
 	return true;
 }
 
@@ -232,31 +182,6 @@ bool packets_are_not_ip(struct subject *s)
 		return false;
 	subject_set(s, 0, "%s", s->gate->name);
 	subject_set(s, 1, "%" PRIu64 " of %" PRIu64, not_ip, all);
-	s->device = s->gate->count ? &s->gate->devices[0] : NULL;
-	return true;
-}
-
-/* Advises to double the ring, up to its maximum; after that only more CPUs help. */
-bool ring_overruns(struct subject *s)
-{
-	uint64_t missed = s->device->traffic->missed;
-	const struct nic *nic = &s->device->nic;
-	const char *name = word_typed(s->device->at.device);
-	bool is_largest = nic->ring && nic->ring >= nic->ring_max;
-	char span[UNITS_TEXT];
-
-	if (!missed || s->device->at.hook == HOOK_EGRESS)
-		return false;
-	subject_set(s, 1, "%" PRIu64 " %s in %s", missed, plural(missed, "packet", "packets"),
-		    time_format(s->facts->asked->watch_ns, span));
-	subject_set(s, 2, "%s",
-		    is_largest ? "the ring has its full size, so the packets need more queues, and "
-				 "a CPU for each"
-			       : "a larger ring bridges the time until a CPU comes");
-	if (nic->ring && !is_largest)
-		advise_exec(s, 3, "ethtool -G %s rx %u", name,
-			    2 * nic->ring < nic->ring_max ? 2 * nic->ring : nic->ring_max);
-	else
-		advise_exec(s, 3, "ethtool -%c %s", is_largest ? 'l' : 'g', name);
+	subject_set_device(s, s->gate->count ? &s->gate->devices[0] : NULL);
 	return true;
 }

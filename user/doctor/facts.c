@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -74,13 +73,10 @@ static struct host_facts host_read(bool is_probed)
 	unsigned int mark = error_count();
 	struct pins root = PINS_CLOSED;
 	char line[128], *begin, *end;
-	struct utsname name;
 
 	host.has_systemd = !access("/run/systemd/system", F_OK);
 	if (!is_probed)
 		return host;
-	if (!uname(&name) && kernel_check(name.release))
-		host.is_old = errors_take(mark);
 	host.missing = missing ? strdup(missing) : NULL;
 	if (!missing) {
 		/* the smallest map: what refuses that refuses everything */
@@ -162,8 +158,6 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 
 static void gate_facts_free(struct gate_facts *gate)
 {
-	for (unsigned int i = 0; i < gate->count; i++)
-		free(gate->devices[i].fq.command);
 	free(gate->devices);
 	free(gate->unread);
 	free(gate->unseen);
@@ -171,26 +165,18 @@ static void gate_facts_free(struct gate_facts *gate)
 	gate_close(&gate->gate);
 }
 
-static int gate_append(struct doctor_facts *facts, struct gate_facts *gate)
+/* Appends a gate of which nothing is known yet. Returns NULL if there is no memory. */
+static struct gate_facts *gate_append(struct doctor_facts *facts, const char *name)
 {
-	if (array_grow(facts->gates, facts->count, facts->room)) {
-		facts->gates[facts->count++] = *gate;
-		return 0;
-	}
-	gate_facts_free(gate);
-	return -ENOMEM;
-}
+	struct gate_facts *gate;
 
-/* Adds a gate that cannot be read. name: of the gate, or the directory of all of them. */
-static int unread_append(struct doctor_facts *facts, const char *name, unsigned int mark)
-{
-	struct gate_facts gate = {.unread = errors_take(mark), .is_examined = true};
-
-	gate.gate = GATE_CLOSED;
-	gate.hides_devices = true;
-	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	facts->has_gates = true; /* as far as this process knows */
-	return gate_append(facts, &gate);
+	if (!array_grow(facts->gates, facts->count, facts->room))
+		return NULL;
+	gate = &facts->gates[facts->count++];
+	*gate = (struct gate_facts){0};
+	gate->gate = GATE_CLOSED;
+	snprintf(gate->name, sizeof(gate->name), "%s", name);
+	return gate;
 }
 
 /* A gate that was not asked for makes no finding, but it holds its devices. */
@@ -198,69 +184,50 @@ static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
 	const struct asked *asked = facts->asked;
-	struct gate_facts gate = {.is_examined = !asked->gate || !strcmp(name, asked->gate)};
+	struct gate_facts *gate = gate_append(facts, name);
 	unsigned int mark = error_count(), wanted = 0;
-	int err;
 
-	if (gate.is_examined)
-		facts->has_gates = true;
-	gate.gate = GATE_CLOSED;
-	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	err = gate_open(&gate.gate, name, GATE_READ, NULL);
-	if (!err && gate.is_examined)
-		err = judged_read(&gate.gate, &gate.before);
-	if (err) {
-		gate_close(&gate.gate);
-		facts->hides_devices = true;
-		if (gate.is_examined)
-			return unread_append(facts, name, mark);
-		error_drop(mark);
-		return 0;
+	if (!gate)
+		return -ENOMEM;
+	gate->is_examined = !asked->gate || !strcmp(name, asked->gate);
+	facts->has_gates |= gate->is_examined;
+	if (gate_open(&gate->gate, name, GATE_READ, NULL) ||
+	    (gate->is_examined && judged_read(&gate->gate, &gate->before))) {
+		gate->unread = errors_take(mark);
+		gate->hides_devices = true;
+	} else if (attachments_find(asked, gate)) {
+		return -ENOMEM;
 	}
-	gate.after = gate.before;
-	err = attachments_find(asked, &gate);
-	if (err) {
-		gate_facts_free(&gate);
-		return err;
-	}
-	facts->hides_devices |= gate.hides_devices;
-	for (unsigned int i = 0; i < gate.count; i++)
-		wanted += gate.devices[i].is_asked;
-	if (asked->count && !wanted && !gate.hides_devices)
-		gate.is_examined = false; /* it has nothing to do with the devices */
-	return gate_append(facts, &gate);
-}
-
-static int other_gate_read(const char *name, void *data)
-{
-	struct doctor_facts *facts = data;
-
-	return strcmp(name, facts->asked->gate) ? gate_read(name, facts) : 0;
+	gate->after = gate->before;
+	facts->hides_devices |= gate->hides_devices;
+	for (unsigned int i = 0; i < gate->count; i++)
+		wanted += gate->devices[i].is_asked;
+	if (asked->count && !wanted && !gate->hides_devices)
+		gate->is_examined = false; /* it has nothing to do with the devices */
+	return 0;
 }
 
 static int gates_read(struct doctor_facts *facts)
 {
 	const char *wanted = facts->asked->gate;
 	unsigned int mark = error_count();
-	bool exists = true;
-	int err = wanted ? gate_exists(wanted, &exists) : gates_for_each(gate_read, facts);
+	struct gate_facts *gate;
+	int err = gates_for_each(gate_read, facts);
 
-	if (err == -ENOMEM)
+	if (!err || err == -ENOMEM)
 		return err;
-	if (err) {
-		facts->hides_devices = true;
-		return unread_append(facts, wanted ?: BPFFS, mark);
-	}
-	if (!wanted)
+	facts->hides_devices = true;
+	if (wanted && facts->has_gates) {
+		error_drop(mark); /* another gate cannot be read */
 		return 0;
-	err = exists ? gate_read(wanted, facts) : 0;
-	if (err)
-		return err;
-	err = gates_for_each(other_gate_read, facts);
-	if (err)
-		facts->hides_devices = true;
-	error_drop(mark);
-	return err == -ENOMEM ? err : 0;
+	}
+	gate = gate_append(facts, wanted ?: BPFFS);
+	if (!gate)
+		return -ENOMEM;
+	gate->unread = errors_take(mark);
+	gate->is_examined = gate->hides_devices = true;
+	facts->has_gates = true; /* as far as this process knows */
+	return 0;
 }
 
 /* --- Traffic -------------------------------------------------------------------------------- */
@@ -299,12 +266,6 @@ static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 	return err;
 }
 
-/* Returns what a counter grew by; 0 if it was reset, as by a driver that starts again. */
-static uint64_t growth(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
 /* Reads the counters of the devices again. A device that is gone gets ifindex 0. */
 static void traffic_compare(struct doctor_facts *facts)
 {
@@ -325,9 +286,11 @@ static void traffic_compare(struct doctor_facts *facts)
 			traffic->link.ifindex = 0;
 			continue;
 		}
-		traffic->received = growth(now->received, traffic->link.received);
-		traffic->sent = growth(now->sent, traffic->link.sent);
-		traffic->missed = growth(now->missed, traffic->link.missed);
+		/* a driver that starts again resets its counters */
+		if (now->received > traffic->link.received)
+			traffic->received = now->received - traffic->link.received;
+		if (now->sent > traffic->link.sent)
+			traffic->sent = now->sent - traffic->link.sent;
 		traffic->link = *now;
 	}
 	netdevs_free(&links);
@@ -386,17 +349,6 @@ static int traffic_read(struct doctor_facts *facts)
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-static void device_read(struct device_facts *device)
-{
-	const struct netdev *link = &device->traffic->link;
-	_cleanup_netns_ int back = -1;
-
-	if (netns_visit(device->at.netns, &back))
-		return;
-	device->nic = nic_read(link->name, link->ifindex);
-	device->owner = xdp_owner_find(link->ifindex);
-}
-
 static uint64_t program_loaded_at(uint32_t id)
 {
 	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
@@ -409,12 +361,11 @@ static uint64_t program_loaded_at(uint32_t id)
 static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 {
 	unsigned int mark = error_count();
-	struct shaping shaping;
-	bool shapes = gate->is_examined && !shaping_read(&gate->gate, &shaping) && shaping.any;
 
 	for (unsigned int i = 0; i < gate->count; i++) {
 		struct device_facts *device = &gate->devices[i];
-		struct attachment *a = &device->at;
+		const struct attachment *a = &device->at;
+		_cleanup_netns_ int back = -1;
 
 		for (unsigned int j = 0; a->program_id && j < facts->traffic_count; j++) {
 			struct traffic *traffic = &facts->traffic[j];
@@ -422,15 +373,15 @@ static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 			if (traffic->netns != a->netns || traffic->link.ifindex != a->ifindex)
 				continue;
 			device->traffic = traffic;
-			traffic->judged_out |= a->hook == HOOK_EGRESS;
-			traffic->judged_in |= a->hook != HOOK_EGRESS;
+			traffic->is_filtered = true;
 		}
 		if (!gate->is_examined || !device->is_asked || !device->traffic)
 			continue;
-		device_read(device);
 		device->loaded_at = program_loaded_at(a->program_id);
-		if (shapes && a->hook == HOOK_EGRESS)
-			device->has_fq = !shaping_look(&shaping, a, &device->fq);
+		if (netns_visit(a->netns, &back))
+			continue;
+		device->nic = nic_read(device->traffic->link.name, a->ifindex);
+		device->owner = xdp_owner_find(a->ifindex);
 	}
 	error_drop(mark);
 }
@@ -446,13 +397,13 @@ static int named_read(struct doctor_facts *facts)
 		struct named_facts *named = &facts->named[i];
 
 		named->name = facts->asked->devices[i];
-		for (unsigned int j = 0; !named->exists && j < facts->traffic_count; j++) {
+		for (unsigned int j = 0; !named->link && j < facts->traffic_count; j++) {
 			const struct traffic *traffic = &facts->traffic[j];
 
 			if (traffic->netns != facts->netns ||
 			    strcmp(traffic->link.name, named->name))
 				continue;
-			named->exists = true;
+			named->link = &traffic->link;
 			named->owner = xdp_owner_find(traffic->link.ifindex);
 		}
 	}
@@ -495,14 +446,11 @@ static int budgets_examine(struct gate_facts *gate)
 	_cleanup_free_ struct budget_use *uses = NULL;
 	struct pressure pressure;
 	unsigned int count;
-	int err = pressure_read(&gate->gate, &pressure);
+	int err = pressure_read(&gate->gate, &pressure)
+			  ?: table_fill_read(&gate->gate, &pressure, &gate->fill)
+			  ?: passing_read(&gate->gate, &pressure, &gate->passing)
+			  ?: rules_policies(&gate->gate, &policies, &count);
 
-	if (!err)
-		err = table_fill_read(&gate->gate, &pressure, &gate->fill);
-	if (!err)
-		err = passing_read(&gate->gate, &pressure, &gate->passing);
-	if (!err)
-		err = rules_policies(&gate->gate, &policies, &count);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < count; i++)
@@ -528,22 +476,18 @@ static bool file_exists(const char *gate, const char *suffix)
 static void gate_examine(struct gate_facts *gate)
 {
 	unsigned int mark = error_count();
-	int err = rules_read(&gate->gate, &gate->rules);
+	struct lock_holder keeper;
 
-	if (!err) {
-		gate->rule = rule_facts_find(&gate->rules);
-		err = observing_read(gate);
-	}
-	if (!err)
-		err = budgets_examine(gate);
-	if (err) {
+	if (rules_read(&gate->gate, &gate->rules) || observing_read(gate) ||
+	    budgets_examine(gate)) {
 		gate->unread = errors_take(mark);
 		return;
 	}
+	gate->rule = rule_facts_find(&gate->rules);
 	gate->trial_left_ns = trial_left_ns(gate->gate.state);
 	gate->resize_is_interrupted = gate_resize_is_interrupted(&gate->gate);
 	gate->sharing = sharing_read(&gate->gate);
-	gate->kept = lock_file_find(LOCK_KEEP, gate->name, &gate->keeper);
+	gate->kept = lock_file_find(LOCK_KEEP, gate->name, &keeper);
 	gate->has_file = file_exists(gate->name, ".yaml");
 	gate->has_share_file = file_exists(gate->name, ".share");
 	error_drop(mark);
@@ -559,11 +503,7 @@ int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *r
 		.asked = asked, .netns = netns_current(), .host_is_read = has_host};
 	ret->has_file = file_exists(asked->gate ?: GATE_USUAL, ".yaml");
 	ret->host = host_read(has_host);
-	err = gates_read(ret);
-	if (!err)
-		err = traffic_read(ret);
-	if (!err)
-		err = named_read(ret);
+	err = gates_read(ret) ?: traffic_read(ret) ?: named_read(ret);
 	if (err) {
 		doctor_free(ret);
 		return error_add(err, "no-memory", NULL, "cannot examine the gates: %s", why(err));
@@ -588,7 +528,6 @@ void doctor_free(struct doctor_facts *facts)
 	free(facts->gates);
 	free(facts->named);
 	free(facts->traffic);
-	free(facts->host.is_old);
 	free(facts->host.missing);
 	free(facts->host.bpffs);
 	*facts = (struct doctor_facts){0};

@@ -8,7 +8,6 @@
 
 #include "attach/attachment.h"
 #include "attach/netdevs.h"
-#include "attach/shaping.h"
 #include "attach/xdp_owner.h"
 #include "doctor/nic.h"
 #include "doctor/rule_facts.h"
@@ -26,7 +25,6 @@ struct asked {
 };
 
 struct host_facts {
-	char *is_old;	   /* why the kernel is too old; NULL: it is not */
 	char *missing;	   /* capabilities that this process lacks; NULL: none */
 	int bpf_err;	   /* of a request to bpf(2); 0: it was done */
 	char lockdown[32]; /* "none", "integrity", "confidentiality"; "": not known */
@@ -40,8 +38,8 @@ struct host_facts {
 struct traffic {
 	uint64_t netns;
 	struct netdev link;
-	uint64_t received, sent, missed;
-	bool judged_in, judged_out; /* a gate filters what it receives, or sends */
+	uint64_t received, sent;
+	bool is_filtered; /* a gate is attached to it */
 };
 
 /* An attachment and its device. */
@@ -52,8 +50,6 @@ struct device_facts {
 	struct nic nic;
 	struct xdp_owner owner; /* of the program on hook xdp */
 	uint64_t loaded_at;	/* boot time in ns when its program was loaded; 0: unknown */
-	bool has_fq;		/* `fq` was read: a limit shapes, and the hook is egress */
-	struct holding fq;
 };
 
 /* Packets that a gate has judged. */
@@ -79,7 +75,6 @@ struct gate_facts {
 	bool has_file;	     /* /etc/sluice/GATE.yaml */
 	bool has_share_file; /* /etc/sluice/GATE.share */
 	enum lock_state kept;
-	struct lock_holder keeper;
 	struct sharing sharing;
 	struct table_fill fill;
 	struct passing passing;	 /* policies without a budget that a flood passes */
@@ -99,7 +94,7 @@ struct gate_facts {
 /* A device that was asked for. */
 struct named_facts {
 	const char *name;
-	bool exists;
+	const struct netdev *link; /* NULL: it does not exist */
 	struct xdp_owner owner;
 };
 
@@ -119,7 +114,7 @@ struct doctor_facts {
 };
 
 /*
- * Reads the facts. What cannot be read is a fact, too. has_host: also of the host. Watches for
+ * Reads the facts. An error that prevents reading is a fact as well. has_host: also of the host. Watches for
  * asked->watch_ns if a device is attached. Returns 0 or -ENOMEM.
  */
 int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret);

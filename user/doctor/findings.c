@@ -33,7 +33,7 @@ enum scope {
  *
  *   {gate}    the name of the gate            {-g}   "-g GATE ", "" for the usual gate
  *   {device}  the device, as a shell reads it {dev}  the same as an operand of sluice
- *   {-n}      "-n NETNS " of the device
+ *   {-n}      "-n NETNS " of the device       {sluice}  "sluice -n NETNS -g GATE "
  */
 static const struct kind {
 	const char *id;
@@ -43,7 +43,6 @@ static const struct kind {
 	const char *text, *advice;
 } kinds[] = {
 	/* Why nothing happens */
-	{"kernel-old", WRONG, HOST, kernel_is_old, "{1}", "uname -r"},
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "it refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
@@ -86,27 +85,14 @@ static const struct kind {
 	 "all {2}sources are denied and no longer prefix is allowed or limited, so all their "
 	 "packets are dropped",
 	 "{1}"},
-	{"needs-egress", WRONG, GATE, egress_is_needed,
-	 "{1} is only for packets that a device sends, and the gate is attached to no device on "
-	 "hook egress: attach the device by which they leave, {2} or another{3}",
-	 "sluice {-n}{-g}attach {dev} hook egress"},
-	{"no-fq", WRONG, DEVICE, fq_is_missing,
-	 "it sends without the qdisc fq, and only fq holds packets back for limits that shape",
-	 "{1}"},
 	{"covered", WRONG, GATE, limits_are_covered,
 	 "longer prefixes with rules of their own cover all of it, so its limits are never "
 	 "asked{1}",
 	 "sluice {-g}del {2}"},
-	{"charged-twice", WRONG, GATE, packets_are_charged_twice, "{1}", "{2}"},
 	{"flood-passes", WRONG, GATE, flood_passes,
-	 "it has limits and no budget for newcomers, so {1}", "{2}"},
+	 "it has limits and no budget for newcomers, so {1}{2}", "{3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "limits are to be shared, and are not: {1}",
 	 "{2}"},
-	{"divided", WRONG, GATE, limits_are_divided, "limits are to be shared, and are not: {1}",
-	 "{2}"},
-	{"list-unread", WRONG, GATE, list_is_unread, "its file is bad: {1}", "{2}"},
-	{"ring-overrun", WRONG, DEVICE, ring_overruns,
-	 "{1} found its receive ring full, and were lost before any program: {2}", "{3}"},
 	/* Whether it is set up well */
 	{"trial", ADVICE, GATE, trial_is_open,
 	 "its rules are on trial: the previous rules come back in {1} s unless the change is "
@@ -129,7 +115,7 @@ static const struct kind {
 	 "refused until the flood ends, or the budget is larger{2}",
 	 "sluice {-g}status"},
 	{"no-budget", ADVICE, GATE, budget_is_missing,
-	 "it has limits and no budget for newcomers, so {1}", "{2}"},
+	 "it has limits and no budget for newcomers, so {1}{2}", "{3}"},
 	{"table-short", ADVICE, GATE, table_is_short, "{1}", "{2}"},
 	{"not-native", ADVICE, DEVICE, mode_is_not_native,
 	 "driver {1} native XDP, and the gate is attached {2}, where a dropped packet costs "
@@ -143,7 +129,7 @@ static const struct kind {
 	{"merged", ADVICE, DEVICE, packets_are_merged,
 	 "in mode {1}, a packet that was merged of many (GRO, GSO) counts as one, so limits in "
 	 "packets let more pass than they say",
-	 "sluice {-n}{-g}attach {dev} hook ingress && sluice {-n}{-g}detach {dev} hook xdp"},
+	 "{sluice}attach {dev} hook ingress && {sluice}detach {dev} hook xdp"},
 	{"no-jit", ADVICE, HOST, jit_is_off,
 	 "BPF programs are interpreted, which takes ten times as long",
 	 "sysctl net.core.bpf_jit_enable=1"},
@@ -154,7 +140,7 @@ static const struct kind {
 
 /* --- Texts ---------------------------------------------------------------------------------- */
 
-void subject_set(struct subject *subject, unsigned int part, const char *format, ...)
+void subject_set(struct subject *s, unsigned int part, const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -163,75 +149,50 @@ void subject_set(struct subject *subject, unsigned int part, const char *format,
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
-	subject->failed |= !text;
-	free(subject->part[part]);
-	subject->part[part] = text;
+	s->failed |= !text;
+	free(s->part[part]);
+	s->part[part] = text;
 }
 
-void advise_exec(struct subject *subject, unsigned int part, const char *format, ...)
+void subject_set_device(struct subject *s, const struct device_facts *device)
 {
-	char option[NETNS_OPTION], exec[NETNS_EXEC];
-	va_list args;
-	char *text;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	va_end(args);
-	subject->failed |= !text;
-	subject_set(subject, part, "%s%s", netns_exec(subject_netns(subject, option), exec),
-		    text ?: "");
-	free(text);
+	s->device = device;
+	if (device)
+		netns_option(device->at.netns, netns_home(), s->netns);
+	else
+		snprintf(s->netns, sizeof(s->netns), "%s", netns_typed());
+	netns_exec(s->netns, s->exec);
+	snprintf(s->sluice, sizeof(s->sluice), "sluice %s%s", s->netns,
+		 s->gate ? gate_option(s->gate->name) : "");
 }
 
-void advise_moving(struct subject *subject, unsigned int part, const char *device, const char *hook)
+void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook)
 {
-	const struct attachment *a = &subject->device->at;
-	char option[NETNS_OPTION], sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")];
+	const struct attachment *a = &s->device->at;
 
-	snprintf(sluice, sizeof(sluice), "sluice %s%s", subject_netns(subject, option),
-		 gate_option(subject->gate->name));
-	subject_set(subject, part, "%sattach %s%s && %sdetach %s hook %s", sluice,
-		    operand_typed(device), hook, sluice, operand_typed(a->device),
+	subject_set(s, part, "%sattach %s%s && %sdetach %s hook %s", s->sluice,
+		    operand_typed(device), hook, s->sluice, operand_typed(a->device),
 		    hook_names[a->hook]);
 }
 
-const char *subject_netns(const struct subject *subject, char text[NETNS_OPTION])
-{
-	if (subject->device)
-		return netns_option(subject->device->at.netns, netns_home(), text);
-	snprintf(text, NETNS_OPTION, "%s", netns_typed());
-	return text;
-}
-
-/* Writes the value of a placeholder of a text. */
-static void value_write(FILE *out, const struct subject *subject, const char *name, size_t length)
-{
-	const char *device = subject->device  ? subject->device->at.device
-			     : subject->named ? subject->named->name
-					      : "";
-	char option[NETNS_OPTION];
-	const char *value = "";
-
-	subject_netns(subject, option);
-	if (length == 1 && *name > '0' && *name < '0' + SUBJECT_PARTS)
-		value = subject->part[*name - '0'] ?: "";
-	else if (!strncmp(name, "gate", length))
-		value = subject->gate->name;
-	else if (!strncmp(name, "-g", length))
-		value = gate_option(subject->gate->name);
-	else if (!strncmp(name, "device", length))
-		value = word_typed(device);
-	else if (!strncmp(name, "dev", length))
-		value = operand_typed(device);
-	else if (!strncmp(name, "-n", length))
-		value = option;
-	fputs(value, out);
-}
-
 /* Returns the text of a template, or NULL: out of memory. */
-static char *fill_in(const char *template, const struct subject *subject)
+static char *fill_in(const char *template, const struct subject *s)
 {
+	const char *device = s->device ? s->device->at.device : s->named ? s->named->name : "";
+	const struct {
+		const char *name, *value;
+	} values[] = {
+		{"{1}", s->part[1]},
+		{"{2}", s->part[2]},
+		{"{3}", s->part[3]},
+		{"{4}", s->part[4]},
+		{"{gate}", s->gate ? s->gate->name : ""},
+		{"{-g}", s->gate ? gate_option(s->gate->name) : ""},
+		{"{device}", word_typed(device)},
+		{"{dev}", operand_typed(device)},
+		{"{-n}", s->netns},
+		{"{sluice}", s->sluice},
+	};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -240,19 +201,21 @@ static char *fill_in(const char *template, const struct subject *subject)
 	if (!out)
 		return NULL;
 	while (*template) {
-		size_t plain = strcspn(template, "{"), name;
+		size_t i = 0;
 
-		fwrite(template, 1, plain, out);
-		template += plain;
-		if (!*template)
-			break;
-		name = strcspn(template, "}") - 1;
-		value_write(out, subject, template + 1, name);
-		template += name + 2;
+		while (i < ARRAY_SIZE(values) &&
+		       strncmp(template, values[i].name, strlen(values[i].name)))
+			i++;
+		if (i == ARRAY_SIZE(values)) {
+			fputc(*template ++, out);
+			continue;
+		}
+		fputs(values[i].value ?: "", out);
+		template += strlen(values[i].name);
 	}
 	failed = ferror(out);
 	failed |= fclose(out);
-	if (failed || !text) {
+	if (failed) {
 		free(text);
 		return NULL;
 	}
@@ -298,18 +261,14 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 	return -ENOMEM;
 }
 
-/* Calls a check for one subject, and adds what is true. */
+/* Calls a check for one subject, and adds the finding if it is true. */
 static int subject_check(struct findings *findings, const struct kind *kind, struct subject subject)
 {
 	int err = 0;
 
-	do {
-		subject.has_more = false;
-		if (!kind->check(&subject))
-			break;
+	subject_set_device(&subject, subject.device);
+	if (kind->check(&subject))
 		err = finding_add(findings, kind, &subject);
-		subject.nth++;
-	} while (!err && subject.has_more);
 	for (unsigned int i = 0; i < SUBJECT_PARTS; i++)
 		free(subject.part[i]);
 	return err;
@@ -328,16 +287,15 @@ static int kind_check(struct findings *findings, const struct kind *kind,
 		subject.named = &facts->named[i];
 		err = subject_check(findings, kind, subject);
 	}
-	for (unsigned int i = 0; !err && kind->scope != NAMED && i < facts->count; i++) {
+	for (unsigned int i = 0; !err && kind->scope >= UNREAD && i < facts->count; i++) {
 		const struct gate_facts *gate = &facts->gates[i];
-		bool is_of_gate = kind->scope == GATE || kind->scope == UNREAD;
 
 		if (!gate->is_examined || (gate->unread && kind->scope != UNREAD))
 			continue;
 		subject = (struct subject){.facts = facts, .gate = gate};
-		if (is_of_gate)
+		if (kind->scope <= GATE)
 			err = subject_check(findings, kind, subject);
-		for (unsigned int j = 0; !err && !is_of_gate && j < gate->count; j++) {
+		for (unsigned int j = 0; !err && kind->scope > GATE && j < gate->count; j++) {
 			subject.device = &gate->devices[j];
 			if (subject.device->is_asked &&
 			    (kind->scope == ATTACHMENT || subject.device->traffic))

@@ -10,7 +10,7 @@
 #include "doctor/facts.h"
 
 enum severity {
-	WRONG,	/* what the gate was told to do does not happen */
+	WRONG,	/* the gate does not do what it was configured to do */
 	ADVICE, /* it happens, and could be better, or may not be what was meant */
 };
 

@@ -15,11 +15,9 @@
 struct nic {
 	char driver[NIC_DRIVER];
 	bool lro;			 /* the device merges packets */
-	bool gro_hw;			 /* the device merges packets that can be split again */
 	bool vlan_strip;		 /* removes outer VLAN tags (802.1Q) from frames */
 	unsigned int queues, queues_max; /* for receiving */
 	bool combined;			 /* a queue receives and sends: `combined` of ethtool -L */
-	unsigned int ring, ring_max;	 /* descriptors of a receive ring */
 	bool knows_xdp;			 /* the kernel reports XDP features: since Linux 6.3 */
 	unsigned int xdp;		 /* XDP_NATIVE, XDP_FRAGS */
 };

@@ -4,10 +4,10 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-static void group_add(struct rule_group *group, const struct rule *rule, const struct limit *limit)
+static void group_add(struct rule_group *group, const struct rule *rule)
 {
 	if (!group->count++)
-		*group = (struct rule_group){rule, limit, 1};
+		group->rule = rule;
 }
 
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists)
@@ -20,21 +20,6 @@ enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *li
 		if (lists[place].until || rule_list_end(rule, place))
 			bits &= ~(1ULL << place);
 	return lists ? lists_access(lists, bits) : SL_ACCESS_NONE;
-}
-
-const char *rule_entry_list(const struct rule *rule, const struct sl_list_info *lists,
-			    enum sl_access access)
-{
-	const char *expiring = NULL;
-
-	for (int place = 0; !rule->access && lists && place < SL_LIST_PLACES; place++) {
-		if (!(rule->lists >> place & 1) || lists[place].access != access)
-			continue;
-		if (!lists[place].until)
-			return lists[place].name;
-		expiring = expiring ?: lists[place].name;
-	}
-	return expiring;
 }
 
 /* --- How much of a prefix rules cover ------------------------------------------------------- */
@@ -70,34 +55,23 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 	return sum;
 }
 
-/* --- Everything denied ---------------------------------------------------------------------- */
+/* --- Everything denied or allowed ----------------------------------------------------------- */
 
 /* Returns the entry of a rule, also if it expires. */
 static enum sl_access entry_now(const struct rule *rule, const struct sl_list_info *lists)
 {
-	if (rule->access || !lists)
-		return rule->access;
-	return lists_access(lists, rule->lists);
+	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Whether the next shorter entry by hand is an allow. Then no list denies this prefix. */
-static bool hand_allows(const struct ruleset *set, unsigned int index)
-{
-	const struct sl_prefix *prefix = &set->rules[index].prefix;
-
-	while (index--)
-		if (set->rules[index].access && prefix_covers(&set->rules[index].prefix, prefix))
-			return set->rules[index].access == SL_ACCESS_ALLOW;
-	return false;
-}
-
-/* Whether each packet from the prefix of the rule is denied. */
+/* Whether each packet from the prefix of this rule, a family or both, is denied. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
-	const struct rule *rule = &set->rules[index];
+	const struct rule *rule = &set->rules[index], *first = &set->rules[0];
 
-	if (entry_now(rule, set->lists) != SL_ACCESS_DENY ||
-	    (!rule->access && hand_allows(set, index)))
+	if (entry_now(rule, set->lists) != SL_ACCESS_DENY)
+		return false;
+	/* below an allow of `default` by hand, lists deny nothing */
+	if (!rule->access && !first->prefix.bits && first->access == SL_ACCESS_ALLOW)
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {
 		enum sl_access entry = entry_now(&set->rules[i], set->lists);
@@ -109,27 +83,6 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 	}
 	return true;
 }
-
-static struct rule_group denied_all_find(const struct ruleset *set)
-{
-	const struct rule *last = NULL;
-	struct rule_group group = {0};
-	coverage denied = 0; /* of IPv4 */
-
-	for (unsigned int i = 0; i < set->count; i++) {
-		const struct sl_prefix *prefix = &set->rules[i].prefix;
-
-		if (prefix_is_ipv6(prefix) || !entry_is_wide(prefix) ||
-		    (last && prefix_covers(&last->prefix, prefix)) || !denies_all(set, i))
-			continue;
-		last = &set->rules[i];
-		group_add(&group, last, NULL);
-		denied += prefix->bits ? COVER_ALL >> (prefix->bits - SL_FAMILY_BITS) : COVER_ALL;
-	}
-	return denied == COVER_ALL ? group : (struct rule_group){0};
-}
-
-/* --- Everything allowed --------------------------------------------------------------------- */
 
 /* Whether a longer rule may drop packets: a list that denies does not, below an allow by hand. */
 static bool has_exception(const struct ruleset *set, unsigned int index)
@@ -148,48 +101,46 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 	return false;
 }
 
-/* To allow one family alone is a decision; to allow both leaves nothing to do. */
-static struct rule_group allowed_all_find(const struct ruleset *set)
+/* Finds rules of whole families. To allow one family alone is a decision. */
+static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 {
-	struct rule_group group = {0};
 	bool ipv4 = false, ipv6 = false;
 
 	for (unsigned int i = 0; i < set->count; i++) {
 		const struct sl_prefix *prefix = &set->rules[i].prefix;
 
-		if (prefix->bits > SL_FAMILY_BITS ||
-		    rule_entry(&set->rules[i], set->lists) != SL_ACCESS_ALLOW ||
+		if (prefix->bits > SL_FAMILY_BITS)
+			continue;
+		if (!prefix_is_ipv6(prefix) && denies_all(set, i))
+			group_add(&facts->denied_all, &set->rules[i]);
+		if (rule_entry(&set->rules[i], set->lists) != SL_ACCESS_ALLOW ||
 		    has_exception(set, i))
 			continue;
-		group_add(&group, &set->rules[i], NULL);
+		group_add(&facts->allowed_all, &set->rules[i]);
 		ipv4 |= !prefix_is_ipv6(prefix);
 		ipv6 |= !prefix_is_ipv4(prefix);
 	}
-	return ipv4 && ipv6 ? group : (struct rule_group){0};
+	if (!ipv4 || !ipv6 || facts->denied_all.count)
+		facts->allowed_all = (struct rule_group){0};
 }
 
 /* --- All of them ---------------------------------------------------------------------------- */
 
 struct rule_facts rule_facts_find(const struct ruleset *set)
 {
-	struct rule_facts facts = {.denied_all = denied_all_find(set)};
+	struct rule_facts facts = {0};
 
-	if (facts.denied_all.count)
-		return facts;
-	facts.allowed_all = allowed_all_find(set);
-	for (unsigned int i = 0; i < set->count; i++) {
+	families_judge(set, &facts);
+	for (unsigned int i = 0; !facts.denied_all.count && i < set->count; i++) {
 		const struct rule *rule = &set->rules[i];
 
 		if (rule->limits && rule_entry(rule, set->lists))
-			group_add(&facts.entries, rule, NULL);
+			group_add(&facts.entries, rule);
 		if (rule->limits && coverage_of(set, i) == COVER_ALL)
-			group_add(&facts.covered, rule, NULL);
+			group_add(&facts.covered, rule);
 		for (unsigned int j = 0; j < rule->limits; j++) {
-			const struct limit *limit = &rule->limit[j];
-			unsigned int vlan = limit->match.vlan;
+			unsigned int vlan = rule->limit[j].match.vlan;
 
-			if (limit->spec.kind == SL_SHAPE || limit->spec.key_dst)
-				group_add(&facts.egress, rule, limit);
 			if (vlan && vlan < VLAN_IDS)
 				facts.vlans[vlan / 64] |= 1ULL << vlan % 64;
 		}

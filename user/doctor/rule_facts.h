@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Doctor: rules that have no effect, and what limits need of the devices. */
+/* Doctor: rules that have no effect, or too much. */
 #ifndef SLUICE_RULE_FACTS_H
 #define SLUICE_RULE_FACTS_H
 
@@ -11,7 +11,6 @@
  */
 struct rule_group {
 	const struct rule *rule;
-	const struct limit *limit; /* NULL: the finding is about the prefix */
 	unsigned int count;
 };
 
@@ -26,7 +25,6 @@ struct rule_facts {
 	struct rule_group allowed_all; /* both families, and nothing longer drops */
 	struct rule_group entries;     /* limits of prefixes that have an entry */
 	struct rule_group covered;     /* limits of prefixes that longer rules cover */
-	struct rule_group egress;      /* limits that shape, or have key dst */
 	uint64_t vlans[VLAN_IDS / 64]; /* that limits match */
 };
 
@@ -35,12 +33,5 @@ struct rule_facts rule_facts_find(const struct ruleset *set);
 
 /* Returns the entry of a rule, by hand or by lists, that does not expire. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
-
-/*
- * Returns the list that gives a rule this access, preferably one that does not expire; NULL: the
- * entry is by hand.
- */
-const char *rule_entry_list(const struct rule *rule, const struct sl_list_info *lists,
-			    enum sl_access access);
 
 #endif

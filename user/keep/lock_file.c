@@ -12,18 +12,18 @@
 #include "base/owner.h"
 #include "gate/gate.h"
 
-#define LOCK_FILE_TEXT (PATH_MAX + LOCK_FILE_MORE + 32)
-
-static const char *const suffixes[] = {[LOCK_KEEP] = "keep", [LOCK_SHARE] = "share"};
+#define LOCK_FILE_TEXT (PATH_MAX + 32)
 
 /*
- * A lock of fcntl(2): the kernel names the process that holds it, whatever the file says. F_GETLK
- * takes no lock, so a reader cannot keep a process from it.
+ * A lock of fcntl(2): the kernel names the process that holds it, so the file need not be trusted.
+ * F_GETLK takes no lock, so a reader cannot keep a process from it.
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
 static const char *path_format(enum lock_kind kind, const char *gate, char path[LOCK_FILE_PATH])
 {
+	static const char *const suffixes[] = {[LOCK_KEEP] = "keep", [LOCK_SHARE] = "share"};
+
 	snprintf(path, LOCK_FILE_PATH, RUN_DIR "/%s.%s", gate, suffixes[kind]);
 	return path;
 }
@@ -41,13 +41,13 @@ static bool is_locked(int fd, pid_t *ret_pid)
 {
 	struct flock lock = whole_file;
 
-	*ret_pid = 0;
 	if (fcntl(fd, F_GETLK, &lock) || lock.l_type == F_UNLCK)
 		return false;
-	if (lock.l_pid > 0)
-		*ret_pid = lock.l_pid;
+	*ret_pid = lock.l_pid > 0 ? lock.l_pid : 0;
 	return true;
 }
+
+/* --- Locking -------------------------------------------------------------------------------- */
 
 /*
  * Opens the file as the owner of the directory, who must be able to open it after root was killed.
@@ -80,11 +80,10 @@ static int refuse_second(int fd, enum lock_kind kind, const char *gate)
 {
 	const char *done = kind == LOCK_KEEP ? "kept" : "shared";
 	char object[GATE_NAME + 8];
-	pid_t pid;
+	pid_t pid = 0;
 
 	snprintf(object, sizeof(object), "gate '%s'", gate);
-	is_locked(fd, &pid);
-	if (!pid)
+	if (!is_locked(fd, &pid) || !pid)
 		return error_add(EBUSY, "already-locked", object,
 				 "it is %s by another process already", done);
 	return error_add(EBUSY, "already-locked", object, "it is %s by process %d already", done,
@@ -93,8 +92,11 @@ static int refuse_second(int fd, enum lock_kind kind, const char *gate)
 
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret)
 {
+	_cleanup_free_ char *full = *path == '/' ? NULL : realpath(path, NULL);
 	_cleanup_close_ int dir = -1, fd = -1;
+	char text[LOCK_FILE_TEXT];
 	struct stat st;
+	int length;
 
 	if (!mkdir(RUN_DIR, 0755) || errno == EEXIST)
 		dir = dir_open(&st);
@@ -118,21 +120,11 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 				       : error_add(errno, "lock-file", ret->path, "cannot lock: %s",
 						   strerror(errno));
 	} while (!is_at(fd, ret->path));
+	length = snprintf(text, sizeof(text), "%d\n%.*s\n", getpid(), PATH_MAX, full ?: path);
+	if (ftruncate(fd, 0) || pwrite(fd, text, length, 0) != length)
+		error_notice("lock-file", ret->path, "cannot write: %s", strerror(errno));
 	ret->fd = steal_fd(&fd);
-	lock_file_write(ret, path, "");
 	return 0;
-}
-
-void lock_file_write(const struct lock_file *lock, const char *path, const char *more)
-{
-	_cleanup_free_ char *full = *path == '/' ? NULL : realpath(path, NULL);
-	char text[LOCK_FILE_TEXT];
-	int length = snprintf(text, sizeof(text), "%d\n%s\n%s", getpid(), full ?: path, more);
-
-	if (length >= (int)sizeof(text))
-		length = sizeof(text) - 1;
-	if (ftruncate(lock->fd, 0) || pwrite(lock->fd, text, length, 0) != length)
-		error_notice("lock-file", lock->path, "cannot write: %s", strerror(errno));
 }
 
 void lock_file_release(struct lock_file *lock)
@@ -145,28 +137,10 @@ void lock_file_release(struct lock_file *lock)
 
 /* --- The process that has the lock ---------------------------------------------------------- */
 
-/* Reads the path, which is the second line, and the lines after it. */
-static void holder_read(int fd, struct lock_holder *holder)
-{
-	char text[LOCK_FILE_TEXT] = "", *path, *more;
-
-	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
-		return;
-	path = strchr(text, '\n');
-	if (!path)
-		return;
-	path++;
-	more = path + strcspn(path, "\n");
-	if (*more)
-		*more++ = '\0';
-	snprintf(holder->path, PATH_MAX, "%.*s", PATH_MAX - 1, path);
-	snprintf(holder->more, LOCK_FILE_MORE, "%.*s", LOCK_FILE_MORE - 1, more);
-}
-
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret)
 {
 	_cleanup_close_ int dir = -1, fd = -1;
-	char path[LOCK_FILE_PATH];
+	char path[LOCK_FILE_PATH], text[LOCK_FILE_TEXT] = "", *line;
 	struct stat st;
 
 	*ret = (struct lock_holder){0};
@@ -182,7 +156,10 @@ enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct loc
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !owner_alone_writes(&st) ||
 	    !is_locked(fd, &ret->pid))
 		return LOCK_FREE;
-	holder_read(fd, ret);
+	if (pread(fd, text, sizeof(text) - 1, 0) > 0 && (line = strchr(text, '\n'))) {
+		line[1 + strcspn(line + 1, "\n")] = '\0';
+		snprintf(ret->path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
+	}
 	return LOCK_HELD;
 }
 

@@ -12,14 +12,6 @@
 
 #define RUN_DIR	       "/run/sluice"
 #define LOCK_FILE_PATH 80
-#define LOCK_FILE_MORE 4096 /* bytes of the lines after the path */
-
-/*
- * Each line after the path names a list with a bad file: "old NAME" if the entries of the last good
- * file are in force, "missing NAME" if the list is left out.
- */
-#define LIST_IS_OLD	"old"
-#define LIST_IS_MISSING "missing"
 
 struct lock_file {
 	int fd; /* -1: not locked */
@@ -32,13 +24,10 @@ enum lock_kind {
 };
 
 /*
- * Locks a gate for this process. path: the rules file, or the store. Fails with the number of the
- * process that has the lock.
+ * Locks a gate for this process, and writes its number and a path to the file. path: the rules
+ * file, or the store. Fails with the number of the process that has the lock.
  */
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret);
-
-/* Writes the number of this process, the path, and more lines. Cuts what is too long. */
-void lock_file_write(const struct lock_file *lock, const char *path, const char *more);
 
 /* Removes the file and unlocks it. */
 void lock_file_release(struct lock_file *lock);
@@ -53,7 +42,6 @@ bool lock_file_remove(enum lock_kind kind, const char *gate);
 struct lock_holder {
 	pid_t pid;	     /* 0: it has no number in this namespace, as in a container */
 	char path[PATH_MAX]; /* any bytes; "": not known */
-	char more[LOCK_FILE_MORE];
 };
 
 enum lock_state {

@@ -148,24 +148,6 @@ static bool files_same(const struct list_paths *a, const struct list_paths *b)
 	return same;
 }
 
-/* Writes the lists whose files are bad to the lock file, where doctor reads them. */
-static void bad_lists_publish(const struct keep *keep)
-{
-	const struct list_paths *files = &keep->config.files;
-	char text[LOCK_FILE_MORE] = "";
-	size_t length = 0;
-
-	for (unsigned int i = 0; i < files->count && length < sizeof(text); i++) {
-		const char *name = files->list[i].list.name;
-		bool is_missing = lists_find(keep->config.rules.lists, name) < 0;
-
-		if (files->list[i].is_left_out)
-			length += snprintf(text + length, sizeof(text) - length, "%s %s\n",
-					   is_missing ? LIST_IS_MISSING : LIST_IS_OLD, name);
-	}
-	lock_file_write(&keep->lock, keep->args->file, text);
-}
-
 /*
  * Takes over a config that is in force. Its files are checked once more, because they may have
  * changed before they were watched.
@@ -179,7 +161,6 @@ static void config_take(struct keep *keep, struct config *config)
 	*config = (struct config){0};
 	keep->has_config = true;
 	keep->lists_are_bad = list_paths_left_out(&keep->config.files);
-	bad_lists_publish(keep);
 	watch_files(&keep->watch, keep->args->file, &keep->config.files);
 	watch_netns(&keep->watch, &keep->config.places);
 	step_soon(keep, STEP_LISTS, keep->lists_are_bad ? RETRY_MIN_MS : FILE_WAIT_MS);
