@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* allow, deny, unallow, undeny and lists: entries by hand, and lists of prefixes. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
-#include "cli/warnings.h"
 #include "gate/lists.h"
 #include "gate/rulemap.h"
-#include "gate/rules.h"
 #include "gate/transaction.h"
-#include "program/writer.h"
 #include "rules/list_file.h"
-#include "rules/ruleset.h"
-#include "rules/prefix.h"
 
 #define FORCE "say 'force'" /* the hint of an error that `force` avoids */
 

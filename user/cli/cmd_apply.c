@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* apply and keep: make a gate as a rules file says, once or for good. */
-#include <string.h>
-
-#include "attach/attachment.h"
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
-#include "cli/report.h"
-#include "cli/warnings.h"
 #include "config/config.h"
 #include "gate/gate_make.h"
 #include "keep/apply.h"
 #include "keep/keep.h"
-#include "migrate/open.h"
 
 struct apply_args {
 	const char *file;

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* attach, detach and upgrade: the devices of a gate, and its program. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "attach/attach.h"
-#include "attach/attachment.h"
 #include "attach/published.h"
 #include "attach/replace.h"
 #include "attach/shaping.h"
-#include "base/cleanup.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "cli/warnings.h"
 #include "gate/gate_make.h"
 #include "gate/pins.h"
 #include "keep/lock_file.h"
-#include "migrate/open.h"
-#include "rules/ruleset.h"
 #include "sharing/share_state.h"
 
 struct attach_args {

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <inttypes.h>
 #include <netinet/in.h>
-#include <stddef.h>
 
-#include "attach/attachment.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "gate/rules.h"
 #include "gate/counters.h"
-#include "gate/gate.h"
 #include "gate/policy.h"
-#include "rules/limit_words.h"
-#include "rules/ruleset.h"
 #include "rules/matches.h"
-#include "rules/prefix.h"
 #include "state/verdict.h"
 
 /* --- The packet ----------------------------------------------------------------------------- */

@@ -7,16 +7,9 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/cleanup.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "gate/pins.h"
-#include "gate/rules.h"
-#include "rules/prefix.h"
 
 /* A command line up to the word that is being typed. */
 struct typed {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <inttypes.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
 #include "doctor/findings.h"
-#include "rules/value.h"
 
 struct doctor_args {
 	struct operands devices;

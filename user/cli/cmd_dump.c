@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* dump, show and diff: the rules as a file, as commands, and compared with a file. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "attach/places.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
 #include "config/config.h"
-#include "gate/gate.h"
 #include "gate/gate_make.h"
 #include "gate/pins.h"
-#include "gate/rules.h"
-#include "migrate/open.h"
-#include "rules/ruleset.h"
 
 static int dump_run(const struct context *context, const void *args)
 {

@@ -5,24 +5,12 @@
  * exit status is 0 if a gate cannot be read: otherwise `sluice export >FILE && mv ...` would freeze
  * the metrics of all gates.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "attach/published.h"
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "gate/rules.h"
 #include "gate/pins.h"
-#include "migrate/open.h"
-#include "program/writer.h"
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"
@@ -136,7 +124,7 @@ static void print_share_up(const struct metric *metric, const struct exported *e
 		print_sample(metric, e, lives && !e->sharing.state.store_is_away, "%s", "");
 }
 
-static void print_shared(const struct metric *metric, const struct exported *e)
+static void print_share_number(const struct metric *metric, const struct exported *e)
 {
 	if (e->sharing.sharer == SHARER_LIVES)
 		print_member(metric, e);
@@ -368,7 +356,7 @@ static int export_run(const struct context *context, const void *args)
 		snprintf(name, sizeof(name), "sluice_share_%s%s", number->name,
 			 number->is_total ? "_total" : "");
 		print_metric(
-			&(struct metric){name, number->help, print_shared,
+			&(struct metric){name, number->help, print_share_number,
 					 offsetof(struct exported, sharing.state) + number->offset,
 					 sizeof(uint64_t)},
 			&export);

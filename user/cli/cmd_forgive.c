@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "migrate/open.h"
-#include "program/writer.h"
-#include "rules/prefix.h"
-#include "state/source.h"
 #include "state/sources.h"
 #include "state/states.h"
 

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* set, newcomers and del: change the limits of one prefix, and its budget for new sources. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "attach/shaping.h"
-#include "base/cleanup.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
-#include "cli/warnings.h"
 #include "gate/policy.h"
-#include "gate/rules.h"
 #include "gate/transaction.h"
 #include "identity.h"
-#include "program/print_rules.h"
-#include "rules/limit_words.h"
-#include "rules/ruleset.h"
 #include "rules/matches.h"
-#include "rules/prefix.h"
 
 /* --- One change of a rule ------------------------------------------------------------------- */
 

@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "gate/gate.h"
 #include "rules/limit.h"
-#include "rules/ruleset.h"
-#include "rules/prefix.h"
-#include "state/source.h"
 #include "state/sources.h"
 
 #define CELL_TEXT 24

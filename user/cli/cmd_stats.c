@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <inttypes.h>
-#include <stddef.h>
-
-#include "base/cleanup.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "gate/gate.h"
 #include "state/stats.h"
 
 struct stats_args {

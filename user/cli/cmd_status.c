@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "attach/published.h"
 #include "attach/shaping.h"
-#include "base/clock.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/report.h"
-#include "cli/warnings.h"
 #include "doctor/findings.h"
 #include "gate/object.h"
 #include "gate/pins.h"
 #include "gate/trial.h"
-#include "migrate/open.h"
-#include "rules/prefix.h"
-#include "rules/ruleset.h"
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 #include "state/stats.h"

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "cli/confirm.h"
-
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <string.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,14 +8,11 @@
 #include "attach/attach.h"
 #include "attach/places.h"
 #include "attach/published.h"
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "gate/pins.h"
+#include "cli/command.h"
 #include "gate/gate_make.h"
-#include "gate/rules.h"
+#include "gate/pins.h"
 #include "gate/trial.h"
-#include "migrate/open.h"
-#include "program/writer.h"
+#include "keep/apply.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
 #define LOOK_NS 200000000ULL

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "base/array.h"
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
 #include "gate/pins.h"
-#include "migrate/open.h"
-#include "program/writer.h"
 #include "sharing/command_share.h"
 
 static const struct command *const commands[] = {

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "cli/report.h"
-
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/netns.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "config/config.h"
 #include "doctor/findings.h"
 #include "gate/counters.h"
-#include "gate/rules.h"
-#include "program/writer.h"
-#include "rules/limit_words.h"
-#include "rules/ruleset.h"
-#include "rules/prefix.h"
-#include "rules/value.h"
 
 void print_attachment(const struct attachment *a, const char *state)
 {

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "cli/warnings.h"
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "attach/attachment.h"
 #include "attach/netdevs.h"
 #include "attach/stack.h"
-#include "base/cleanup.h"
 #include "base/file.h"
-#include "base/netns.h"
-#include "base/text.h"
+#include "cli/command.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-#include "gate/rules.h"
+#include "gate/shadowed.h"
+#include "keep/lock_file.h"
 #include "match.h"
-#include "rules/limit_words.h"
-#include "rules/prefix.h"
-#include "rules/value.h"
 #include "sharing/share_state.h"
 
 /* --- Attachments ---------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: a trial. A change that a command made with --confirm is undone unless it is confirmed in
- * time (user/cli/confirm.h). Until then no other command changes the gate.
+ * time (user/cli/confirm.c). Until then no other command changes the gate.
  */
 #ifndef SLUICE_TRIAL_H
 #define SLUICE_TRIAL_H
