@@ -21,7 +21,7 @@ say = @printf '  %-8s %s\n'
 endif
 
 LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
-# Of sluice-share alone. hiredis of Debian 12 has no TLS.
+# Only sluice-share links these. hiredis of Debian 12 has no TLS.
 STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
 SHARE_LIBS := hiredis $(STORE_TLS)
 WARNINGS := -Wall -Wextra -Werror
@@ -62,7 +62,7 @@ $(BUILD)/sluice.bpf.o: bpf/sluice.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
-# What the compiler of Debian 13 makes of it: for the verifier's opinion, on any Debian.
+# The packet path as the compiler of Debian 13 builds it, for the verifier tests on any Debian.
 $(BUILD)/clang-19/sluice.bpf.o: bpf/sluice.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
@@ -122,7 +122,7 @@ $(TEST_SHARE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SHA
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-# The command with the sanitizers: what it reads of a gate may be anything.
+# The command with the sanitizers, for tests with damaged gates.
 $(BUILD)/test/sluice: $(CLI_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
@@ -143,13 +143,13 @@ $(filter-out $(SHARE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
-# Their rig waits for packets only where there are any.
+# The rig of these tests waits for packets only if a test sends some.
 $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=synchronize_programs $^ $(TEST_LDLIBS) -o $@
 
-# Give packets of the datapath tests another address each, split them within their headers, and put
-# departure times on them.
+# BPF programs of the datapath tests: give each packet another address, split packets within their
+# headers, and set departure times.
 BEFORE := crowd split stamp
 $(BEFORE:%=$(BUILD)/test/%.bpf.o): $(BUILD)/test/%.bpf.o: tests/datapath/%.bpf.c
 	$(say) BPF $@
@@ -169,7 +169,7 @@ $(addprefix $(BUILD)/test/unit/,include/test_sketch bpf/test_table bpf/test_forg
 
 comma := ,
 
-# What reads words and files, and no kernel; quiet.c stands for the messages.
+# Fuzzers of words and files, without a kernel; quiet.c replaces the printing of messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/log.c user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
 	user/keep/state_file.c \
@@ -200,7 +200,7 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -MMD -MP -MF $@.d $< $(FUZZ_LIB) \
 		$(FUZZ_LDFLAGS) $(LDLIBS) -o $@
 
-# Its connections and its clock are the fuzzer's.
+# The fuzzer provides connections and clock.
 $(BUILD)/fuzz/fuzz_store: FUZZ_LDFLAGS := $(patsubst %,-Wl$(comma)--wrap=%,redisConnectNonBlock \
 	redisBufferWrite poll clock_gettime) $(SHARE_LDLIBS)
 
@@ -223,7 +223,7 @@ tests: $(BUILD)/sim/share
 
 .PHONY: share-sim
 
-# Loaded before a command, fails its calls as a machine without memory does.
+# Preloaded into a command, makes its calls fail as if the machine had no memory.
 $(BUILD)/starve.so: tests/tools/starve.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
@@ -231,14 +231,14 @@ $(BUILD)/starve.so: tests/tools/starve.c
 
 tests: $(BUILD)/starve.so
 
-# The client of the store alone, driven by lines; with the sanitizers.
+# The client of the store alone, controlled by lines of input; with the sanitizers.
 $(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_SHARE) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
 tests: $(BUILD)/test/store_client
 
-# The generator of forged floods: with the packet path, and the frames, of the benchmarks' generator.
+# The generator of spoofed floods, which shares frames and program with the benchmarks' generator.
 FORGE_FLAGS := -Itests/bench -Itests/lib
 
 $(BUILD)/tools/forge.bpf.o: tests/tools/forge.bpf.c
@@ -303,7 +303,7 @@ bench: all $(BUILD)/bench/bench
 bench-quick: all $(BUILD)/bench/bench
 	$(Q)scripts/bench --quick $(CASES)
 
-# What passes of one source's flood from two CPUs, here and in other limiters.
+# The excess of one source that floods from two CPUs, here and in other limiters.
 beside-others: all $(BUILD)/bench/textbook.bpf.o
 	$(Q)scripts/beside-others
 
@@ -326,7 +326,7 @@ $(BUILD)/verifier_counts: tests/vm/verifier_counts.c
 
 tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang-19/sluice.bpf.o)
 
-# The package in these Debians: built, installed, booted with, purged.
+# Build, install, boot and purge the package in these Debians.
 DEBIANS := bookworm trixie
 
 check-kernels: tests
@@ -335,16 +335,16 @@ check-kernels: tests
 check-boot: tests
 	$(Q)scripts/vm-tests $(DEBIANS)
 
-# All cases of the end-to-end tests of which `make check` takes some at random, or makes smaller ones.
+# End-to-end tests with all cases; `make check` selects some at random, or uses smaller ones.
 check-long: export SLUICE_LONG := 1
 check-long: tests
 	$(Q)scripts/run-tests
 
-# Before a release: what a new user does, in fresh root file systems of these Debians.
+# Before a release: both commands of the README in fresh root file systems of these Debians.
 check-debian:
 	$(Q)scripts/check-debian $(DEBIANS)
 
-# Random commands for longer than `make check` has the time for: as they ship, and with the sanitizers.
+# Random commands for ten minutes, with the shipped programs and with the sanitizers.
 SOAK := /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/e2e/test_soak.py
 
 check-soak: export SLUICE_SOAK_SECONDS ?= 300
@@ -353,7 +353,7 @@ check-soak: tests
 	$(Q)CFLAGS="-O1 -g $(SANITIZE)" $(MAKE) BUILD=$(BUILD)/sanitized all $(BUILD)/sanitized/traffic
 	$(Q)SLUICE_BUILD=$(BUILD)/sanitized $(SOAK)
 
-# What docs/cluster.md promises, in full, on a machine that does nothing else.
+# Every promise of docs/cluster.md, on a machine that does nothing else.
 check-cluster: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/cluster
 
