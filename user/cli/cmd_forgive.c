@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
-#include "state/sources.h"
-#include "state/states.h"
+#include "state/buckets.h"
+#include "state/source.h"
 
 struct forgive_args {
 	struct sl_prefix address;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
 #include "rules/limit.h"
-#include "state/sources.h"
+#include "state/buckets.h"
 
 #define CELL_TEXT 24
 

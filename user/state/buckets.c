@@ -6,32 +6,35 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "gate/counters.h"
+#include "gate/rules.h"
 #include "identity.h"
 #include "rules/prefix.h"
+#include "ways.h"
 
-static int buckets_failed(const struct gate *gate, int err)
+/*
+ * Reads the buckets of a source on all CPUs, which the caller frees, and its key. *ret is NULL if
+ * the source has no entry.
+ */
+static int buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
+			  enum gate_map *ret_map, __u64 ret_key[2], struct sl_bucket **ret)
 {
-	return error_add(err, "map-read", NULL, "cannot read the buckets of gate '%s': %s",
-			 gate->name, why(err));
-}
-
-/* Reads the buckets of a source on all CPUs, and its key. The caller frees them. NULL: errno. */
-static struct sl_bucket *buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
-					enum gate_map *ret_map, __u64 ret_key[2])
-{
-	struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
+	_cleanup_free_ struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
 	bool ipv4 = prefix_is_ipv4(address);
 	__u64 addr[2];
+	int err;
 
 	memcpy(addr, address->addr, sizeof(addr));
 	bucket_key(addr, ipv4, ret_key);
 	*ret_map = ipv4 ? MAP_BUCKETS4 : MAP_BUCKETS6;
-	if (!buckets || bpf_map_lookup_elem(gate->map[*ret_map], ret_key, buckets)) {
-		free(buckets);
-		return NULL;
-	}
-	return buckets;
+	*ret = NULL;
+	err = buckets ? bpf_map_lookup_elem(gate->map[*ret_map], ret_key, buckets) : -ENOMEM;
+	if (!err)
+		*ret = steal_pointer(&buckets);
+	return err && err != -ENOENT ? gate_map_unread(gate, *ret_map, err) : 0;
 }
 
 /* Moves the buckets that a CPU has used to the front. Returns their number. */
@@ -50,35 +53,34 @@ static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buck
 int buckets_read(const struct gate *gate, const struct sl_prefix *address, struct sl_bucket **ret,
 		 unsigned int *ret_count)
 {
-	__u64 key[2];
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
 	enum gate_map map;
-	_cleanup_free_ struct sl_bucket *buckets = buckets_lookup(gate, address, &map, key);
+	__u64 key[2];
+	int err = buckets_lookup(gate, address, &map, key, &buckets);
 
-	*ret = NULL;
-	*ret_count = 0;
-	if (!buckets)
-		return errno == ENOENT ? 0 : buckets_failed(gate, errno);
-	*ret_count = buckets_used(gate, buckets, key);
-	if (*ret_count)
-		*ret = steal_pointer(&buckets);
-	return 0;
+	*ret_count = buckets ? buckets_used(gate, buckets, key) : 0;
+	*ret = *ret_count ? steal_pointer(&buckets) : NULL;
+	return err;
 }
 
 int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 {
-	__u64 key[2];
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
 	enum gate_map map;
-	_cleanup_free_ struct sl_bucket *buckets = buckets_lookup(gate, address, &map, key);
+	__u64 key[2];
+	int err = buckets_lookup(gate, address, &map, key, &buckets);
 
-	if (!buckets)
-		return errno == ENOENT ? 0 : buckets_failed(gate, errno);
+	if (err || !buckets)
+		return err;
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		buckets[cpu].generation = 0;
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
 	/* BPF_EXIST: the kernel evicts no entry for an update of one that exists */
-	if (bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST) && errno != ENOENT)
-		return buckets_failed(gate, errno);
+	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
+	if (err && err != -ENOENT)
+		return error_add(err, "map-write", NULL, "cannot write map '%s' of gate '%s': %s",
+				 gate_map_names[map], gate->name, why(err));
 	return 0;
 }
 
@@ -112,23 +114,20 @@ static int page_make(const struct gate *gate, size_t key_size, unsigned int room
 static int page_report(const struct gate *gate, size_t key_size, const struct page *page,
 		       unsigned int count, buckets_call *call, void *data)
 {
-	for (unsigned int i = 0; i < count; i++) {
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < count; i++) {
 		struct sl_bucket *buckets = page->values + (size_t)i * gate->machine.cpus;
 		struct sl_prefix source;
 		__u64 key[2] = {0};
 		unsigned int used;
-		int err;
 
 		memcpy(key, page->keys + i * key_size, key_size);
 		used = buckets_used(gate, buckets, key);
-		if (!used)
-			continue;
 		source = prefix_of_source(key, key_size == sizeof(__u32));
-		err = call(data, &source, buckets, used);
-		if (err)
-			return err;
+		err = used ? call(data, &source, buckets, used) : 0;
 	}
-	return 0;
+	return err;
 }
 
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
@@ -159,5 +158,169 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 		if (err || is_end)
 			return err;
 	}
-	return buckets_failed(gate, err);
+	return gate_map_unread(gate, map, err);
+}
+
+/* --- All sources ---------------------------------------------------------------------------- */
+
+static int list_failed(const struct gate *gate)
+{
+	return error_add(ENOMEM, "no-memory", NULL, "cannot list the sources of gate '%s': %s",
+			 gate->name, why(ENOMEM));
+}
+
+struct lister {
+	const struct gate *gate;
+	const struct sl_prefix *within;
+	struct source_list list; /* in no order; a source may be there several times */
+};
+
+/* Adds a source within the prefix. count: of its buckets; 0: it only has states. */
+static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
+		      unsigned int count)
+{
+	struct lister *lister = data;
+	struct source_list *list = &lister->list;
+	struct listed_source *item;
+
+	if (!prefix_covers(lister->within, source))
+		return 0;
+	if (!array_grow(list->items, list->count, list->room))
+		return list_failed(lister->gate);
+	item = &list->items[list->count++];
+	*item = (struct listed_source){.prefix = *source, .is_counted = count};
+	for (unsigned int i = 0; i < count; i++) {
+		cell_add_to(&item->passed, &buckets[i].passed);
+		cell_add_to(&item->dropped, &buckets[i].dropped);
+		cell_add_to(&item->observed, &buckets[i].observed);
+	}
+	return 0;
+}
+
+/* Lists the sources with buckets. If the prefix is one source, the maps are not walked. */
+static int buckets_list(struct lister *lister)
+{
+	const struct sl_prefix *within = lister->within;
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
+	unsigned int count;
+	uint32_t entries;
+	__u64 addr[2];
+	int err;
+
+	memcpy(addr, within->addr, sizeof(addr));
+	if (!prefix_is_host(within) && (!prefix_is_ipv6(within) || identity_is_whole(addr) ||
+					within->bits != SL_FAMILY_BITS + 64))
+		return buckets_walk(lister->gate, MAP_BUCKETS4, source_add, lister, &entries)
+			       ?: buckets_walk(lister->gate, MAP_BUCKETS6, source_add, lister,
+					       &entries);
+	err = buckets_read(lister->gate, within, &buckets, &count);
+	return err || !count ? err : source_add(lister, within, buckets, count);
+}
+
+/* A limit whose keys are sources, or addresses of a source. */
+struct source_limit {
+	__u32 limit;	 /* as in struct sl_entry */
+	bool only_whole; /* only keys of sources that are whole addresses: identity_key() */
+};
+
+static int limit_order(const void *a, const void *b)
+{
+	const struct source_limit *x = a, *y = b;
+
+	return (x->limit > y->limit) - (x->limit < y->limit);
+}
+
+/* Collects such limits of all policies, sorted. The caller frees them. */
+static int limits_collect(const struct gate *gate, struct source_limit **ret,
+			  unsigned int *ret_count)
+{
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	unsigned int policy_count, count = 0;
+	const __u64 zero[2] = {0};
+	int err = rules_policies(gate, &policies, &policy_count);
+	struct source_limit *limits;
+
+	if (err)
+		return err;
+	limits = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*limits));
+	if (!limits)
+		return list_failed(gate);
+	for (unsigned int i = 0; i < policy_count * SL_FAMILIES; i++) {
+		const struct sl_policy *policy = policies[i / SL_FAMILIES];
+		enum sl_family family = i % SL_FAMILIES;
+		bool ipv4 = family == SL_IPV4;
+
+		for (unsigned int j = 0; j < policy->limits[family]; j++) {
+			const struct sl_limit *limit = &policy->limit[family][j];
+
+			if (!limit->key_dst &&
+			    (ipv4 ? (__u32)limit->mask[0] == ~0U : limit->mask[0]))
+				limits[count++] = (struct source_limit){
+					.limit = state_key_of(limit, zero, ipv4).limit,
+					.only_whole = !ipv4 && ~limit->mask[0],
+				};
+		}
+	}
+	qsort(limits, count, sizeof(*limits), limit_order);
+	*ret = limits;
+	*ret_count = count;
+	return 0;
+}
+
+/* Lists the sources with a state that is not full. */
+static int states_list(struct lister *lister, const struct table *table)
+{
+	_cleanup_free_ struct source_limit *limits = NULL;
+	uint64_t now = uptime_ticks();
+	unsigned int count = 0;
+	int err = limits_collect(lister->gate, &limits, &count);
+
+	for (uint32_t i = 0; !err && i < table->count; i++) {
+		const struct source_limit wanted = {.limit = table_once(table->entries[i].limit)};
+		const struct source_limit *limit;
+		struct sl_prefix source;
+		struct sl_entry entry;
+
+		if (!wanted.limit)
+			continue;
+		limit = bsearch(&wanted, limits, count, sizeof(*limits), limit_order);
+		entry = table->entries[i];
+		if (!limit || entry.limit != wanted.limit ||
+		    (limit->only_whole && !identity_is_whole(entry.addr)) ||
+		    entry_evict_cost(&entry, entry_state(&entry), now, false) <= 0)
+			continue;
+		source = prefix_of_source(entry.addr, entry.limit & 1);
+		err = source_add(lister, &source, NULL, 0);
+	}
+	return err;
+}
+
+/* By prefix; the item with counts is the first. */
+static int source_order(const void *a, const void *b)
+{
+	const struct listed_source *x = a, *y = b;
+
+	return prefix_compare(&x->prefix, &y->prefix) ?: y->is_counted - x->is_counted;
+}
+
+int sources_list(const struct gate *gate, const struct table *table, const struct sl_prefix *within,
+		 struct source_list *ret)
+{
+	struct lister lister = {.gate = gate, .within = within};
+	struct source_list *list = &lister.list;
+	int err = buckets_list(&lister) ?: states_list(&lister, table);
+	unsigned int kept = 0;
+
+	if (err) {
+		free(list->items);
+		return err;
+	}
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), source_order);
+	for (unsigned int i = 0; i < list->count; i++)
+		if (!kept || !prefix_equal(&list->items[kept - 1].prefix, &list->items[i].prefix))
+			list->items[kept++] = list->items[i];
+	list->count = kept;
+	*ret = *list;
+	return 0;
 }

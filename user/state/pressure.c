@@ -34,8 +34,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	int err = cpus ? bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus) : -ENOMEM;
 
 	if (err)
-		return error_add(err, "map-read", NULL, "cannot read map '%s' of gate '%s': %s",
-				 gate_map_names[MAP_ADMISSION], gate->name, why(err));
+		return gate_map_unread(gate, MAP_ADMISSION, err);
 	/* the clocks are read after the counts, so that no count is later */
 	second = uptime_ns() >> SL_SECOND_SHIFT;
 	err = jiffies_read(&jiffy);

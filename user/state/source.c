@@ -11,7 +11,6 @@
 #include "gate/counters.h"
 #include "gate/policy.h"
 #include "rules/prefix.h"
-#include "state/states.h"
 #include "ways.h"
 
 int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
@@ -30,7 +29,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
 	owner = SL_POLICY(source.rule.version);
 	if (source.rule.version) {
-		enum sl_family family = prefix_is_ipv4(&source.prefix) ? SL_IPV4 : SL_IPV6;
+		enum sl_family family = prefix_family(&source.prefix);
 
 		source.policy = policy_version(gate, source.rule.version);
 		source.limits = source.policy->limit[family];
@@ -82,6 +81,14 @@ uint64_t burst_units(const struct sl_limit *limit)
 		return limit->most;
 	/* shape, as in kind_decide(): the last packet may depart at the horizon itself */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
+}
+
+struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address)
+{
+	__u64 addr[2];
+
+	memcpy(addr, address->addr, sizeof(addr));
+	return state_key_of(limit, addr, prefix_is_ipv4(address));
 }
 
 /* --- A trial charge ------------------------------------------------------------------------- */
@@ -174,6 +181,29 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
 }
 
+/*
+ * Reads the state of a limit for an address, or computes the state that a packet at `now` would
+ * create. ret->age: of its entry if a packet at `now` finds its key established (entry_is_due()).
+ */
+static int state_read(const struct gate *gate, const struct table *table,
+		      const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
+		      struct sl_state *ret_state, struct limit_state *ret)
+{
+	struct state_key key = state_key_for(limit, address);
+	struct found_entry found;
+	struct sl_entry *entry = &found.entry;
+	int err = table_read(gate, table, &key, &found);
+
+	if (err)
+		return err;
+	ret->fresh = !found.is_found;
+	*ret_state = ret->fresh ? kind_new(limit->kind, limit, gate->state->nodes, now)
+				: *entry_state(entry);
+	if (found.is_found && (entry->made & ENTRY_ESTABLISHED || entry_is_due(entry, now)))
+		ret->age = entry_age(entry, now);
+	return 0;
+}
+
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret)
@@ -189,7 +219,6 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	};
 	/* a prefix of IPv6 has many keys if they are longer than /64 */
 	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
-	bool found;
 	int err;
 
 	*ret = (struct limit_state){
@@ -198,10 +227,9 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	};
 	if (!ret->known)
 		return 0;
-	err = state_read(gate, source->table, limit, address, now, &q.state, &found, &ret->age);
+	err = state_read(gate, source->table, limit, address, now, &q.state, ret);
 	if (err)
 		return err;
-	ret->fresh = !found;
 	q.cost = credit_multiply(credit_cost(limit, 1, packet->bytes), q.times);
 	q.now = kind_now(limit->kind, &q.state, now);
 	trial_run(&q, ret);
@@ -240,9 +268,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 	if (slices && cpus)
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
-		return error_add(err, "map-read", NULL,
-				 "cannot read the newcomers' budget of gate '%s': %s", gate->name,
-				 why(err));
+		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
 	/* a slice borrowed under another record is void, as in budget_charge() of bpf/charge.h */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
@@ -255,5 +281,110 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 									     : SL_PASS_NEWCOMER;
 	else if (ret->reason == SL_DROP_OVER_LIMIT)
 		ret->reason = SL_DROP_OVER_BUDGET;
+	return 0;
+}
+
+/* --- Filling a state ----------------------------------------------------------------------- */
+
+#define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
+
+/*
+ * Empties a window in its current sub-window. First `past` gets a wrong tag, so that its counts do
+ * not count, and a count that no turn has seen. So a turn that another CPU has begun fails at its
+ * next step, and cannot write counts that would count again at the next turn. A window without
+ * counts in `past` keeps its counts longer, never shorter. The next turn clears it:
+ * window_settle().
+ */
+static bool window_empty(struct sl_state *state)
+{
+	__u64 past = __atomic_load_n(&state->past, __ATOMIC_SEQ_CST);
+	__u64 window = __atomic_load_n(&state->window, __ATOMIC_SEQ_CST);
+	__u64 void_past = window_past((window >> WINDOW_TOTAL_BITS) + WINDOW_TAG_MASK / 2, 1);
+
+	return word_swap(&state->past, past, void_past) &&
+	       word_swap(&state->window, window, window & ~WINDOW_TOTAL_MASK) &&
+	       __atomic_load_n(&state->past, __ATOMIC_SEQ_CST) == void_past;
+}
+
+/*
+ * Returns the state of a token bucket that nothing was charged to since it was full, for so long
+ * that its entry counts as full (entry_full_at()). An entry has its span rounded up.
+ */
+static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
+				     uint64_t now)
+{
+	uint64_t span = credit_max(short_value(table_once(entry->span)), limit->burst);
+	struct sl_state full = credit_full(limit, now - (span - limit->burst) - 1);
+
+	full.charged_at -= span_slices(span);
+	return full;
+}
+
+/*
+ * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until
+ * then a packet finds the state filled to `refill`. A block ends last: otherwise a packet that
+ * finds the state empty would begin the next block.
+ *
+ * The state of a token bucket is full at once, as a new state is: what was charged before is spent
+ * or void, and the caller empties the slices. So its `charged_at` goes back, before the first word:
+ * if a packet is charged between, the swap of that word fails. If the bucket was idle, slices may
+ * still be out, and a charge between both finds the full state that the caller is to make.
+ *
+ * The entry may get another key at any time. Until then the words belong to this key; after it
+ * the swaps fail, because the words of two states are equal only if both count the same: then the
+ * other key loses no more than this key. `full_at`, or `charged_at` of a shape, is then a time
+ * before that key was inserted, and changes nothing.
+ */
+bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
+		    const struct state_key *key, uint64_t now)
+{
+	struct sl_state *state = entry_state(entry);
+	struct sl_state full = limit->kind == SL_TOKEN_BUCKET ? bucket_rested(limit, entry, now)
+							      : kind_full(limit, now);
+	__u64 first = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST);
+	__u64 charged = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
+	__u64 blocked = __atomic_load_n(&state->blocked_until, __ATOMIC_SEQ_CST);
+	__u64 *taken = (__u64 *)&entry->taken;
+	__u64 was_taken = __atomic_load_n(taken, __ATOMIC_SEQ_CST);
+
+	if (!entry_is(entry, key))
+		return true; /* no state is a full one */
+	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, charged) > 0 &&
+	    !word_swap(&state->charged_at, charged, full.charged_at))
+		return false;
+	if (limit->kind == SL_WINDOW ? !window_empty(state)
+				     : !word_swap(&state->empty_at, first, full.empty_at))
+		return false;
+	if (limit->kind == SL_WINDOW) /* if the swap fails, the next packet sets it */
+		word_swap(taken, was_taken, was_taken >> 32 << 32 | ENTRY_HAS_HALF);
+	if (limit->kind == SL_TOKEN_BUCKET)
+		moment_advance(&state->full_at, full.full_at);
+	if (limit->kind == SL_SHAPE)
+		moment_advance(&state->charged_at, full.charged_at);
+	return !blocked || word_swap(&state->blocked_until, blocked, 0);
+}
+
+int state_fill(const struct gate *gate, const struct sl_limit *limit,
+	       const struct sl_prefix *address)
+{
+	struct state_key key = state_key_for(limit, address);
+	struct table table = TABLE_CLOSED;
+	struct found_entry found;
+	int err = table_read(gate, NULL, &key, &found);
+	bool is_full = false;
+
+	if (err || !found.is_found)
+		return err;
+	err = table_open(gate, &table);
+	if (err)
+		return err;
+	for (int i = 0; !is_full && i < FILL_TRIES; i++)
+		is_full = state_try_fill(limit, &table.entries[found.index], &key, uptime_ticks());
+	table_close(&table);
+	if (!is_full)
+		return error_add(EBUSY, "contended", NULL,
+				 "cannot fill a bucket of gate '%s': its source sends too fast; "
+				 "try again",
+				 gate->name);
 	return 0;
 }

@@ -91,6 +91,23 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 int source_states_read(const struct gate *gate, const struct source *source,
 		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX]);
 
+/* The key of the state of a limit for an address, which is cut to the length of the limit's keys. */
+struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address);
+
+/*
+ * Fills the state of a limit for an address: what is charged to it is forgiven, and a block ends.
+ * Without a state there is nothing to forgive.
+ */
+int state_fill(const struct gate *gate, const struct sl_limit *limit,
+	       const struct sl_prefix *address);
+
+/*
+ * Tries that on an entry of the table, while packets charge it. Returns false if a packet was
+ * charged meanwhile, and true for an entry of another key, which stays as it is.
+ */
+bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
+		    const struct state_key *key, uint64_t now);
+
 /* The burst in the unit of `remaining`. */
 uint64_t burst_units(const struct sl_limit *limit);
 

@@ -2,13 +2,79 @@
 #include "state/verdict.h"
 
 #include <stddef.h>
+#include <bpf/bpf.h>
 
 #include "admission.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "context.h"
 #include "gate/policy.h"
+#include "sketch.h"
 #include "state/pressure.h"
+
+/* --- New keys ------------------------------------------------------------------------------- */
+
+/* Lowers `least` to the least eviction cost in a set: table_choose() in bpf/table.h. */
+static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
+		     int64_t *least)
+{
+	struct sl_set ways;
+	int err = bpf_map_lookup_elem(gate->map[MAP_SETS], &set, &ways);
+
+	for (uint32_t way = 0; !err && way < SL_WAYS; way++) {
+		struct sl_entry entry;
+		int64_t cost = -1; /* a free way */
+
+		if (ways.tag[way]) {
+			uint32_t index = set * SL_WAYS + way;
+
+			err = bpf_map_lookup_elem(gate->map[MAP_STATES], &index, &entry);
+			if (err)
+				return err;
+			cost = entry_evict_cost(&entry, entry_state(&entry), now, flood);
+		}
+		if (cost < *least)
+			*least = cost;
+	}
+	return err;
+}
+
+/*
+ * Reads what the next packet of a key without a state finds. flood: whether new sources wait. A
+ * reader can find neither the key in the sketch nor its sets, so it gets a newcomer that was not
+ * seen before and finds room.
+ */
+static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+			 const struct sl_prefix *address, uint64_t now, bool flood,
+			 struct newcomer *ret)
+{
+	const struct sl_params params = gate->state->params;
+	struct state_key key = state_key_for(limit, address);
+	struct digest digest = state_digest(gate->secret, &key);
+	struct slot_ref ref = slot_ref_of(&params, digest);
+	int64_t least = INT64_MAX;
+	int err;
+
+	*ret = (struct newcomer){.shown = 1, .has_room = true};
+	if (!gate->has_secret)
+		return 0;
+	err = set_weigh(gate, ref.primary, now, flood, &least)
+		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
+				   &least);
+	/* the hits on the CPU that saw most; the coin decides only about other keys */
+	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
+		uint32_t line = sketch_line(&params, digest, cpu), hits;
+		struct sl_sketch sketch;
+
+		err = bpf_map_lookup_elem(gate->map[MAP_NEWCOMERS], &line, &sketch);
+		hits = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
+		if (hits > ret->shown)
+			ret->shown = hits;
+	}
+	ret->has_room = least < EVICT_PART || ret->shown > 1; /* a key seen before evicts any */
+	ret->is_refused = evict_is_deep(least);
+	return err ? gate_map_unread(gate, MAP_NEWCOMERS, err) : 0;
+}
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 

@@ -7,8 +7,14 @@
 #define SLUICE_VERDICT_H
 
 #include "gate/gate.h"
-#include "state/states.h"
 #include "state/source.h"
+
+/* A key without a state, as its next packet finds it (bpf/flood.h). */
+struct newcomer {
+	uint32_t shown;	 /* hits, with that packet */
+	bool has_room;	 /* a way is free or can be evicted, unless the key waits in a flood */
+	bool is_refused; /* its state would be empty: all states in its sets lack more than half */
+};
 
 struct check_verdict {
 	const struct gate *gate; /* open while the verdict is used */

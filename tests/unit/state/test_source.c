@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/states.h: a state that is filled while packets charge it. */
+/* user/state/source.h: a state that is filled while packets charge it. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
-#include "state/states.h"
+#include "state/source.h"
 
 #define SECOND SL_TICKS_PER_SEC
 #define NOW    (1000 * SECOND)
