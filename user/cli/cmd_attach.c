@@ -84,41 +84,36 @@ static int shaping_check_names(const struct gate *gate, const struct attach_args
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-static int attach_one(const struct gate *gate, struct programs *programs, const char *name,
-		      const struct attach_args *args, struct attachment *ret, bool *ret_existed)
-{
-	enum hook hook = args->hook;
-	struct device device;
-	int err = device_find(name, &device)
-		  ?: attach_find_hook(&device, args->mode, true, &hook)
-		  ?: attach_find(gate, &device, hook, args->mode, ret, ret_existed);
-
-	if (err || *ret_existed)
-		return err;
-	return attach_device(gate, programs, &device, hook, args->mode, ret, ret_existed);
-}
-
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
 		      struct attaching *ret)
 {
 	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
+	int err = 0;
 
 	for (unsigned int i = 0; i < args->devices.count; i++) {
-		int err = attach_one(gate, &programs, args->devices.words[i], args, &ret->made[i],
-				     &ret->existed[i]);
+		struct attachment *made = &ret->made[i];
+		bool *existed = &ret->existed[i];
+		enum hook hook = args->hook;
+		struct device device;
 
+		err = device_find(args->devices.words[i], &device)
+			      ?: attach_find_hook(&device, args->mode, true, &hook)
+			      ?: attach_find(gate, &device, hook, args->mode, made, existed);
+		if (!err && !*existed)
+			err = attach_device(gate, &programs, &device, hook, args->mode, made,
+					    existed);
 		if (!err)
 			continue;
 		while (i--)
 			if (!ret->existed[i])
 				detach(gate, &ret->made[i]);
-		return err;
+		break;
 	}
-	return 0;
+	return err;
 }
 
-/* Warns, too, after all devices are attached: a failure would undo what the warnings are about. */
+/* Warns only after all devices are attached, because a failure detaches them. */
 static int attached_print(const struct gate *gate, unsigned int count,
 			  const struct attaching *attaching)
 {
@@ -136,11 +131,11 @@ static int attached_print(const struct gate *gate, unsigned int count,
 	print_array(NULL);
 	for (unsigned int i = 0; i < count; i++) {
 		const struct attachment *a = &attaching->made[i];
+		bool existed = attaching->existed[i];
 
 		print_attachment_of(gate, a, NULL,
-				    attaching->existed[i] ? "was attached already to"
-							  : "attached to");
-		print_bool("was_attached", attaching->existed[i]);
+				    existed ? "was attached already to" : "attached to");
+		print_bool("was_attached", existed);
 		print_text(", mode %s%s\n", mode_names[a->mode],
 			   has_rules ? "" : "; no rule yet: it counts, and drops nothing");
 		print_end();
@@ -238,6 +233,7 @@ struct detach_args {
 
 /* The attachments of the gate, and which of them the command names. */
 struct detaching {
+	const struct detach_args *args;
 	struct attachment all[ATTACHMENTS_MAX];
 	bool is_marked[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -248,8 +244,6 @@ static bool hook_is_meant(const struct detach_args *args, const struct attachmen
 	return !args->hook || a->hook == args->hook - 1;
 }
 
-/* --- Names ---------------------------------------------------------------------------------- */
-
 /* Returns whether the attachment's device has this name now, in this network namespace. */
 static bool name_is_current(const struct attachment *a, const char *name)
 {
@@ -257,22 +251,21 @@ static bool name_is_current(const struct attachment *a, const char *name)
 }
 
 /*
- * Marks the attachments of a name; NULL: all. is_old: the name is that at the time of the
- * attachment, and a device that is gone matches from any namespace. Returns whether there is one.
+ * Marks the attachments of a name. is_old: the name when it was attached; a device that is gone
+ * matches from any namespace. Returns whether there is one.
  */
-static bool mark_name(struct detaching *detaching, const struct detach_args *args, const char *name,
-		      bool is_old)
+static bool mark_name(struct detaching *detaching, const char *name, bool is_old)
 {
 	bool is_found = false;
 
 	for (unsigned int i = 0; i < detaching->count; i++) {
 		const struct attachment *a = &detaching->all[i];
-		bool is_named = !name || (!is_old && name_is_current(a, name)) ||
-				(is_old && !strcmp(a->pinned.device, name) &&
-				 (!a->program_id || a->pinned.netns == netns_current()));
+		bool is_old_name = !strcmp(a->pinned.device, name) &&
+				   (!a->program_id || a->pinned.netns == netns_current());
 
-		detaching->is_marked[i] |= is_named && hook_is_meant(args, a);
-		is_found |= is_named && hook_is_meant(args, a);
+		if ((is_old ? is_old_name : name_is_current(a, name)) &&
+		    hook_is_meant(detaching->args, a))
+			detaching->is_marked[i] = is_found = true;
 	}
 	return is_found;
 }
@@ -299,9 +292,10 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
  * Reports why a name matches no attachment. The device may be on another hook: mode auto of hook
  * xdp uses hook ingress if the driver has no XDP.
  */
-static int refuse_unattached(const struct gate *gate, const struct detach_args *args,
-			     const struct detaching *detaching, const char *name)
+static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
+			     const char *name)
 {
+	const struct detach_args *args = detaching->args;
 	const char *hook = args->hook ? hook_names[args->hook - 1] : NULL;
 	const char *option = gate_option(gate->name), *nearly;
 	const struct attachment *elsewhere = NULL;
@@ -332,35 +326,18 @@ static int refuse_unattached(const struct gate *gate, const struct detach_args *
 }
 
 /* Refuses a name without an attachment: a typo must not pass for success. */
-static int mark(const struct gate *gate, const struct detach_args *args, bool is_all,
-		struct detaching *detaching)
+static int mark(const struct gate *gate, struct detaching *detaching, bool is_all)
 {
-	if (is_all)
-		mark_name(detaching, args, NULL, false);
-	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
-		const char *name = args->devices.words[i];
+	const struct operands *devices = &detaching->args->devices;
 
+	for (unsigned int i = 0; is_all && i < detaching->count; i++)
+		detaching->is_marked[i] = hook_is_meant(detaching->args, &detaching->all[i]);
+	for (unsigned int i = 0; !is_all && i < devices->count; i++)
 		/* a device's old name counts only if no device has that name now */
-		if (!mark_name(detaching, args, name, false) &&
-		    !mark_name(detaching, args, name, true))
-			return refuse_unattached(gate, args, detaching, name);
-	}
+		if (!mark_name(detaching, devices->words[i], false) &&
+		    !mark_name(detaching, devices->words[i], true))
+			return refuse_unattached(gate, detaching, devices->words[i]);
 	return 0;
-}
-
-/* --- Detaching ------------------------------------------------------------------------------ */
-
-static void detached_print(const struct gate *gate, const struct attachment *a)
-{
-	const char *what = "detached from";
-
-	if (!a->program_id)
-		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
-	print_attachment_of(gate, a, "detached", what);
-	if (strcmp(a->device, a->pinned.device))
-		print_text(", attached as %s", name_shown(a->pinned.device));
-	print_text("\n");
-	print_end();
 }
 
 /*
@@ -370,12 +347,13 @@ static void detached_print(const struct gate *gate, const struct attachment *a)
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
 {
-	bool is_begun = false;
 	int err = 0;
 
-	*ret_left = 0;
 	for (unsigned int i = 0; !err && i < detaching->count; i++) {
 		const struct attachment *a = &detaching->all[i];
+		const char *what = a->program_id    ? "detached from"
+				   : a->device_gone ? "is gone; removed from"
+						    : "lost its filter; removed from";
 
 		if (!detaching->is_marked[i] && a->program_id) {
 			++*ret_left;
@@ -384,12 +362,15 @@ static int detach_marked(const struct gate *gate, const struct detaching *detach
 		err = detach(gate, a);
 		if (err)
 			break;
-		if (!is_begun)
+		if (!print_is_begun())
 			print_array(NULL);
-		is_begun = true;
-		detached_print(gate, a);
+		print_attachment_of(gate, a, "detached", what);
+		if (strcmp(a->device, a->pinned.device))
+			print_text(", attached as %s", name_shown(a->pinned.device));
+		print_text("\n");
+		print_end();
 	}
-	if (!err && !is_begun)
+	if (!err && !print_is_begun())
 		print_array(NULL);
 	print_end();
 	return err;
@@ -410,10 +391,10 @@ int gate_remove(struct gate *gate)
 
 static int detach_from(struct gate *gate, const struct detach_args *args, bool is_all)
 {
-	struct detaching detaching = {0};
+	struct detaching detaching = {.args = args};
 	unsigned int left = 0;
 	int err = attachments_read(gate, detaching.all, &detaching.count)
-		  ?: mark(gate, args, is_all, &detaching)
+		  ?: mark(gate, &detaching, is_all)
 		  ?: pins_check_writable(&gate->dir);
 
 	if (err)
@@ -488,35 +469,31 @@ const struct command command_detach = {
 
 static int upgrade_run(const struct context *context, const void *args)
 {
-	struct replacements replacements = {.count = 0};
-	struct gate gate = GATE_CLOSED;
+	_cleanup_(replacements_close) struct replacements replacements = {.count = 0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	int err = gate_open(&gate, context->gate, GATE_CHANGE, NULL)
 			  ?: programs_replace(&gate, &gate, &replacements);
 
 	(void)args;
-	if (!err) {
-		attachments_publish(&gate);
-		print_array(NULL);
-		for (unsigned int i = 0; i < replacements.count; i++) {
-			const struct attachment *a = &replacements.one[i].attachment;
+	if (err)
+		return err;
+	attachments_publish(&gate);
+	print_array(NULL);
+	for (unsigned int i = 0; i < replacements.count; i++) {
+		const struct attachment *a = &replacements.one[i].attachment;
 
-			print_row(NULL, NULL);
-			print_attachment(a, NULL);
-			print_string("gate", NULL, gate.name);
-			print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
-			print_number("program_id_before", " program %" PRIu64,
-				     replacements.one[i].before);
-			print_text(" -> %u", a->program_id);
-			print_row_end();
-		}
-		print_end();
-		if (!replacements.count)
-			print_text("gate '%s': no device is attached: nothing to upgrade\n",
-				   gate.name);
+		print_row(NULL, NULL);
+		print_attachment(a, NULL);
+		print_string("gate", NULL, gate.name);
+		print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
+		print_number("program_id_before", " program %" PRIu64, replacements.one[i].before);
+		print_text(" -> %u", a->program_id);
+		print_row_end();
 	}
-	replacements_close(&replacements);
-	gate_close(&gate);
-	return err;
+	print_end();
+	if (!replacements.count)
+		print_text("gate '%s': no device is attached: nothing to upgrade\n", gate.name);
+	return 0;
 }
 
 static const char upgrade_details[] =

@@ -44,18 +44,16 @@ static int plus_one_parse(const struct value_type *type, const char *what, const
 	return err;
 }
 
-/*
- * Builds the facts that the packet path would find in such a packet, without
- * anything that the words do not specify.
- */
+/* Builds the facts that the packet path would find in a packet with only what the words specify. */
 static int packet_build(const struct check_args *args, struct packet_args *packet)
 {
 	bool ipv4 = prefix_is_ipv4(&args->source);
 	struct sl_facts *facts = &packet->facts;
-	unsigned int proto = args->proto || !args->syn ? args->proto : IPPROTO_TCP + 1;
+	unsigned int proto = args->proto ?: args->syn ? IPPROTO_TCP + 1 : 0;
 	char text[PREFIX_TEXT];
 
 	packet->source = args->source;
+	packet->destination = args->to;
 	if (proto == ICMP_OF_FAMILY + 1)
 		proto = (ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) + 1;
 	if (proto && !ipv4 && proto_is_extension(proto - 1))
@@ -75,8 +73,14 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 		return error_misuse("no-ports", "check",
 				    "port '%u' of what? Ports need 'proto tcp' or 'proto udp'",
 				    args->port - 1);
+	if (args->to.bits && args->to.family != args->source.family)
+		return error_misuse("other-family", "check",
+				    "to '%s' is not of the source's family, %s",
+				    prefix_format(&args->to, text), ipv4 ? "IPv4" : "IPv6");
 	facts->facts |= (args->syn ? SL_FACT_SYN : 0) | (args->port ? SL_FACT_PORT : 0);
 	facts->port = args->port ? args->port - 1 : 0;
+	facts->vlan = args->vlan;
+	packet->bytes = args->bytes ?: packet->bytes;
 	if (args->unread)
 		facts->facts = facts_unread(facts->facts);
 	if (args->fragment)
@@ -85,19 +89,10 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		facts->port = 0;
 		if (!ipv4) {
-			facts->facts &= ~MATCH_PROTOCOLS;
-			facts->facts |= SL_FACT_HIDDEN;
+			facts->facts = (facts->facts & ~MATCH_PROTOCOLS) | SL_FACT_HIDDEN;
 			facts->proto = 0;
 		}
 	}
-	facts->vlan = args->vlan;
-	if (args->bytes)
-		packet->bytes = args->bytes;
-	packet->destination = args->to;
-	if (args->to.bits && args->to.family != args->source.family)
-		return error_misuse("other-family", "check",
-				    "to '%s' is not of the source's family, %s",
-				    prefix_format(&args->to, text), ipv4 ? "IPv4" : "IPv6");
 	/* only limits with key dst ask for the destination, which judge packets that are sent */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
@@ -139,18 +134,6 @@ static void print_level(const struct sl_limit *limit, const struct limit_state *
 				   : ", for large packets");
 }
 
-static void print_retry(const struct sl_limit *limit, const struct limit_state *state)
-{
-	if (state->never)
-		print_text("  retry   never: it is more than the window alone\n");
-	else
-		print_text("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
-			   state->retry_after_ms, state->remaining_after_waiting,
-			   unit_of(limit, state->remaining_after_waiting));
-	if (limit->observe)
-		print_text("  observe it would drop the packet, and lets it pass\n");
-}
-
 static void print_limit(const struct gate *gate, const struct check_verdict *verdict,
 			unsigned int index)
 {
@@ -184,9 +167,15 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 		if (state->blocked_ms)
 			print_text("  block   for %s more\n",
 				   left_format(state->blocked_ms * 1000000, left));
-		if (refuses)
-			print_retry(compiled, state);
 	}
+	if (state->known && refuses && state->never)
+		print_text("  retry   never: it is more than the window alone\n");
+	else if (state->known && refuses)
+		print_text("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
+			   state->retry_after_ms, state->remaining_after_waiting,
+			   unit_of(compiled, state->remaining_after_waiting));
+	if (state->known && refuses && compiled->observe)
+		print_text("  observe it would drop the packet, and lets it pass\n");
 	print_end();
 }
 
@@ -268,39 +257,28 @@ static void print_new(const struct gate *gate, const struct check_verdict *verdi
 
 /* --- The verdict ---------------------------------------------------------------------------- */
 
-/* Prints why the packet has its verdict: "over-limit by list /etc/drop.txt, bad, limit dns". */
-static void print_reason(const struct gate *gate, const struct check_verdict *verdict)
-{
-	struct sl_list_info lists[SL_LIST_PLACES];
-	const char *separator = " by list ";
-	char label[LIMIT_LABEL];
-
-	print_text(": %s", reason_names[verdict->reason]);
-	lists_copy(gate, lists);
-	for (uint64_t bits = verdict->source.rule.lists; bits; bits &= bits - 1) {
-		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);
-		separator = ", ";
-	}
-	if (verdict->by)
-		print_text(", limit %s",
-			   limit_label(&verdict->source.policy->spec[verdict->by->slot], label));
-	print_text("\n");
-}
-
 static void print_verdict(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct judgement *rule = &verdict->source.rule;
-	char text[PREFIX_TEXT], left[UNITS_TEXT];
+	const char *separator = " by list ";
+	struct sl_list_info lists[SL_LIST_PLACES];
+	char text[PREFIX_TEXT], left[UNITS_TEXT], label[LIMIT_LABEL];
 
 	print_object(NULL);
 	print_string("address", "%s:", prefix_format(&verdict->packet.source, text));
 	print_string("verdict", " %s", verdict->reason < SL_FIRST_DROP ? "pass" : "drop");
-	print_string("reason", NULL, reason_names[verdict->reason]);
+	print_string("reason", rule->found ? ": %s" : NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
+	/* "over-limit by list /etc/drop.txt, bad, limit dns" */
+	lists_copy(gate, lists);
+	for (uint64_t bits = rule->lists; bits; bits &= bits - 1, separator = ", ")
+		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);
+	if (verdict->by)
+		print_text(", limit %s",
+			   limit_label(&verdict->source.policy->spec[verdict->by->slot], label));
 	if (rule->found) {
-		print_reason(gate, verdict);
-		print_text("  policy  %s%s%s", rule->access ? access_words[rule->access] : "",
+		print_text("\n  policy  %s%s%s", rule->access ? access_words[rule->access] : "",
 			   rule->access ? " " : "", prefix_format(&rule->prefix, text));
 		if (rule->access && rule->until)
 			print_text(" for %s more", left_format(until_left_ns(rule->until), left));
@@ -319,7 +297,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 static int check_run(const struct context *context, const void *args)
 {
 	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
-	struct gate gate = GATE_CLOSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct check_verdict verdict = {0};
 	int err = packet_build(args, &packet) ?: gate_open_to_look(&gate, context)
 		  ?: verdict_find(&gate, &packet, &verdict);
@@ -327,7 +305,6 @@ static int check_run(const struct context *context, const void *args)
 	if (!err)
 		print_verdict(&gate, &verdict);
 	source_free(&verdict.source);
-	gate_close(&gate);
 	return err;
 }
 
