@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/accounts.h: what is told of a table that the test writes. The gate, its rules and its
- * table are stood for by those below.
+ * user/share/accounts.h: what is reported of a table that the test writes (shared_gate.h).
  */
 #include "test.h"
 #include "kind_specs.h"
-#include "share/accounts.h"
+#include "shared_gate.h"
 
 #define ENTRIES 16
 #define MOST	4
@@ -15,73 +14,10 @@
 
 static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
-static struct shared_limit limit;
-static bool limit_is_shared;
-static uint32_t generation; /* of the rules */
-static uint32_t table_id;
 static struct accounts accounts;
 static struct store_item items[MOST];
 static bool keeps_expiry; /* the store, of each key that is told of */
 static uint64_t now;
-
-/* --- The gate ------------------------------------------------------------------------------- */
-
-int table_open(const struct gate *gate, struct table *ret)
-{
-	(void)gate;
-	*ret = (struct table){
-		.entries = entries, .count = ENTRIES, .id = table_id, .sets = {.values = sets}};
-	return 0;
-}
-
-void table_close(struct table *table)
-{
-	(void)table;
-}
-
-int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
-	       struct found_entry *ret)
-{
-	(void)gate;
-	ret->is_found = false;
-	for (uint32_t i = 0; i < table->count && !ret->is_found; i++)
-		if (entry_is(&entries[i], key))
-			*ret = (struct found_entry){entries[i], i, true};
-	return 0;
-}
-
-int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
-{
-	(void)gate;
-	*ret = (struct shared_limits){.generation = generation};
-	if (!limit_is_shared)
-		return 0;
-	*ret = (struct shared_limits){.list = malloc(sizeof(limit)),
-				      .count = 1,
-				      .burst_most = limit.limit.burst,
-				      .meaning = limit.meaning,
-				      .generation = generation};
-	memcpy(ret->list, &limit, sizeof(limit));
-	return 0;
-}
-
-void shared_limits_free(struct shared_limits *limits)
-{
-	free(limits->list);
-	*limits = SHARED_LIMITS_NONE;
-}
-
-const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t number)
-{
-	return limits->count && number == 9 ? limits->list : NULL;
-}
-
-void shared_key_format(const char *name, const struct shared_limit *of, const struct state_key *key,
-		       char text[STORE_KEY], char block[STORE_KEY])
-{
-	snprintf(text, STORE_KEY, "%s:%d:%d", name, (int)of->meaning, (int)key->addr[0]);
-	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
-}
 
 /* --- A node --------------------------------------------------------------------------------- */
 
@@ -96,17 +32,16 @@ static void node_open(uint64_t rate)
 	memset(sets, 0, sizeof(sets));
 	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
 	limit_is_shared = keeps_expiry = true;
-	table_id = 1;
+	gate_table = (struct table){
+		.entries = entries, .count = ENTRIES, .id = 1, .sets = {.values = sets}};
 	now = 1000 * SEC;
 	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), 0);
 	accounts_scan(&accounts, NODES, now);
 }
 
-static void entry_make(unsigned int index, uint64_t addr)
+static void key_make(unsigned int index, uint64_t addr)
 {
-	entries[index] = (struct sl_entry){.addr = {addr}, .limit = 9};
-	*entry_state(&entries[index]) = credit_full(&limit.limit, now);
-	sets[index / SL_WAYS].tag[index % SL_WAYS] = 2;
+	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
 /* Packets that an entry took from its state; whatever it holds. */
@@ -204,11 +139,11 @@ static void command_run(const char *name, const char *command)
 	else if (!strcmp(op, "full"))
 		entry_state(&entries[3])->empty_at = now - limit.limit.burst;
 	else if (!strcmp(op, "make"))
-		entry_make(3, a);
+		key_make(3, a);
 	else if (!strcmp(op, "rate"))
 		limit.meaning++;
 	else if (!strcmp(op, "table"))
-		table_id++;
+		gate_table.id++;
 	else if (!strcmp(op, "since"))
 		limit.since = a;
 	else if (!strcmp(op, "unshare") || !strcmp(op, "share"))
@@ -235,7 +170,7 @@ TEST(test_what_is_counted_and_reported)
 		snprintf(text, sizeof(text), "%s", scripts[i].commands);
 		generation = 10;
 		node_open(1000);
-		entry_make(3, 7);
+		key_make(3, 7);
 		while ((command = strsep(&rest, ",")))
 			command_run(scripts[i].name, command);
 	}
@@ -245,7 +180,7 @@ TEST(test_what_is_counted_and_reported)
 TEST(test_a_trickle_of_a_slow_limit_is_not_told_of)
 {
 	node_open(10);
-	entry_make(3, 7);
+	key_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
 		entry_state(&entries[3])->empty_at = now - limit.limit.burst;
 		entry_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
@@ -290,7 +225,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	unsigned int rounds = 0;
 
 	node_open(1000);
-	entry_make(3, 7);
+	key_make(3, 7);
 	entry_take(3, 1000);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(round_run(1000), 1);
@@ -320,7 +255,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 static struct account *account_lend(unsigned int steps)
 {
 	node_open(1000);
-	entry_make(3, 7);
+	key_make(3, 7);
 	entry_take(3, 1000);
 	round_run(0);
 	round_run(0);
@@ -378,7 +313,7 @@ TEST(test_a_stop_makes_no_count_fall)
 		uint64_t rate = cases[i].rate, most = 0, before;
 
 		node_open(rate);
-		entry_make(3, 7);
+		key_make(3, 7);
 		entry_take(3, rate);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
@@ -410,13 +345,13 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		int64_t ticks;
 
 		node_open(1000);
-		entry_make(3, 7);
+		key_make(3, 7);
 		entry_take(3, 100000);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
 		accounts.list[0].debt = (struct debt){.refundable = SEC / 2, .full_at = now + SEC};
 		if (cases[i].is_anew)
-			entry_make(3, 7);
+			key_make(3, 7);
 		ticks = cases[i].packets * (int64_t)limit.limit.cost;
 		*(uint64_t *)&entries[3].taken += ticks >> limit.limit.unit_shift;
 		assert_int_equal(round_run(0), 1);
@@ -447,7 +382,7 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
-		entry_make(3 + i, 7 + i);
+		key_make(3 + i, 7 + i);
 		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
@@ -488,7 +423,7 @@ TEST(test_a_process_that_was_stopped_begins_anew)
 
 		node_open(1000);
 		account = &accounts.list[0];
-		entry_make(3, 7);
+		key_make(3, 7);
 		entry_take(3, 1000);
 		round_run(0);
 		round_run(0);
@@ -540,7 +475,7 @@ TEST(test_accounts_tell_how_many_rounds_one_has_lost)
 {
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
-		entry_make(3 + i, 7 + i);
+		key_make(3 + i, 7 + i);
 		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
@@ -558,19 +493,6 @@ TEST(test_accounts_tell_how_many_rounds_one_has_lost)
 
 /* --- Short bursts --------------------------------------------------------------------------- */
 
-/* A packet without a slice, which is counted as the packet path counts it. */
-static bool packet_send(struct sl_entry *entry)
-{
-	struct sl_slice slice = {0};
-	bool passes = credit_charge(&limit.limit, entry_state(entry), &slice, 0, limit.limit.cost,
-				    now, 1);
-	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
-
-	entry->taken += passes ? units : 0;
-	entry->refused += passes ? 0 : units;
-	return passes;
-}
-
 /*
  * What a node lets pass of a rate of 10,000 packets a second that is asked for twice at it, and as
  * much at another node, which takes what this one takes: in parts of the limit.
@@ -585,10 +507,10 @@ static double node_passes(unsigned int burst)
 	spec.shared = SL_SHARED_YES;
 	limit.limit = spec_compile(&spec);
 	accounts_follow(&accounts, NULL);
-	entry_make(3, 7);
+	key_make(3, 7);
 	for (int step = 0; step < 1000; step++) {
 		for (int i = 0; i < 200; i++, now += STEP / 200)
-			passed += packet_send(&entries[3]) && step >= 500;
+			passed += packet_send(&entries[3], now) && step >= 500;
 		accounts_step(&accounts, now);
 		if (step % 10)
 			continue;
@@ -649,7 +571,7 @@ static void node_open_blocks(bool escalate)
 	limit.limit = spec_compile(&spec);
 	limit.shares_blocks = true;
 	accounts_follow(&accounts, NULL);
-	entry_make(3, 7);
+	key_make(3, 7);
 	entry_take(3, 1000);
 	entry_state(&entries[3])->blocked_until = now + 30 * SEC;
 	for (unsigned int i = 0; i < MOST; i++)
@@ -737,7 +659,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0; /* the table forgets it */
 	round_blocked(26000);
-	entry_make(3, 7);
+	key_make(3, 7);
 	assert_true(is_blocked_behind(25850));
 }
 
@@ -763,7 +685,7 @@ static int setup(void **state)
 {
 	(void)state;
 	node_open(1000);
-	entry_make(3, 7);
+	key_make(3, 7);
 	return 0;
 }
 

@@ -277,31 +277,28 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-TEST(test_a_block_ends_when_it_is_told_to)
+/* Whatever the store reports. */
+TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
-	for (int escalate = 0; escalate < 2; escalate++) {
-		const struct sl_limit limit = limit_that_blocks(escalate);
-		struct sl_entry entry = entry_full(&limit);
-		uint64_t until = NOW + 10 * SECOND;
+	static const struct {
+		bool escalate;
+		uint64_t reported, lasts;
+	} cases[] = {
+		{false, 10 * SECOND, 10 * SECOND},
+		{true, 10 * SECOND, 10 * SECOND},
+		{false, 1000 * BLOCK, BLOCK},
+		{true, 1000 * BLOCK, 16 * BLOCK},
+	};
 
-		assert_true(debt_block(&limit, &entry, &key, until, NOW));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct sl_limit limit = limit_that_blocks(cases[i].escalate);
+		struct sl_entry entry = entry_full(&limit);
+		uint64_t end = NOW + cases[i].lasts;
+
+		assert_true(debt_block(&limit, &entry, &key, NOW + cases[i].reported, NOW));
 		assert_true(is_blocked(&limit, &entry, NOW));
-		assert_true(is_blocked(&limit, &entry, until - 16));
-		assert_false(is_blocked(&limit, &entry, until));
-	}
-}
-
-/* Whatever the store says. */
-TEST(test_a_block_is_no_longer_than_the_limit_has_it)
-{
-	for (int escalate = 0; escalate < 2; escalate++) {
-		const struct sl_limit limit = limit_that_blocks(escalate);
-		struct sl_entry entry = entry_full(&limit);
-		uint64_t longest = escalate ? 16 * BLOCK : BLOCK;
-
-		assert_true(debt_block(&limit, &entry, &key, NOW + 1000 * BLOCK, NOW));
-		assert_true(is_blocked(&limit, &entry, NOW + longest - 16));
-		assert_false(is_blocked(&limit, &entry, NOW + longest));
+		assert_true(is_blocked(&limit, &entry, end - 16));
+		assert_false(is_blocked(&limit, &entry, end));
 	}
 }
 
@@ -427,8 +424,7 @@ int main(void)
 		cmocka_unit_test(test_packets_get_what_is_left),
 		cmocka_unit_test(test_no_source_gets_more_than_without),
 		cmocka_unit_test(test_what_was_not_charged_is_owed_still),
-		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),
-		cmocka_unit_test(test_a_block_is_no_longer_than_the_limit_has_it),
+		cmocka_unit_test(test_a_block_ends_when_it_is_reported_to_or_with_the_limit),
 		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),
 		cmocka_unit_test(test_what_blocks_already_is_left_alone),
 		cmocka_unit_test(test_nothing_is_lost_beside_packets),
