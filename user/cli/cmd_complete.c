@@ -43,9 +43,9 @@ static void offer_devices(const struct typed *typed)
 		if_freenameindex(all);
 }
 
-static int offer_gate(const char *name, void *data)
+static int offer_gate(const char *name, void *typed)
 {
-	offer(data, name);
+	offer(typed, name);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Offers what continues a value of several words, `per` after "window 1000". Returns whether the
+ * Offers what continues the value of a keyword: `per` after "window 1000". Returns whether the
  * value may end before that.
  */
 static bool offer_more(const struct typed *typed)
@@ -147,9 +147,10 @@ static bool offer_more(const struct typed *typed)
 	char next[WORD_TEXT];
 	size_t bracket;
 
-	if (!choice_word(value, typed->end.first_value, typed->end.values, next)) {
+	if (!typed->end.values ||
+	    !choice_word(value, typed->end.first_value, typed->end.values, next)) {
 		offer_value(typed, value);
-		return true;
+		return typed->end.values;
 	}
 	bracket = strspn(next, "[");
 	if (islower((unsigned char)next[bracket]))
@@ -173,75 +174,71 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-/* Returns whether a keyword is typed already, or one that excludes it. */
+/* Returns whether a keyword is typed already, or a keyword that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;
 	const char *name = command->words[keyword].name;
 
-	if (typed->end.keywords >> keyword & 1)
-		return true;
-	for (unsigned int i = 0; i < command->apart_count; i++) {
-		const struct apart *apart = &command->apart[i];
-		const char *others = words_have(apart->these, name)   ? apart->those
-				     : words_have(apart->those, name) ? apart->these
-								      : "";
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const char *other = command->words[i].name;
 
-		for (unsigned int j = 0; j < command->word_count; j++)
-			if (typed->end.keywords >> j & 1 &&
-			    words_have(others, command->words[j].name))
+		if (!(typed->end.keywords >> i & 1))
+			continue;
+		if (i == keyword)
+			return true;
+		for (unsigned int j = 0; j < command->apart_count; j++) {
+			const struct apart *apart = &command->apart[j];
+
+			if ((words_have(apart->these, name) && words_have(apart->those, other)) ||
+			    (words_have(apart->those, name) && words_have(apart->these, other)))
 				return true;
+		}
 	}
 	return false;
 }
 
-/*
- * Offers the operand of the command, and the keywords and options that may still be typed. An
- * operand that is needed comes before keywords.
- */
+/* Offers operands, and the keywords that may still be typed, after a needed operand. */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
 	bool lacks_operand = command->question && !typed->end.operand;
-	bool is_option = *typed->begun == '-' && !typed->line.options_ended;
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
-		bool is_operand = word->kind < KEYWORD;
 		bool may_follow =
 			word->kind == OPERANDS_ANYWHERE ||
 			(!typed->end.keywords && (word->kind == OPERANDS || !typed->end.operand));
 
-		if ((word->kind == OPTION) != is_option)
-			continue;
-		if (is_option)
-			offer_option(typed, option_find(&typed->options, word->name));
-		else if (is_operand && may_follow)
+		if (word->kind < KEYWORD && may_follow)
 			offer_value(typed, word->name);
-		else if (!is_operand && !lacks_operand && !is_ruled_out(typed, i))
+		else if (word->kind == KEYWORD && !lacks_operand && !is_ruled_out(typed, i))
 			offer(typed, word->name);
 	}
 }
 
 static void offer_all(const struct typed *typed)
 {
-	bool may_end = !typed->end.keyword;
+	const struct command *command = typed->command;
 
 	if (typed->line.lacks_value >= 0) {
 		offer_value(typed, typed->options.words[typed->line.lacks_value].type->name);
 		return;
 	}
-	if (typed->end.keyword && typed->end.values)
-		may_end = offer_more(typed);
-	else if (typed->end.keyword)
-		offer_value(typed, typed->end.keyword->type->name);
-	for (int i = 0; i < OPTION_COMMON; i++)
-		if (!typed->end.keyword && *typed->begun == '-' && !typed->line.options_ended)
+	if (typed->end.keyword && !offer_more(typed))
+		return;
+	if (*typed->begun == '-' && !typed->line.options_ended) {
+		for (int i = 0; !typed->end.keyword && i < OPTION_COMMON; i++)
 			offer_option(typed, i);
-	if (!typed->command)
-		offer_commands(typed);
-	else if (may_end)
+		for (unsigned int i = 0; command && i < command->word_count; i++)
+			if (command->words[i].kind == OPTION)
+				offer_option(typed,
+					     option_find(&typed->options, command->words[i].name));
+	} else if (command) {
 		offer_words(typed);
+	}
+	if (!command)
+		offer_commands(typed);
 }
 
 struct complete_args {
@@ -250,23 +247,23 @@ struct complete_args {
 
 static int complete_run(const struct context *context, const void *data)
 {
+	const struct program *program = context->program;
 	const struct operands *words = &((const struct complete_args *)data)->words;
 	char *left[words->count + 1];
 	struct typed typed = {
-		.program = context->program,
-		.options = options_of(context->program->commands, context->program->count),
-		.line = {.words = left},
+		.program = program,
+		.options = options_of(program->commands, program->count),
+		.line = {.options = &typed.options, .words = left},
 		.begun = words->words[words->count - 1],
 	};
 	struct command_line *line = &typed.line;
 	int err;
 
 	memset(left, 0, sizeof(left));
-	line->options = &typed.options;
 	/* the word before the first one is "complete", as the name of the program in argv */
 	err = options_parse(words->count, words->words - 1, line);
 	if (line->count)
-		typed.command = command_find(context->program, left[0]);
+		typed.command = command_find(program, left[0]);
 	if (typed.command)
 		typed.end = words_scan(typed.command, left + 1, line->count - 1);
 	if ((!err || line->lacks_value >= 0) && (typed.command || !line->count) &&
