@@ -341,18 +341,14 @@ static const struct word allow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
 	 "one or more, also ranges A-B; or -f FILE"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct entry_args, file),
-	 "puts the file's entries on its list. A line is an address, a prefix or a range A-B,\n"
-	 "and may end with for TIME, which begins when the file is written, or with until\n"
-	 "MOMENT; #, ; and // begin comments. Also accepted: the output of ipset save and ipset\n"
-	 "list for one set, and lines of JSON with a cidr, prefix, ip or ip_prefix. - is\n"
-	 "standard input.\n"
-	 "All or nothing. The list has the file's absolute path as its name"},
+	 "all entries of a file, a list named by the file's path. A line is an address, a prefix\n"
+	 "or a range A-B, and may end with for TIME or until MOMENT; other formats are in\n"
+	 "sluice-limits(7). - is standard input"},
 	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
 	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
-	 "30s, 10min, 1h30m, 2 days: the entry then ends. Default: never. With -f or replace the\n"
-	 "list ends then, and an entry ends with its list at the latest. A prefix can have a\n"
-	 "time of its own on one list only"},
+	 "30s, 10min, 1h30m, 2 days: the entry then ends; with -f or replace, the list and all\n"
+	 "its entries. Default: never"},
 	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
@@ -367,14 +363,11 @@ static const struct word allow_words[] = {
 };
 
 static const char allow_details[] =
-	"The longest prefix of all rules, entries and limits alike, decides. A prefix is\n"
-	"allowed or denied by hand, and the last command counts; its limits stay, and decide\n"
-	"again when the entry ends. The entries of a file are a list with a name, apart from\n"
-	"entries by hand and from other lists: an entry stays while any list has it. By hand\n"
-	"beats lists at the same prefix, and no list denies what is allowed by hand, whatever\n"
-	"the lengths of the prefixes. If two lists differ about a prefix, allow counts.\n"
-	"'sluice lists' prints all lists. 'sluice undeny', 'sluice unallow' and 'sluice del -f\n"
-	"FILE' remove entries and lists.";
+	"The longest prefix of all rules, entries and limits alike, decides. Limits of the\n"
+	"prefix stay, and decide again when the entry ends. An entry by hand beats lists at the\n"
+	"same prefix, and no list denies what is allowed by hand. If two lists differ about a\n"
+	"prefix, allow counts. 'sluice undeny', 'sluice unallow' and 'sluice del -f FILE' remove\n"
+	"entries and lists.";
 
 const struct command command_allow = {
 	.name = "allow",

@@ -189,12 +189,9 @@ static const struct word apply_words[] = {
 
 static const char apply_details[] =
 	"Makes the gate if it does not exist. The devices that 'attach' of the file names are\n"
-	"attached, and others are detached; without 'attach' in the file, 'sluice attach' makes\n"
-	"the gate filter. The file is YAML or JSON, as 'sluice dump' writes it; - is standard\n"
-	"input. If the file has errors, all of them are printed, with line and column, and\n"
-	"nothing is applied; otherwise all of it is, in one step. Rules that the file does not\n"
-	"have are removed. An entry whose 'until' has passed is left out, and is reported.\n"
-	"Sizes are those of 'sluice help attach'.";
+	"attached, and others are detached. The file is YAML or JSON, as 'sluice dump' writes\n"
+	"it; - is standard input. It is applied in one step, or, if it has errors, not at all.\n"
+	"Rules that the file does not have are removed. See sluice-rules(5).";
 
 const struct command command_apply = {
 	.name = "apply",

@@ -187,9 +187,7 @@ static const struct word attach_words[] = {
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
 	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses hook\n"
 	 "ingress, and on an ifb hook egress, and reports that. native; generic: a packet that\n"
-	 "the kernel, or its sender, has merged of many counts as one there, as it does on a\n"
-	 "tap.\n"
-	 "Of ingress and egress: auto (default), tcx, clsact"},
+	 "was merged of many counts as one. Of ingress and egress: auto (default), tcx, clsact"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),

@@ -246,42 +246,36 @@ static const struct word set_words[] = {
 	 "tcp-80_443"},
 	{"rate", SPEC_WORD(SPEC_RATE),
 	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
-	 "10kpps 100mbit, as two limits of one name. A limit has one of rate, window and\n"
-	 "shape; only inherit needs none"},
+	 "10kpps 100mbit. A limit has one of rate, window and shape; only inherit needs none"},
 	{"burst", SPEC_WORD(SPEC_BURST),
 	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
 	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
 	{"window", SPEC_WORD(SPEC_WINDOW),
 	 "never more than N in any span of TIME: 1000 per 1min, 10MB per 1h"},
 	{"groups", SPEC_WORD(SPEC_GROUPS),
-	 "of a window: the number of parts that its time is counted in, 1 to 10. A source that\n"
-	 "sends too much gets 5/6 of N with 5 parts, the default, and 10/11 with 10"},
+	 "of a window: the parts that its time is counted in, 1 to 10. Default: 5"},
 	{"shape", SPEC_WORD(SPEC_SHAPE),
 	 "delay packets instead of dropping them: 10kpps, 50mbit. Only on hook egress, and the\n"
 	 "device needs the qdisc fq"},
 	{"horizon", SPEC_WORD(SPEC_HORIZON),
 	 "of shape: a packet that would wait longer is dropped; 1ms to 10s. Default: 200ms"},
 	{"match", SPEC_WORD(SPEC_MATCH),
-	 "any (default), tcp, udp, icmp (both families; IPv6 neighbour discovery is a part of\n"
-	 "it), tcp-syn (SYN without ACK), fragment, proto N. After tcp, udp and tcp-syn: port\n"
-	 "53, port 80,8000-8080 (of the destination, up to 8 ports and ranges). After any of\n"
-	 "them, or alone: vlan N.\n"
-	 "If a packet cannot be read (headers too deep, or cut short), it matches"},
+	 "any (default), tcp, udp, icmp (both families), tcp-syn (SYN without ACK), fragment,\n"
+	 "proto N. After tcp, udp and tcp-syn: port 53, port 80,8000-8080 (of the destination, up\n"
+	 "to 8 ports and ranges). After any of them, or alone: vlan N"},
 	{"per", SPEC_WORD(SPEC_PER),
 	 "the length of the prefixes that have a bucket each: 24 (IPv4), 56 (IPv6); for default\n"
-	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each (all, all-24,\n"
-	 "all-16); rate, burst, window, shape and horizon then have a value for each, rate\n"
-	 "100pps,1kpps,20kpps, or one for all"},
+	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each, and rate 100pps,\n"
+	 "1kpps,20kpps has a value for each"},
 	{"key", SPEC_WORD(SPEC_KEY),
 	 "src (default); dst: each destination of packets that are sent, on hook egress"},
 	{"action", SPEC_WORD(SPEC_ACTION),
 	 "of a packet that finds no credit: drop (default); observe counts it and lets it pass;\n"
-	 "block 30s drops it, and then all packets that the limit matches for 30 s. With\n"
-	 "escalate 2 a block that follows within the length of the last one is twice as long, at\n"
-	 "most 10min, or the time after max"},
+	 "block 30s drops it, and all packets that the limit matches for 30 s; with escalate 2 a\n"
+	 "block soon after is twice as long, at most 10min, or the time after max"},
 	{"start", SPEC_WORD(SPEC_START),
-	 "what the bucket, or the window, of a new source holds: full (default); empty; share:\n"
-	 "of a shared limit, the burst divided by the machines that share it"},
+	 "what the bucket of a new source holds: full (default); empty; share: of a shared limit,\n"
+	 "the burst divided by the machines that share it"},
 	{"shared", SPEC_WORD(SPEC_SHARED),
 	 "yes: one limit over all machines whose sluice share uses the same store; block: a\n"
 	 "block by one machine holds on all of them, too"},
@@ -289,9 +283,8 @@ static const struct word set_words[] = {
 	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
 	{"inherit", KEYWORD, &inherit_choice, offsetof(struct set_args, inherit),
 	 "yes: the limits of the next shorter prefix hold here, too, except those of the same\n"
-	 "name, and its newcomers' budget unless this prefix has one; 4 limits in all. Default:\n"
-	 "yes if the prefix has no limits yet; otherwise it stays as it is. Without a rate only\n"
-	 "this changes, and the limits stay"},
+	 "name, and its newcomers' budget unless this prefix has one. Default: yes if the prefix\n"
+	 "has no limits yet, otherwise as it is. Without a rate only this changes"},
 	WORD_CONFIRM,
 };
 
@@ -303,12 +296,11 @@ static const struct apart set_apart[] = {
 };
 
 static const char set_details[] =
-	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
-	"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
-	"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers all.\n"
-	"A prefix has up to 4 limits, each with a name: a packet passes if every limit that\n"
-	"matches it lets it pass. Setting a limit of the same name replaces it; the command\n"
-	"that restores the old limit is printed.";
+	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
+	"that covers a source decides; default covers all. A prefix has up to 4 limits, each\n"
+	"with a name: a packet passes if every limit that matches it lets it pass. Setting a\n"
+	"limit of the same name replaces it; the command that restores the old limit is printed.\n"
+	"See sluice-limits(7).";
 
 const struct command command_set = {
 	.name = "set",
@@ -415,13 +407,10 @@ static const struct word newcomers_words[] = {
 };
 
 static const char newcomers_details[] =
-	"New sources pass together at most burst + rate x t, whatever they send. A source is new\n"
-	"until its level has existed for the time in which its burst refills, at least a second\n"
-	"and at most a minute. Until then its packets are charged to its limits and to this\n"
-	"budget, and dropped as over-budget if the budget has no credit. Set it to twice what new\n"
-	"sources send without a flood; 'sluice status' shows how much is used.\n"
-	"The prefix must have limits; the budget is removed with the last limit.\n"
-	"The command that restores the old budget is printed.";
+	"New sources pass together at most burst + rate x t. A source is new until its level has\n"
+	"existed for the time in which its burst refills, 1s to 1min; until then its packets are\n"
+	"also charged to this budget. Set it to twice what new sources send without a flood;\n"
+	"'sluice status' shows how much is used. The prefix must have limits.";
 
 const struct command command_newcomers = {
 	.name = "newcomers",
