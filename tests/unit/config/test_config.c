@@ -131,18 +131,6 @@ static void test_other_spellings_mean_the_same(void **state)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* A file names limits as `set` does. */
-static void test_limits_without_a_name_are_named_after_their_match(void **state)
-{
-	(void)state;
-	assert_string_equal(shown("policies: [{prefix: default, limits: [{rate: 1kpps, burst: 9}, "
-				  "{rate: 5pps, burst: 9, match: tcp syn}, "
-				  "{rate: 6pps, burst: 9, match: udp port 53}]}]"),
-			    "sluice set default rate 1kpps burst 9\n"
-			    "sluice set default name tcp-syn rate 5pps burst 9 match tcp-syn\n"
-			    "sluice set default name udp-53 rate 6pps burst 9 match udp port 53\n");
-}
-
 /* The text, and what is noted of entries that are over: the first, and how many more. */
 static void test_until_that_has_passed(void **state)
 {
@@ -248,18 +236,6 @@ static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 	assert_string_equal(shown("defaults: {per: 24}\n"
 				  "policies: [{prefix: 2001:db8::/32, limits: [{rate: 5pps}]}]\n"),
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
-}
-
-/* What is over is not listed, and so cannot be listed twice. */
-static void test_entries_that_have_ended_are_not_listed(void **state)
-{
-	(void)state;
-	assert_string_equal(shown("deny:\n"
-				  "  - {prefix: 192.0.2.1, until: 2001-01-01T00:00:00Z}\n"
-				  "  - {prefixes: [192.0.2.1, 192.0.2.2], for: 90min}\n"
-				  "  - {prefix: 192.0.2.2, until: 2001-01-01T00:00:00+02:00}\n"),
-			    "sluice deny 192.0.2.1 in 90min\n"
-			    "sluice deny 192.0.2.2 in 90min\n");
 }
 
 static void test_the_example_is_read(void **state)
@@ -532,13 +508,11 @@ int main(void)
 		cmocka_unit_test(test_keys_of_each_kind_are_read),
 		cmocka_unit_test(test_defaults_are_those_of_the_kind),
 		cmocka_unit_test(test_other_spellings_mean_the_same),
-		cmocka_unit_test(test_limits_without_a_name_are_named_after_their_match),
 		cmocka_unit_test(test_until_that_has_passed),
 		cmocka_unit_test(test_json_is_yaml),
 		cmocka_unit_test(test_a_budget_is_read_beside_the_limits),
 		cmocka_unit_test(test_one_rule_a_prefix),
 		cmocka_unit_test(test_defaults_hold_for_limits_that_say_nothing_else),
-		cmocka_unit_test(test_entries_that_have_ended_are_not_listed),
 		cmocka_unit_test(test_the_example_is_read),
 		cmocka_unit_test(test_keys_are_keywords),
 		cmocka_unit_test(test_one_error_is_one_message),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rates of every unit and spelling, with what they mean: for test_value.c and test_limit.c. */
+/* Rates of every unit and spelling, with what they mean: for two tests. */
 #ifndef SLUICE_TEST_RATES_H
 #define SLUICE_TEST_RATES_H
 
@@ -17,8 +17,6 @@ static const struct {
 	const char *printed; /* NULL: as it was written */
 } rates[] = {
 	{"1pps", 1, SL_RATE_PPS, 1, NULL},
-	{"500pps", 500, SL_RATE_PPS, 500, NULL},
-	{"500/s", 500, SL_RATE_PPS, 500, "500pps"},
 	{"1000pps", 1000, SL_RATE_PPS, 1000, "1kpps"},
 	{"1001pps", 1001, SL_RATE_PPS, 1001, NULL},
 	{"10kpps", 10000, SL_RATE_PPS, 10000, NULL},
@@ -29,38 +27,27 @@ static const struct {
 	{"30 packets/minute", 30, SL_RATE_PER_MIN, 0.5, "30/min"},
 	{"30 per minute", 30, SL_RATE_PER_MIN, 0.5, "30/min"},
 	{"500 packets per Second", 500, SL_RATE_PPS, 500, "500pps"},
-	{"5packets/s", 5, SL_RATE_PPS, 5, "5pps"},
 	{"0.5kpps", 500, SL_RATE_PPS, 500, "500pps"},
 	{"0.001kpps", 1, SL_RATE_PPS, 1, "1pps"},
-	{"1.50kpps", 1500, SL_RATE_PPS, 1500, "1500pps"},
 	{"2mpps", 2000000, SL_RATE_PPS, 2000000, NULL},
-	{"2000kpps", 2000000, SL_RATE_PPS, 2000000, "2mpps"},
 	{"200mpps", 200000000, SL_RATE_PPS, 200000000, NULL},
 	{"1/min", 1, SL_RATE_PER_MIN, 1 / 60.0, NULL},
-	{"30/min", 30, SL_RATE_PER_MIN, 0.5, NULL},
 	{"60000/min", 60000, SL_RATE_PER_MIN, 1000, NULL},
 	{"12000000000/min", 12000000000, SL_RATE_PER_MIN, 200000000, NULL},
 	{"1/h", 1, SL_RATE_PER_HOUR, 1 / 3600.0, NULL},
-	{"5/h", 5, SL_RATE_PER_HOUR, 5 / 3600.0, NULL},
 	{"720000000000/h", 720000000000, SL_RATE_PER_HOUR, 200000000, NULL},
 	{"1000bit", 1000, SL_RATE_BITS, 1000, "1kbit"},
 	{"1kbit", 1000, SL_RATE_BITS, 1000, NULL},
 	{"1234567bit", 1234567, SL_RATE_BITS, 1234567, NULL},
 	{"50mbit", 50000000, SL_RATE_BITS, 50000000, NULL},
-	{"1gbit", 1000000000, SL_RATE_BITS, 1000000000, NULL},
 	{"2.5gbit", 2500000000, SL_RATE_BITS, 2500000000, "2500mbit"},
 	{"400gbit", 400000000000, SL_RATE_BITS, 400000000000, NULL},
-	/* said otherwise, and of one meaning */
 	{"1000/s", 1000, SL_RATE_PPS, 1000, "1kpps"},
 	{"5/sec", 5, SL_RATE_PPS, 5, "5pps"},
-	{"5/second", 5, SL_RATE_PPS, 5, "5pps"},
 	{"5/minute", 5, SL_RATE_PER_MIN, 5 / 60.0, "5/min"},
 	{"5/hour", 5, SL_RATE_PER_HOUR, 5 / 3600.0, "5/h"},
-	{"10Mbit", 10000000, SL_RATE_BITS, 10000000, "10mbit"},
 	{"10Mbit/s", 10000000, SL_RATE_BITS, 10000000, "10mbit"},
-	{"1GBIT", 1000000000, SL_RATE_BITS, 1000000000, "1gbit"},
 	{"5Kpps", 5000, SL_RATE_PPS, 5000, "5kpps"},
-	{"5PPS", 5, SL_RATE_PPS, 5, "5pps"},
 	{"5Mpps", 5000000, SL_RATE_PPS, 5000000, "5mpps"},
 };
 

@@ -6,6 +6,7 @@
 #include "credit.h"
 #include "rates.h"
 #include "rules/limit_words.h"
+#include "rules/prefix.h"
 
 #define HOUR (3600 * SEC)
 
@@ -13,7 +14,8 @@ static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
 
 static struct limit limit_of(const char *rate, const char *burst)
 {
-	struct limit limit = {.spec = {.per = {32, 64}}, .match = {.fact = SL_FACT_ANY}};
+	struct limit limit = {.spec = {.name = "all", .per = {32, 64}},
+			      .match = {.fact = SL_FACT_ANY}};
 
 	spec_set(&limit.spec, rate, burst ?: "64");
 	if (!burst)
@@ -76,52 +78,35 @@ static void test_limits_compile_to_these_numbers(void **state)
 	}
 }
 
+/* A burst holds a packet, or a byte of a bit rate, and refills in two years. */
 static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 {
 	static const struct {
-		const char *rate, *burst;
+		const char *rate, *accepted, *refused;
 	} cases[] = {
-		{"1kpps", "999us"},
-		{"1kpps", "999999ns"},
-		{"1/h", "3599s"},
-		{"3pps", "333333333ns"},
-		{"200mpps", "4ns"},
-		{"1mbit", "1us"},
-		{"1kbit", "7999us"},
-		{"1/h", "20017"},
-		{"1/h", "20017h"},
-		{"200mpps", "20017h"},
-		{"1kbit", "10GB"},
-		{"1/h", "18446744073709551615"},
-		{"1kbit", "18446744073709551615B"},
-		{"1kpps", "18446744073709551615ns"},
+		{"1kpps", "1ms", "999999ns"},
+		{"1kpps", "1ms", "18446744073709551615ns"},
+		{"1/h", "3600s", "3599s"},
+		{"3pps", "333333334ns", "333333333ns"},
+		{"200mpps", "5ns", "4ns"},
+		{"1mbit", "1B", "1us"},
+		{"1mbit", "8us", "1us"},
+		{"1kbit", "8ms", "7999us"},
+		{"1/h", "20015", "20017"},
+		{"1/h", "20015h", "18446744073709551615"},
+		{"200mpps", "20015h", "20017h"},
+		{"1kbit", "9GB", "10GB"},
+		{"1kbit", "9GB", "18446744073709551615B"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+		struct limit limit = limit_of(cases[i].rate, cases[i].refused);
 
 		if (limit_check(&limit.spec) != -EINVAL)
-			fail_msg("burst %s at %s is taken", cases[i].burst, cases[i].rate);
+			fail_msg("burst %s at %s is accepted", cases[i].refused, cases[i].rate);
 		assert_one_error("out-of-range", "burst '");
-	}
-}
-
-/* One less than what was refused above is taken. */
-static void test_bursts_at_the_edge_are_taken(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-	} cases[] = {
-		{"1kpps", "1ms"},  {"1/h", "3600s"}, {"3pps", "333333334ns"}, {"200mpps", "5ns"},
-		{"1mbit", "1B"},   {"1mbit", "8us"}, {"1kbit", "8ms"},	      {"1/h", "20015"},
-		{"1/h", "20015h"}, {"1kbit", "9GB"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
-
+		limit = limit_of(cases[i].rate, cases[i].accepted);
 		assert_int_equal(limit_check(&limit.spec), 0);
 		assert_in_range(limit_compile(&limit, SL_IPV4, &machine).burst, 1,
 				SL_BURST_TICKS_MAX);
@@ -192,33 +177,21 @@ static void test_costs_are_never_too_small(void **state)
 	}
 }
 
-static void test_action_key_and_start_are_compiled(void **state)
+static void test_id_and_start_are_compiled(void **state)
 {
 	struct limit author = limit_of("1kpps", "1s");
 	struct sl_limit limit;
 
 	(void)state;
 	author.spec.id = 77;
-	author.spec.action = SL_ACTION_OBSERVE;
 	author.spec.start = SL_START_EMPTY;
 	limit = limit_compile(&author, SL_IPV4, &machine);
-	assert_true(limit.observe && limit.start_empty && !limit.block && !limit.key_dst);
 	assert_int_equal(limit.id, 77);
-	author.spec.action = SL_ACTION_BLOCK;
-	author.spec.block_ns = 30000000000;
-	author.spec.key_dst = 1;
-	limit = limit_compile(&author, SL_IPV4, &machine);
-	assert_int_equal(limit.block, 30 * SEC);
-	assert_true(!limit.observe && limit.key_dst && limit.apart);
-	author.spec.action = SL_ACTION_DROP; /* left from an action before: it is not one now */
-	assert_int_equal(limit_compile(&author, SL_IPV4, &machine).block, 0);
+	assert_true(limit.start_empty && !limit.start_share);
 	author.spec.start = SL_START_SHARE;
-	for (int shared = SL_SHARED_NO; shared <= SL_SHARED_BLOCK; shared++) {
-		author.spec.shared = shared;
-		limit = limit_compile(&author, SL_IPV4, &machine);
-		assert_true(limit.start_share && !limit.start_empty);
-		assert_int_equal(limit.shared, shared != SL_SHARED_NO);
-	}
+	author.spec.shared = SL_SHARED_BLOCK;
+	limit = limit_compile(&author, SL_IPV4, &machine);
+	assert_true(limit.start_share && !limit.start_empty && limit.shared);
 }
 
 /* The counts of an entry are exact to a part of a packet, and do not wrap before they are read. */
@@ -268,17 +241,137 @@ static void test_a_burst_in_bytes_holds_them(void **state)
 		}
 }
 
+static const uint8_t address_bits[SL_FAMILIES] = {32, 128};
+static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
+
+/* --- Keys ------------------------------------------------------------------------------------ */
+
+/* The mask of a length is the address of all ones, cut to a prefix of it. */
+static void test_masks_are_prefixes(void **state)
+{
+	static const char *const ones[SL_FAMILIES] = {"255.255.255.255",
+						      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"};
+
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+		struct sl_prefix address;
+
+		assert_int_equal(address_parse(ones[family], &address), 0);
+		for (unsigned int bits = 0; bits <= address_bits[family]; bits++) {
+			struct sl_prefix want = prefix_shorten(&address, SL_FAMILY_BITS + bits);
+			struct sl_limit compiled;
+
+			limit.spec.per[family] = bits;
+			compiled = limit_compile(&limit, family, &machine);
+			assert_memory_equal(compiled.mask, want.addr, sizeof(compiled.mask));
+		}
+	}
+}
+
+static void check_sharing(const struct limit *limit, enum sl_family family)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	struct sl_limit compiled = limit_compile(limit, family, &machine);
+	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
+
+	/* a slice needs a bucket of one state, and no block that could begin while it is spent */
+	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
+	assert_int_equal(!!compiled.life, !!compiled.slice);
+	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
+	/*
+	 * apart: the sources of one bucket have states of their own, or the key is not the source
+	 */
+	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
+	assert_int_equal(compiled.key_dst, spec->key_dst);
+	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
+	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
+}
+
+/* A slice ends within two seconds, however long the burst: a source that sends draws that often. */
+static void test_slices_end_soon(void **state)
+{
+	struct limit limit = limit_of("100pps", "30000");
+	struct sl_limit compiled = limit_compile(&limit, SL_IPV4, &machine);
+
+	(void)state;
+	assert_true(compiled.slice);
+	assert_in_range((uint64_t)compiled.life * machine.jiffy_ns, 1, 2000000000);
+}
+
+static void test_every_key_and_action(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+
+		limit.spec.block_ns = 5;
+		for (unsigned int bits = 0; bits <= address_bits[family]; bits++) {
+			for (int action = 0; action <= SL_ACTION_BLOCK; action++) {
+				limit.spec.per[family] = bits;
+				limit.spec.action = action;
+				limit.spec.key_dst = 0;
+				check_sharing(&limit, family);
+				limit.spec.key_dst = 1;
+				check_sharing(&limit, family);
+			}
+		}
+	}
+}
+
+/* --- Families -------------------------------------------------------------------------------- */
+
+/* By default both get the same, but for what their keys keep of an address. */
+static void test_families_are_equal(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {{"1kpps", "1000"},	 {"20pps", "8"},  {"1/h", "2h"},
+		     {"50mbit", "64kB"}, {"1gbit", "2s"}, {"200mpps", "5ns"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+		struct sl_limit ipv4 = limit_compile(&limit, SL_IPV4, &machine);
+		struct sl_limit ipv6 = limit_compile(&limit, SL_IPV6, &machine);
+
+		assert_memory_not_equal(ipv4.mask, ipv6.mask, sizeof(ipv4.mask));
+		memcpy(ipv6.mask, ipv4.mask, sizeof(ipv4.mask));
+		assert_memory_equal(&ipv4, &ipv6, sizeof(ipv4));
+	}
+}
+
+/* The key length of one family means nothing to the other. */
+static void test_families_are_apart(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+		struct sl_limit before = limit_compile(&limit, family, &machine), after;
+
+		for (unsigned int bits = 0; bits <= address_bits[!family]; bits++) {
+			limit.spec.per[!family] = bits;
+			after = limit_compile(&limit, family, &machine);
+			assert_memory_equal(&before, &after, sizeof(before));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits_compile_to_these_numbers),
 		cmocka_unit_test(test_bursts_that_hold_nothing_or_too_much_are_refused),
-		cmocka_unit_test(test_bursts_at_the_edge_are_taken),
 		cmocka_unit_test(test_slices_and_state_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
-		cmocka_unit_test(test_action_key_and_start_are_compiled),
+		cmocka_unit_test(test_id_and_start_are_compiled),
 		cmocka_unit_test(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
+		cmocka_unit_test(test_masks_are_prefixes),
+		cmocka_unit_test(test_slices_end_soon),
+		cmocka_unit_test(test_every_key_and_action),
+		cmocka_unit_test(test_families_are_equal),
+		cmocka_unit_test(test_families_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

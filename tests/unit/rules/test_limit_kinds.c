@@ -134,45 +134,6 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }
 
-/* The parts that all kinds have. */
-static void test_keys_and_actions_are_those_of_any_kind(void **state)
-{
-	static const char *const specs[] = {
-		"rate 1kpps per 24/56 key dst",
-		"window 9 per 1s per 24/56 key dst",
-		"shape 1kpps per 24/56 key dst",
-	};
-
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct sl_limit bucket = compiled(specs[0], family);
-
-		for (size_t i = 1; i < ARRAY_SIZE(specs); i++) {
-			struct sl_limit limit = compiled(specs[i], family);
-
-			assert_memory_equal(limit.mask, bucket.mask, sizeof(limit.mask));
-			assert_int_equal(limit.key_dst, 1);
-			assert_int_equal(limit.apart, bucket.apart);
-		}
-	}
-}
-
-/* Two rates compile as the two limits that they are. */
-static void test_two_rates_compile_as_two_limits(void **state)
-{
-	struct limit both = limit_of("rate 10kpps 100mbit");
-	struct limit second = limit_second(&both);
-	struct sl_limit packets = limit_compile(&both, SL_IPV4, &machine),
-			bits = limit_compile(&second, SL_IPV4, &machine),
-			alone = compiled("rate 10kpps", SL_IPV4),
-			other = compiled("rate 100mbit", SL_IPV4);
-
-	(void)state;
-	assert_int_equal(limit_check(&second.spec), 0);
-	assert_memory_equal(&packets, &alone, sizeof(packets));
-	assert_memory_equal(&bits, &other, sizeof(bits));
-}
-
 static void test_what_words_make_is_sound(void **state)
 {
 	static const char *const cases[] = {"rate 1/h burst 1",
@@ -332,8 +293,6 @@ int main(void)
 		cmocka_unit_test(test_windows_compile_to_these_numbers),
 		cmocka_unit_test(test_shapers_compile_to_these_numbers),
 		cmocka_unit_test(test_escalating_blocks_compile_to_these_numbers),
-		cmocka_unit_test(test_keys_and_actions_are_those_of_any_kind),
-		cmocka_unit_test(test_two_rates_compile_as_two_limits),
 		cmocka_unit_test(test_what_words_make_is_sound),
 		cmocka_unit_test(test_what_no_words_make_is_not_sound),
 		cmocka_unit_test(test_a_name_that_does_not_end_is_none),

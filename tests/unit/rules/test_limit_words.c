@@ -3,7 +3,6 @@
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
-#include "match.h"
 #include "prefix_of.h"
 #include "rules/limit_words.h"
 #include "rules/ruleset.h"
@@ -84,10 +83,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	} cases[] = {
 		{"default", SPEC_NAME, "all", ""},
 		{"default", SPEC_NAME, "syn", NULL},
-		{"default", SPEC_NAME, "a", NULL},
-		{"default", SPEC_NAME, "a-", NULL},
 		{"default", SPEC_NAME, "A_b-9", NULL},
-		{"default", SPEC_NAME, "rate", NULL},
 		{"default", SPEC_NAME, "fifteen-letters", NULL},
 		{"default", SPEC_RATE, "50mbit", NULL},
 		{"default", SPEC_RATE, "1000pps", "1kpps"},
@@ -95,83 +91,59 @@ static void test_each_field_reads_back_from_its_words(void **state)
 		{"default", SPEC_BURST, "1000ms", "1s"},
 		{"default", SPEC_MATCH, "any", ""},
 		{"default", SPEC_MATCH, " any  ", ""},
-		{"default", SPEC_MATCH, "tcp", NULL},
-		{"default", SPEC_MATCH, "udp", NULL},
 		{"default", SPEC_MATCH, "icmp", NULL},
 		{"default", SPEC_MATCH, "tcp-syn", NULL},
 		{"default", SPEC_MATCH, "fragment", NULL},
 		{"default", SPEC_MATCH, "proto 0", NULL},
 		{"default", SPEC_MATCH, "proto 47", NULL},
-		{"default", SPEC_MATCH, "proto 6", NULL},
 		{"default", SPEC_MATCH, "proto 255", NULL},
 		{"default", SPEC_MATCH, "udp port 53", NULL},
 		{"default", SPEC_MATCH, "udp\tport  53", "udp port 53"},
 		{"default", SPEC_MATCH, "tcp port 80,443", NULL},
-		{"default", SPEC_MATCH, "tcp port 443,80", NULL},
 		{"default", SPEC_MATCH, "udp port 1024-65535", NULL},
 		{"default", SPEC_MATCH, "udp port 0-65535", NULL},
-		{"default", SPEC_MATCH, "udp port 0", NULL},
 		{"default", SPEC_MATCH, "tcp port 53-53", "tcp port 53"},
 		{"default", SPEC_MATCH, "tcp port 80,8000-8080", NULL},
-		{"default", SPEC_MATCH, "tcp-syn port 22", NULL},
-		{"default", SPEC_MATCH, "tcp port 1,2,3,4,5,6,7,8", NULL},
 		{"default", SPEC_MATCH,
 		 "tcp-syn port 10000-10001,10002-10003,10004-10005,10006-10007,10008-10009,"
 		 "10010-10011,10012-10013,10014-10015 vlan 4094",
 		 NULL},
 		{"default", SPEC_MATCH, "vlan 10", NULL},
 		{"default", SPEC_MATCH, "any vlan 10", "vlan 10"},
-		{"default", SPEC_MATCH, "icmp vlan 1", NULL},
 		{"default", SPEC_MATCH, "fragment vlan 4094", NULL},
-		{"default", SPEC_MATCH, "proto 50 vlan 7", NULL},
-		{"default", SPEC_MATCH, "udp port 53 vlan 10", NULL},
 		{"default", SPEC_MATCH, "all", ""},
 		{"default", SPEC_MATCH, "all vlan 3", "vlan 3"},
-		{"default", SPEC_MATCH, "tcp syn", "tcp-syn"},
 		{"default", SPEC_MATCH, "tcp syn port 22 vlan 3", "tcp-syn port 22 vlan 3"},
-		{"default", SPEC_MATCH, "udp dport 53", "udp port 53"},
 		{"default", SPEC_MATCH, "tcp syn dport 80,443", "tcp-syn port 80,443"},
 		{"default", SPEC_PER, "32/64", ""},
 		{"default", SPEC_PER, "24", "24/64"},
-		{"default", SPEC_PER, "32", ""},
 		{"default", SPEC_PER, "0", "0/64"},
 		{"default", SPEC_PER, "33", "32/33"},
 		{"default", SPEC_PER, "128", "32/128"},
 		{"default", SPEC_PER, "24/56", NULL},
-		{"default", SPEC_PER, "/24", "24/64"},
 		{"default", SPEC_PER, "/24/56", "24/56"},
-		{"default", SPEC_PER, "0/0", NULL},
 		{"default", SPEC_PER, "32/24", NULL},
 		{"0.0.0.0/0", SPEC_PER, "16", NULL},
 		{IPV4, SPEC_PER, "32", ""},
-		{IPV4, SPEC_PER, "24", NULL},
 		{IPV4, SPEC_PER, "/24", "24"},
 		{IPV4, SPEC_PER, "0", NULL},
 		{IPV6, SPEC_PER, "64", ""},
 		{IPV6, SPEC_PER, "24", NULL},
-		{IPV6, SPEC_PER, "32", NULL},
-		{IPV6, SPEC_PER, "0", NULL},
 		{IPV6, SPEC_PER, "128", NULL},
 		{"default", SPEC_KEY, "src", ""},
 		{"default", SPEC_KEY, "dst", NULL},
 		{"default", SPEC_ACTION, "drop", ""},
 		{"default", SPEC_ACTION, "observe", NULL},
-		{"default", SPEC_ACTION, "block 30s", NULL},
 		{"default", SPEC_ACTION, "block  \t 30s", "block 30s"},
-		{"default", SPEC_ACTION, "block 1ms", NULL},
 		{"default", SPEC_ACTION, "block 5 minutes", "block 5min"},
 		{"default", SPEC_ACTION, "block 1h 30m 5s", "block 5405s"},
 		{"default", SPEC_ACTION, "block 1 hour 30 minutes escalate 2 max 1 day 2 hours",
 		 "block 90min escalate 2 max 26h"},
-		{"default", SPEC_RATE, "10 kpps", "10kpps"},
-		{"default", SPEC_BURST, "250 packets", "250"},
 		{"default", SPEC_ACTION, "block 1000001ns", NULL},
-		{"default", SPEC_ACTION, "block 3600s", "block 1h"},
 		{"default", SPEC_ACTION, "block 730d", NULL},
 		{"default", SPEC_START, "full", ""},
 		{"default", SPEC_START, "empty", NULL},
 		{"default", SPEC_SHARED, "no", ""},
-		{"default", SPEC_SHARED, "yes", NULL},
 		{"default", SPEC_SHARED, "true", "yes"},
 	};
 
@@ -195,14 +167,9 @@ static void test_the_default_name_is_that_of_the_match(void **state)
 	} cases[] = {
 		{"any", "all"},
 		{"vlan 10", "vlan-10"},
-		{"tcp", "tcp"},
 		{"tcp vlan 10", "tcp-vlan-10"},
-		{"icmp", "icmp"},
-		{"tcp-syn", "tcp-syn"},
-		{"tcp-syn vlan 10", "tcp-syn-vlan-10"},
 		{"tcp-syn vlan 100", "tcp-syn-vl-82ed"},
 		{"tcp-syn port 22", "tcp-syn-22"},
-		{"fragment", "fragment"},
 		{"proto 47", "proto-47"},
 		{"udp port 53", "udp-53"},
 		{"udp port 53 vlan 53", "udp-53-vlan-53"},
@@ -249,41 +216,6 @@ static void test_all_but_the_rate_has_a_default(void **state)
 			assert_null(said.text[field]);
 }
 
-static void test_all_fields_together_are_read(void **state)
-{
-	const struct spec_texts spec = {.text = {[SPEC_NAME] = "dns",
-						 [SPEC_RATE] = "50mbit",
-						 [SPEC_BURST] = "64kB",
-						 [SPEC_MATCH] = "udp port 53,5353-5355 vlan 9",
-						 [SPEC_PER] = "24/56",
-						 [SPEC_KEY] = "dst",
-						 [SPEC_ACTION] = "block 10min",
-						 [SPEC_START] = "empty"}};
-	struct sl_prefix prefix = prefix_of("default");
-	struct limit expected = {
-		.spec = {.name = "dns",
-			 .rate = 50000000,
-			 .burst = 64000,
-			 .block_ns = 600000000000,
-			 .rate_unit = SL_RATE_BITS,
-			 .burst_unit = SL_BURST_BYTES,
-			 .action = SL_ACTION_BLOCK,
-			 .per = {24, 56},
-			 .key_dst = 1,
-			 .start = SL_START_EMPTY},
-		.match = {.fact = SL_FACT_UDP,
-			  .ports = 2,
-			  .vlan = 9,
-			  .port = {{53, 53}, {5353, 5355}}},
-	};
-	struct limit limit;
-
-	(void)state;
-	assert_int_equal(spec_parse_first(&spec, &prefix, &limit), 0);
-	assert_memory_equal(&limit, &expected, sizeof(limit));
-	assert_round_trip(&limit, &prefix);
-}
-
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
 static struct limit limit_of_words(const char *text)
@@ -323,7 +255,6 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 		 SL_RATE_BITS, 5},
 		{"window 1.5GB per 7d", "window 1500MB per 7d", 1500000000, 604800000000000,
 		 SL_WINDOW, SL_RATE_BITS, 5},
-		{"window 1 per 1ms", "window 1 per 1ms", 1, 1000000, SL_WINDOW, SL_RATE_PPS, 5},
 		{"window 140737488355328 per 730d", "window 140737488355328 per 730d", 1ULL << 47,
 		 63072000000000000, SL_WINDOW, SL_RATE_PPS, 5},
 		{"window 1B per 1s groups 1", "window 1B per 1s groups 1", 1, 1000000000, SL_WINDOW,
@@ -336,12 +267,7 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 		 SL_WINDOW, SL_RATE_BITS, 5},
 		{"shape 10 mbit horizon 1 second", "shape 10mbit horizon 1s", 10000000, 1000000000,
 		 SL_SHAPE, SL_RATE_BITS, 0},
-		{"window 9 per 1s groups 5", "window 9 per 1s", 9, 1000000000, SL_WINDOW,
-		 SL_RATE_PPS, 5},
-		{"shape 10mbit", "shape 10mbit", 10000000, 200000000, SL_SHAPE, SL_RATE_BITS, 0},
 		{"shape 10kpps horizon 1ms", "shape 10kpps horizon 1ms", 10000, 1000000, SL_SHAPE,
-		 SL_RATE_PPS, 0},
-		{"shape 1pps horizon 10s", "shape 1pps horizon 10s", 1, 10000000000, SL_SHAPE,
 		 SL_RATE_PPS, 0},
 		{"shape 5pps horizon 0.2s", "shape 5pps", 5, 200000000, SL_SHAPE, SL_RATE_PPS, 0},
 	};
@@ -414,8 +340,6 @@ static void test_two_rates_are_one_limit(void **state)
 		 1000000000, 64000},
 		{"rate 10 kpps 100 mbit burst 2000 packets 64 kB",
 		 "rate 10kpps 100mbit burst 2000 64kB", 10000, 100000000, 2000, 64000},
-		{"rate 10kpps 100mbit burst 1s 100ms", "rate 10kpps 100mbit burst 1s 100ms", 10000,
-		 100000000, 1000000000, 100000000},
 		{"rate 10kpps 100mbit burst 2000 100ms", "rate 10kpps 100mbit burst 2000 100ms",
 		 10000, 100000000, 2000, 100000000},
 	};
@@ -600,51 +524,6 @@ static void test_a_length_is_of_the_family_of_the_prefix(void **state)
 	}
 }
 
-/* The words mean what they say of packets. */
-static void test_words_of_a_match_match_these_packets(void **state)
-{
-	enum { TCP = SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO | SL_FACT_PORT };
-	static const struct sl_facts
-		http_syn = {.facts = TCP | SL_FACT_SYN, .proto = 6, .port = 80, .vlan = 10},
-		http = {.facts = TCP, .proto = 6, .port = 80},
-		later = {.facts = SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO | SL_FACT_FRAGMENT,
-			 .proto = 6},
-		gre = {.facts = SL_FACT_ANY | SL_FACT_PROTO, .proto = 47, .vlan = 20},
-		ping = {.facts = SL_FACT_ANY | SL_FACT_ICMP | SL_FACT_PROTO, .proto = 1};
-	static const struct {
-		const char *match;
-		bool http_syn, http, later, gre, ping;
-	} cases[] = {
-		{"any", true, true, true, true, true},
-		{"tcp", true, true, true, false, false},
-		{"udp", false, false, false, false, false},
-		{"icmp", false, false, false, false, true},
-		{"tcp-syn", true, false, false, false, false},
-		{"fragment", false, false, true, false, false},
-		{"proto 6", true, true, true, false, false},
-		{"proto 47", false, false, false, true, false},
-		{"vlan 10", true, false, false, false, false},
-		{"vlan 20", false, false, false, true, false},
-		{"tcp port 80", true, true, false, false, false},
-		{"tcp port 79,81", false, false, false, false, false},
-		{"tcp port 79,80-90", true, true, false, false, false},
-		{"tcp port 0-65535", true, true, false, false, false},
-		{"tcp port 80 vlan 10", true, false, false, false, false},
-		{"tcp-syn port 1-79", false, false, false, false, false},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of("default", SPEC_MATCH, cases[i].match);
-
-		assert_int_equal(match_packet(&limit.match, &http_syn), cases[i].http_syn);
-		assert_int_equal(match_packet(&limit.match, &http), cases[i].http);
-		assert_int_equal(match_packet(&limit.match, &later), cases[i].later);
-		assert_int_equal(match_packet(&limit.match, &gre), cases[i].gre);
-		assert_int_equal(match_packet(&limit.match, &ping), cases[i].ping);
-	}
-}
-
 /* --- Words that are wrong ------------------------------------------------------------------- */
 
 static void test_a_wrong_field_is_named_with_its_text(void **state)
@@ -748,9 +627,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "rate 1kpps window 9 per 1s", "window: window two-kinds"},
 		{"default", "rate 1kpps shape 1kpps", "shape: shape two-kinds"},
 		{"default", "rate 1kpps groups 5", "groups: groups other-kind"},
-		{"default", "rate 1kpps horizon 1s", "horizon: horizon other-kind"},
 		{"default", "window 9 per 1s horizon 1s", "horizon: horizon other-kind"},
-		{"default", "shape 1kpps groups 5", "groups: groups other-kind"},
 		{"default", "shape 1kpps action drop", "action: action other-kind"},
 		{"default", "shape 1kpps start full", "start: start other-kind"},
 		{"default", "shape 1kpps shared yes", "shared: shared other-kind"},
@@ -761,8 +638,6 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "window 9 per 1s shared no", "shared: shared other-kind"},
 		/* windows */
 		{"default", "window", "window: window '' bad-window"},
-		{"default", "window 1000", "window: window '1000' bad-window"},
-		{"default", "window 1000 per", "window: window '1000 per' bad-window"},
 		{"default", "window 1000 in 1min", "window: window '1000 in 1min' bad-window"},
 		{"default", "window 1000 per 1s 1min", "window: window '1s 1min' bad-time"},
 		{"default", "window x per 1min", "window: window 'x' not-a-number"},
@@ -772,10 +647,8 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "window 1000 per 1", "window: window '1' no-unit"},
 		{"default", "window 9 per 1s groups 0", "groups: groups '0' bad-number"},
 		{"default", "window 9 per 1s groups 11", "groups: groups '11' bad-number"},
-		{"default", "window 9 per 1s groups 5x", "groups: groups '5x' bad-number"},
 		{"default", "window 9 per 1s burst 5", "burst: burst other-kind"},
 		/* shape */
-		{"default", "shape 10", "shape: shape '10' no-unit"},
 		{"default", "shape 1kpps horizon 5", "horizon: horizon '5' no-unit"},
 		{"default", "shape 1kpps horizon 999us", "horizon: horizon '999us' out-of-range"},
 		{"default", "shape 1kpps horizon 11s", "horizon: horizon '11s' out-of-range"},
@@ -784,7 +657,6 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		/* two rates */
 		{"default", "rate 10kpps 20kpps", "rate: rate '10kpps 20kpps' two-rates"},
 		{"default", "rate 100mbit 10kpps", "rate: rate '100mbit 10kpps' two-rates"},
-		{"default", "rate 1mbit 2mbit", "rate: rate '1mbit 2mbit' two-rates"},
 		{"default", "rate 10kpps 5 burst 9 9", "rate: rate '5' no-unit"},
 		{"default", "rate 10kpps 100mbit burst 2500", "burst: burst '2500' two-bursts"},
 		{"default", "rate 10kpps 100mbit burst 2500 64", "burst: burst '64' burst-unit"},
@@ -794,8 +666,6 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "rate 10kpps burst 9 9", "burst: burst '9 9' two-bursts"},
 		/* blocks that escalate */
 		{"default", "rate 1kpps action block 10s 2", "action: block '10s 2' no-unit"},
-		{"default", "rate 1kpps action block 10s escalate",
-		 "action: action block 'escalate' bad-action"},
 		{"default", "rate 1kpps action block 10s escalate 2 max",
 		 "action: action block 'escalate' bad-action"},
 		{"default", "rate 1kpps action block 10s escalate 2 up 1h",
@@ -816,14 +686,12 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		 "action: escalate bad-escalate"},
 		/* several lengths */
 		{"default", "rate 1kpps,2kpps", "rate: rate wrong-count"},
-		{"default", "rate 1kpps,2kpps per 24", "rate: rate wrong-count"},
 		{"default", "rate 1kpps,2kpps per 32,24,16", "rate: rate wrong-count"},
 		{"default", "rate 1kpps burst 5,6,7 per 32,24", "burst: burst wrong-count"},
 		{"default", "rate 1kpps per 32,24,16,8,0",
 		 "per: per '32,24,16,8,0' too-many-values"},
 		{"default", "rate 1kpps per 64,56", "per: per '64' bad-length"},
 		{"default", "rate 1kpps per 24,32", "per: per wrong-order"},
-		{"default", "rate 1kpps per 24,24", "per: per wrong-order"},
 		{"default", "rate 1kpps per 32/48,24/56", "per: per wrong-order"},
 		{IPV4, "rate 1kpps per 64,56", "per: per '64' bad-length"},
 		{"default", "rate 1kpps per 32,", "per: per '' bad-length"},
@@ -836,13 +704,8 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
 		 "bad-length; key: key 'x' bad-choice; action: action 'x' bad-action; start: start "
 		 "'x' bad-choice"},
-		{"default", "rate 5 burst 64kB", "rate: rate '5' no-unit"},
-		{"default", "rate 5pps start share shared half",
-		 "shared: shared 'half' bad-choice"},
 		{"default", "rate 5pps action reject shared block",
 		 "action: action 'reject' bad-action"},
-		{"default", "name syn", "- no-rate"},
-		{"default", "burst nonsense", "burst: burst 'nonsense' not-a-number"},
 	};
 
 	(void)state;
@@ -892,7 +755,6 @@ int main(void)
 		cmocka_unit_test(test_each_field_reads_back_from_its_words),
 		cmocka_unit_test(test_the_default_name_is_that_of_the_match),
 		cmocka_unit_test(test_all_but_the_rate_has_a_default),
-		cmocka_unit_test(test_all_fields_together_are_read),
 		cmocka_unit_test(test_words_of_each_kind_mean_these_numbers),
 		cmocka_unit_test(test_names_are_written_unless_all_is_the_default),
 		cmocka_unit_test(test_kinds_compose_with_the_other_words),
@@ -901,7 +763,6 @@ int main(void)
 		cmocka_unit_test(test_escalating_blocks_read_back),
 		cmocka_unit_test(test_each_length_has_a_limit),
 		cmocka_unit_test(test_a_length_is_of_the_family_of_the_prefix),
-		cmocka_unit_test(test_words_of_a_match_match_these_packets),
 		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
 		cmocka_unit_test(test_what_was_meant_is_named),
 		cmocka_unit_test(test_wrong_words_of_kinds_and_lists_are_named),

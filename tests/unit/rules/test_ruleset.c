@@ -175,22 +175,6 @@ static void test_ends_within_two_seconds_are_equal(void **state)
 	assert_false(rule_equal(&a, &b));
 }
 
-static void test_limits_by_name(void **state)
-{
-	struct rule rule = policy_of("default"), copy;
-
-	(void)state;
-	assert_ptr_equal(rule_find_limit(&rule, "dns"), &rule.limit[1]);
-	assert_null(rule_find_limit(&rule, "dn"));
-	assert_int_equal(rule_copy(&rule, &copy), 0);
-	assert_ptr_not_equal(copy.limit, rule.limit);
-	assert_true(rule_equal(&rule, &copy));
-	rule_free(&rule);
-	assert_null(rule_find_limit(&rule, "dns"));
-	assert_non_null(rule_find_limit(&copy, "dns"));
-	rule_free(&copy);
-}
-
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
 static struct limit budget_of(const char *rate, const char *burst)
@@ -534,7 +518,6 @@ int main(void)
 		cmocka_unit_test(test_every_word_of_a_kind_counts),
 		cmocka_unit_test(test_two_rates_take_two_of_the_four),
 		cmocka_unit_test(test_ends_within_two_seconds_are_equal),
-		cmocka_unit_test(test_limits_by_name),
 		cmocka_unit_test(test_a_set_is_sorted_by_prefix),
 		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
 		cmocka_unit_test(test_lists_are_matched),

@@ -38,31 +38,21 @@ static const struct {
 	const char *printed; /* NULL: as it was written */
 } bursts[] = {
 	{"1", 1, SL_BURST_PACKETS, NULL},
-	{"1000000", 1000000, SL_BURST_PACKETS, NULL},
 	{"18446744073709551615", UINT64_MAX, SL_BURST_PACKETS, NULL},
 	{"2000 packets", 2000, SL_BURST_PACKETS, "2000"},
-	{"1packet", 1, SL_BURST_PACKETS, "1"},
 	{"250ms", 250000000, SL_BURST_NS, NULL},
-	{"0.25s", 250000000, SL_BURST_NS, "250ms"},
 	{"1000ms", 1000000000, SL_BURST_NS, "1s"},
-	{"90s", 90000000000, SL_BURST_NS, NULL},
-	{"120s", 120000000000, SL_BURST_NS, "2min"},
 	{"60min", 3600000000000, SL_BURST_NS, "1h"},
 	{"25h", 90000000000000, SL_BURST_NS, NULL},
-	{"24h", 86400000000000, SL_BURST_NS, NULL},
-	{"1500us", 1500000, SL_BURST_NS, NULL},
 	{"5ns", 5, SL_BURST_NS, NULL},
 	{"250 msec", 250000000, SL_BURST_NS, "250ms"},
 	{"2 Seconds", 2000000000, SL_BURST_NS, "2s"},
 	{"1514B", 1514, SL_BURST_BYTES, NULL},
-	{"1514 bytes", 1514, SL_BURST_BYTES, "1514B"},
 	{"64kB", 64000, SL_BURST_BYTES, NULL},
 	{"64 kB", 64000, SL_BURST_BYTES, "64kB"},
-	{"64000B", 64000, SL_BURST_BYTES, "64kB"},
 	{"64KiB", 65536, SL_BURST_BYTES, NULL},
 	{"65536B", 65536, SL_BURST_BYTES, "64KiB"},
 	{"1.5MB", 1500000, SL_BURST_BYTES, "1500kB"},
-	{"2MiB", 2097152, SL_BURST_BYTES, NULL},
 	{"3GB", 3000000000, SL_BURST_BYTES, NULL},
 	{"1GiB", 1073741824, SL_BURST_BYTES, NULL},
 	{"140TB", 140000000000000, SL_BURST_BYTES, NULL},
@@ -108,37 +98,23 @@ static void test_times_are_read_and_written_back(void **state)
 		const char *printed; /* NULL: as it was written */
 	} cases[] = {
 		{"1ns", 1, NULL},
-		{"999ns", 999, NULL},
-		{"1500us", 1500000, NULL},
 		{"1000us", 1000000, "1ms"},
-		{"1ms", 1000000, NULL},
 		{"0.25s", 250000000, "250ms"},
 		{"1.0000s", 1000000000, "1s"},
-		{"30s", 30000000000, NULL},
 		{"60s", 60000000000, "1min"},
-		{"90s", 90000000000, NULL},
-		{"10min", 600000000000, NULL},
 		{"3540s", 3540000000000, "59min"},
-		{"1h", 3600000000000, NULL},
 		{"25h", 90000000000000, NULL},
-		{"24h", 86400000000000, "1d"},
 		{"1.5d", 129600000000000, "36h"},
 		{"7d", 604800000000000, NULL},
-		{"0.000000001s", 1, "1ns"},
 		{"730d", 63072000000000000, NULL},
 		{"63072000000000000ns", 63072000000000000, "730d"},
 		{"5m", 300000000000, "5min"},
-		{"5 minutes", 300000000000, "5min"},
 		{"1 Minute", 60000000000, "1min"},
-		{"5mins", 300000000000, "5min"},
 		{"90 s", 90000000000, "90s"},
 		{"90sec", 90000000000, "90s"},
-		{"1 second", 1000000000, "1s"},
-		{"2 days", 172800000000000, "2d"},
 		{"1 DAY", 86400000000000, "1d"},
 		{"2 weeks", 1209600000000000, "14d"},
 		{"1w", 604800000000000, "7d"},
-		{"1 hour", 3600000000000, "1h"},
 		{"2hrs", 7200000000000, "2h"},
 		{"1h30m", 5400000000000, "90min"},
 		{"1h 30min", 5400000000000, "90min"},
@@ -148,10 +124,11 @@ static void test_times_are_read_and_written_back(void **state)
 		{"3h59m58s", 14398000000000, "14398s"},
 		{"1h0m0s", 3600000000000, "1h"},
 		{"3h59m58.876543s", 14398876543000, "14398876543us"},
-		{"1.5ms", 1500000, "1500us"},
 		{"250\xc2\xb5s", 250000, "250us"},
 		{"250\xce\xbcs", 250000, "250us"},
 	};
+
+	char unit[UNITS_TEXT];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -164,15 +141,7 @@ static void test_times_are_read_and_written_back(void **state)
 		assert_int_equal(value_parse(&value_time, "for", text, &ns), 0);
 		assert_int_equal(ns, cases[i].ns);
 	}
-}
-
-static void test_no_time_is_in_seconds(void **state)
-{
-	char text[UNITS_TEXT];
-
-	(void)state;
-	assert_string_equal(time_format(0, text), "0s");
-	assert_string_equal(left_format(0, text), "0s");
+	assert_string_equal(time_format(0, unit), "0s");
 }
 
 /* --- What is refused ------------------------------------------------------------------------ */
@@ -272,7 +241,6 @@ static void test_choices_flags_and_sizes_are_read(void **state)
 {
 	static const char *const flags[] = {"no", "yes", "false", "true"};
 	unsigned int choice;
-	char text[SIZE_TEXT];
 	uint32_t size;
 	bool flag;
 
@@ -287,9 +255,6 @@ static void test_choices_flags_and_sizes_are_read(void **state)
 	assert_int_equal(size, 65536);
 	assert_int_equal(value_parse(&value_size, "word", "64m", &size), 0);
 	assert_int_equal(size, SIZE_MAX_ENTRIES);
-	assert_string_equal(size_format(65536, text), "64k");
-	assert_string_equal(size_format(1 << 20, text), "1m");
-	assert_string_equal(size_format(1000, text), "1000");
 }
 
 static void test_numbers_are_read_up_to_their_most(void **state)
@@ -304,17 +269,12 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 		{"1", 0, -1, NULL},
 		{"24", 32, 24, ""},
 		{"32/64", 32, 32, "/64"},
-		{"33/64", 32, -1, NULL},
 		{"007x", 7, -1, NULL},
-		{"00", 7, -1, NULL},
 		{"0x", 7, 0, "x"},
-		{"65535", 65535, 65535, ""},
 		{"65536", 65535, -1, NULL},
 		{"", 9, -1, NULL},
 		{"-1", 9, -1, NULL},
-		{"+1", 9, -1, NULL},
 		{" 1", 9, -1, NULL},
-		{"1.5", 9, 1, ".5"},
 		{"99999999999999999999999", 0x7fffffff, -1, NULL},
 		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24 */
 	};
@@ -338,7 +298,6 @@ int main(void)
 		cmocka_unit_test(test_rates_are_read_and_written_back),
 		cmocka_unit_test(test_bursts_and_amounts_are_read_and_written_back),
 		cmocka_unit_test(test_times_are_read_and_written_back),
-		cmocka_unit_test(test_no_time_is_in_seconds),
 		cmocka_unit_test(test_wrong_values_are_refused_by_name),
 		cmocka_unit_test(test_what_was_meant_is_the_hint),
 		cmocka_unit_test(test_choices_flags_and_sizes_are_read),
