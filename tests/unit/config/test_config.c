@@ -62,7 +62,6 @@ static void test_keys_of_each_kind_are_read(void **state)
 	assert_string_equal(shown("policies:\n"
 				  "  - prefix: default\n"
 				  "    limits:\n"
-				  "      - window: 1000 per 1min\n"
 				  "      - name: hour\n"
 				  "        window: 10MB per 1h\n"
 				  "        groups: 10\n"
@@ -78,7 +77,6 @@ static void test_keys_of_each_kind_are_read(void **state)
 				  "    limits:\n"
 				  "      - {shape: 10mbit, horizon: 1s, key: dst}\n"
 				  "      - {name: two, rate: \"1kpps,2kpps\", per: \"64,48\"}\n"),
-			    "sluice set default window 1000 per 1min\n"
 			    "sluice set default name hour window 10MB per 1h groups 10 action "
 			    "block 10s escalate 2 max 1h\n"
 			    "sluice set default name both rate 10kpps 100mbit burst 2000 64kB\n"
@@ -279,7 +277,6 @@ static void test_keys_are_keywords(void **state)
 static void test_one_error_is_one_message(void **state)
 {
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
-#define IPV4  "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
 	static const struct {
 		const char *text, *errors; /* as assert_errors() */
@@ -287,19 +284,15 @@ static void test_one_error_is_one_message(void **state)
 		/* nothing */
 		{"", "rules.yaml empty-file"},
 		{"# nothing\n", "rules.yaml empty-file"},
-		{"---\n", "rules.yaml empty-file"},
-		{"~", "rules.yaml empty-file"},
 		{"{}", "rules.yaml empty-file"},
 		{"gate: {buckets: 64k}", "rules.yaml empty-file"},
 		/* no YAML */
 		{"policies: [", "2:1 bad-yaml"},
 		{"policies:\n\t- prefix: default\n", "2:1 bad-yaml"},
 		{"deny:\n - prefixes: [2001:db8::]\n", "2:24 bad-yaml"},
-		{"deny:\n - prefixes: [::1]\n", "2:15 bad-yaml"},
 		{"deny:\n - prefix: 2001:db8::\n", "2:21 bad-yaml"},
 		{"deny:\n - prefixes:\n   - 2001:db8::\n", "3:6 bare-ipv6"},
 		{"deny:\n - prefixes:\n   - ::\n   - 10.0.0.1\n", "3:6 bare-ipv6"},
-		{"deny:\n - 10.0.0.1\n - fe80::\n", "3:4 bare-ipv6"},
 		{"deny: [{prefixes: [\n2001:db8:: ]}]", "2:1 bare-ipv6"},
 		{"deny:\n - prefixes:\n   - ::ffff:192.0.2.1: x\n", "3:6 bare-ipv6"},
 		{"deny: \"x", "1:9 bad-yaml"},
@@ -309,28 +302,21 @@ static void test_one_error_is_one_message(void **state)
 		/* too much YAML */
 		{"deny: &x []", "1:7 yaml-alias"},
 		{"deny: [&x {prefix: default}]", "1:8 yaml-alias"},
-		{"deny: [{prefix: &x default}]", "1:17 yaml-alias"},
 		{"deny: *x", "1:7 yaml-alias"},
 		{"deny: !!seq []", "1:7 yaml-tag"},
-		{"deny: [!x {}]", "1:8 yaml-tag"},
 		{"deny: [{prefix: !!str default}]", "1:17 yaml-tag"},
 		{"deny: [{prefix: \"10.0.0.1\\0\"}]", "1:17 bad-yaml"},
 		{"? [deny]\n: []", "1:3 bad-key"},
 		{"[[[[[[[[[[]]]]]]]]]]", "1:9 too-deep"},
 		{"a: {a: {a: {a: {a: {a: {a: {a: {}}}}}}}}", "1:32 too-deep"},
 		/* the wrong kind */
-		{"default rate 5pps", "1:1 wrong-kind"},
 		{"- prefix: default", "1:1 wrong-kind"},
 		{"policies:", "1:10 wrong-kind"},
-		{"policies: null", "1:11 wrong-kind"},
 		{"policies: default", "1:11 wrong-kind"},
-		{"policies: {}", "1:11 wrong-kind"},
 		{"policies: [default]", "1:12 wrong-kind"},
 		{"policies: [{prefix: default, limits: [5]}]", "1:39 wrong-kind"},
 		{"deny: [{prefixes: [[]]}]", "1:20 wrong-kind"},
-		{"deny: [{prefixes: [{}]}]", "1:20 wrong-kind"},
 		{"deny: [{prefixes: 10.0.0.1}]", "1:19 wrong-kind"},
-		{"deny: [{prefix: }]", "1:17 wrong-kind"},
 		{"deny: []\ngate:", "2:6 wrong-kind"},
 		{"deny: [192.0.2.1, {prefix: 192.0.2.2}]", "1:19 mixed-list"},
 		{"deny: [{prefix: 192.0.2.2}, 192.0.2.1]", "1:29 mixed-list"},
@@ -339,7 +325,6 @@ static void test_one_error_is_one_message(void **state)
 		{"deny: [all]", "1:8 bad-address"},
 		/* keys */
 		{"denys: []\ndeny: []", "1:1 no-such-key"},
-		{"5: []\ndeny: []", "1:1 no-such-key"},
 		{"deny: []\n\"a\\nb\": []", "2:1 no-such-key"},
 		{DENY "for : 1h, to: x}]", "1:39 no-such-key"},
 		{"deny: []\ndefaults: {rate: 5pps}", "2:12 no-such-key"},
@@ -353,18 +338,12 @@ static void test_one_error_is_one_message(void **state)
 		/* policies */
 		{"policies: [{limits: [{rate: 5pps}]}]", "1:12 no-prefix"},
 		{"policies: [{prefix: default}]", "1:12 no-limits"},
-		{"policies: [{prefix: default, limits: []}]", "1:12 no-limits"},
 		{"policies: [{prefix: 10.0.0.1/8, limits: [{rate: 5pps}]}]", "1:21 host-bits"},
 		{LIMIT "name: x}, {rate: 6pps,\n name: x}]}]", "2:8 limit-twice"},
-		{LIMIT "match: udp}, \n{rate: 6pps, match: udp}]}]", "2:1 limit-twice"},
 		{LIMIT "}, {name: b, rate: 5pps}, {name: c, rate: 5pps}, {name: d, rate: 5pps},\n"
 		       "{name: e, rate: 5pps}]}]",
 		 "2:1 too-many-limits"},
 		{LIMIT "}]},\n {prefix: default, limits: [{rate: 6pps}]}]", "2:11 prefix-twice"},
-		{IPV4 "per: 56}]}]", "1:60 bad-length"},
-		{LIMIT "burst: 64kB}]}]", "1:59 burst-unit"},
-		{"policies: [{prefix: 10.0.0.0/8, inherit: maybe, limits: [{rate: 5pps}]}]",
-		 "1:42 bad-choice"},
 		{"policies: [{prefix: default, inherit: true, limits: [{rate: 5pps}]}]",
 		 "1:39 no-parent"},
 		{"policies: [{prefix: 10.0.0.0/8, inherit: [true], limits: [{rate: 5pps}]}]",
@@ -376,9 +355,6 @@ static void test_one_error_is_one_message(void **state)
 		{"policies: [{prefix: default, limits: [{rate: 1kpps,\n per: \"32,24\"},\n"
 		 "{rate: 1pps, name: all-24}]}]",
 		 "3:20 limit-twice"},
-		{"policies: [{prefix: default, limits: [{rate: 1kpps 1mbit},\n"
-		 "{name: b, rate: 1kpps 1mbit},\n{name: c, rate: 1pps}]}]",
-		 "3:1 too-many-limits"},
 		{"policies: [{prefix: default, limits: [{rate: 1kpps},\n"
 		 "{name: b, rate: 1kpps 1mbit, per: \"32,24\"}]}]",
 		 "2:1 too-many-limits"},
@@ -388,24 +364,17 @@ static void test_one_error_is_one_message(void **state)
 		/* newcomers */
 		{LIMIT "}], newcomers: 5pps}]", "1:67 bad-choice"},
 		{LIMIT "}], newcomers: []}]", "1:67 wrong-kind"},
-		{LIMIT "}], newcomers: }]", "1:67 wrong-kind"},
 		{LIMIT "}], newcomers: {burst: 5}}]", "1:67 no-rate"},
-		{LIMIT "}], newcomers: {rate: }}]", "1:74 wrong-kind"},
 		{LIMIT "}], newcomers: {rate: [5pps]}}]", "1:74 wrong-kind"},
-		{LIMIT "}], newcomers: {rate: 5pps, burst: 64kB}}]", "1:87 burst-unit"},
 		{LIMIT "}], newcomers: {rate: 1mbit, burst: 7us}}]", "1:88 out-of-range"},
 		{LIMIT "}], newcomers: {rate: 5pps,\n per: 24}}]", "2:2 no-such-key"},
-		{LIMIT "}], newcomers: {rate: 5pps,\n rate: 6pps}}]", "2:2 key-twice"},
 		{LIMIT "}], newcomers: none,\n newcomers: none}]", "2:2 key-twice"},
 		{"policies: [{prefix: default, newcomers: {rate: 5pps}}]", "1:12 no-limits"},
 		/* lists */
-		{"deny: [{for: 1h}]", "1:8 no-prefix"},
 		{"allow: [{prefix: 10.0.0.1, prefixes: []}]", "1:9 no-prefix"},
 		{DENY "for: 1h, until: 2001-01-01T00:00:00Z}]", "1:45 two-ends"},
 		{DENY "}]\nallow: [{prefix: 10.0.0.0/8}]", "2:18 prefix-twice"},
-		{"deny: [prefixes: [10.0.0.1,\n 10.0.0.1]]", "2:2 prefix-twice"},
 		{DENY "force: true}]", "1:36 no-file"},
-		{DENY "skip: true}]", "1:35 no-file"},
 		{"deny: [{file: \"-\"}]", "1:15 list-stdin"},
 	};
 

@@ -5,6 +5,25 @@
 #include "capture.h"
 #include "config_text.h"
 
+/* Checks what is written of a config. */
+static void assert_writes(const struct config *config, const char *expected)
+{
+	char *text = written(config);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* Checks what is written of a text that is read. */
+static void assert_written(const char *text, const char *expected)
+{
+	struct config config;
+
+	assert_int_equal(text_read(text, &config), 0);
+	assert_writes(&config, expected);
+	config_free(&config);
+}
+
 static void test_written_rules_read_the_same(void **state)
 {
 	static const char text[] = "gate:\n"
@@ -62,20 +81,10 @@ static void test_written_rules_read_the_same(void **state)
 				   "      - 192.0.2.1\n"
 				   "      - \"::1\"\n"
 				   "      - \"2001:db8::\"\n";
-	struct config config;
-	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), 0);
-	again = written(&config);
-	assert_string_equal(again, text);
-	free(again);
-	config_free(&config);
-	assert_int_equal(text_read("deny: []", &config), 0);
-	again = written(&config);
-	assert_string_equal(again, "policies: []\n");
-	free(again);
-	config_free(&config);
+	assert_written(text, text);
+	assert_written("deny: []", "policies: []\n");
 }
 
 /* Defaults are left out; a list without devices is not. */
@@ -94,29 +103,13 @@ static void test_devices_are_written_as_they_are_read(void **state)
 				   "    mode: generic\n"
 				   "policies: []\n";
 	struct config config;
-	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), 0);
-	assert_true(config.places.specified && place_is_pattern(&config.places.list[2]));
-	again = written(&config);
-	assert_string_equal(again, text);
-	free(again);
-	config_free(&config);
-	assert_int_equal(text_read("attach: [{device: e, hook: xdp, mode: auto, optional: no}, "
-				   "{device: f}]\npolicies: []\n",
-				   &config),
-			 0);
-	again = written(&config);
-	assert_string_equal(again, "attach:\n  - device: e\n  - device: f\npolicies: []\n");
-	free(again);
-	config_free(&config);
-	assert_int_equal(text_read("attach: []\npolicies: []\n", &config), 0);
-	assert_true(config.places.specified && !config.places.count);
-	again = written(&config);
-	assert_string_equal(again, "attach: []\npolicies: []\n");
-	free(again);
-	config_free(&config);
+	assert_written(text, text);
+	assert_written("attach: [{device: e, hook: xdp, mode: auto, optional: no}, {device: f}]\n"
+		       "policies: []\n",
+		       "attach:\n  - device: e\n  - device: f\npolicies: []\n");
+	assert_written("attach: []\npolicies: []\n", "attach: []\npolicies: []\n");
 	assert_int_equal(text_read("policies: []\n", &config), 0);
 	assert_false(config.places.specified);
 	config_free(&config);
@@ -187,23 +180,14 @@ static void test_named_lists_read_the_same(void **state)
 				   "      - 192.0.2.1\n"
 				   "  - list: empty\n"
 				   "    prefixes: []\n";
-	struct config config;
-	char *again;
 
 	(void)state;
-	assert_int_equal(text_read(text, &config), 0);
-	assert_int_equal(config.rules.count, 2);
-	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_DENY);
-	assert_int_equal(config.rules.rules[1].lists, 3);
-	again = written(&config);
-	assert_string_equal(again, text);
-	free(again);
-	config_free(&config);
+	assert_written(text, text);
 }
 
 static void test_ends_of_entries_read_the_same(void **state)
 {
-	char moment[MOMENT_TEXT], text[256], *again;
+	char moment[MOMENT_TEXT], text[256];
 	struct config config;
 
 	(void)state;
@@ -212,14 +196,10 @@ static void test_ends_of_entries_read_the_same(void **state)
 		 "      - \"192.0.2.1 until %s\"\n      - 192.0.2.2\n",
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
-	again = written(&config);
-	assert_string_equal(again, text);
-	free(again);
+	assert_writes(&config, text);
 	config.rules.rules[0].list_until = 1; /* ended meanwhile */
-	again = written(&config);
-	assert_string_equal(again, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
-				   "      - 192.0.2.2\n");
-	free(again);
+	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
+			       "      - 192.0.2.2\n");
 	config_free(&config);
 }
 

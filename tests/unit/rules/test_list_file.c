@@ -91,7 +91,6 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"all of a file of AWS", "{\"prefixes\":[{\"ip_prefix\":\"192.0.2.0/24\"}]}\n",
 		 NULL},
 		{"null in JSON", "{\"cidr\":null}\n", NULL},
-		{"a number in JSON", "{\"cidr\":3221225985}\n", NULL},
 		{"null in an array", "{\"cidr\":[\"192.0.2.1\",null]}\n", NULL},
 		{"another key", "{\"netblock\":\"192.0.2.0/24\"}\n", NULL},
 		{"two keys", "{\"ip\":\"192.0.2.1\",\"cidr\":\"192.0.2.0/24\"}\n", NULL},
@@ -107,7 +106,6 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"DOS lines", "192.0.2.1\r\n192.0.2.2 ; x\r\n", "192.0.2.1 192.0.2.2"},
 		{"a range", "1.2.3.4-1.2.3.9", "1.2.3.4/30 1.2.3.8/31"},
 		{"a range with blanks", "1.2.3.4 - 1.2.3.4 # one", "1.2.3.4"},
-		{"all of a net", "10.0.0.0-10.255.255.255", "10.0.0.0/8"},
 		{"up to the last address", "255.255.255.254-255.255.255.255", "255.255.255.254/31"},
 		{"odd ends", "10.0.0.1-10.0.0.6", "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6"},
 		{"a range of long addresses",
@@ -141,19 +139,14 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		 "192.0.2.1 192.0.2.2"},
 		{"a set of the name of its members",
 		 "create 192.0.2.1 hash:ip\nadd 192.0.2.1 192.0.2.1\n", "192.0.2.1"},
-		{"two sets", "add a 192.0.2.1\nadd b 192.0.2.2\n", NULL},
 		{"a set and one that is empty", "create a hash:ip\nadd a 192.0.2.1\ncreate b x\n",
 		 NULL},
 		{"two sets of ipset list", "Name: aa\nMembers:\n192.0.2.1\n\nName: a\nMembers:\n",
 		 NULL},
-		{"a netmask", "192.0.2.0/255.255.255.0\n", NULL},
-		{"a leading zero", "192.0.2.0/024\n", NULL},
-		{"an exception of ipset", "add bad 192.0.2.1 nomatch", NULL},
 		{"ports of ipset", "add bad 192.0.2.1,tcp:80", NULL},
 		{"add nothing", "add bad", NULL},
 		{"slashes amid a prefix", "192.0.2.0//24", NULL},
 		{"half an option", "192.0.2.1 timeout", NULL},
-		{"host bits", "192.0.2.1/24", NULL},
 		{"UTF-8", "192.0.2.1 # \xc3\xa4\n", "192.0.2.1"},
 		{"a comment in Latin-1", "# M\xfcller\n192.0.2.1 # \xe4\n192.0.2.2 // \xe4\n",
 		 "192.0.2.1 192.0.2.2"},
@@ -169,7 +162,6 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"shorter than a /8", "10.0.0.0/7\n", NULL},
 		{"a /16 of IPv6", "2001::/16\n", "2001::/16"},
 		{"shorter than a /16 of IPv6", "2000::/15\n", NULL},
-		{"default", "default\n", NULL},
 		{"a range shorter than a /8", "0.0.0.0-255.255.255.255\n", NULL},
 	};
 
@@ -208,6 +200,10 @@ static void test_lines_may_have_an_end(void **state)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
+		/* the last end of a prefix counts */
+		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
+		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
+		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
 		{"192.0.2.1 for", NAN},
 		{"192.0.2.1 for 1h 192.0.2.2", NAN},
 		{"192.0.2.1 for 1x", NAN},
@@ -260,61 +256,39 @@ static void test_a_time_begins_when_the_file_is_written(void **state)
 	unlink("list.txt");
 }
 
-static void test_the_last_end_of_a_prefix_counts(void **state)
+/*
+ * Bad lines are refused with their numbers, the first ten. `skip` leaves them out and counts them,
+ * except exceptions and second sets, without which the other lines would change their meaning.
+ */
+static void test_bad_lines_are_refused_or_skipped(void **state)
 {
 	static const struct {
 		const char *text;
-		double seconds;
+		const char *force;
+		int skipped; /* -1: bad lines are refused */
+		unsigned int entries;
+		const char *errors;
 	} cases[] = {
-		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
-		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
-		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		char *text = strdup(cases[i].text);
-		struct ruleset set = {0};
-		double left;
-
-		assert_int_equal(list_parse("list", text, &(struct rule){0}, NULL, NULL, &set), 0);
-		assert_int_equal(set.count, 1);
-		left = set.rules[0].list_until ? until_left_ns(set.rules[0].list_until) / 1e9 : 0;
-		if (fabs(left - cases[i].seconds) > 1)
-			fail_msg("%s: %f", cases[i].text, left);
-		ruleset_free(&set);
-		free(text);
-	}
-}
-
-/* What is refused as too short says where, and what would be right; `force` takes it. */
-static void test_short_prefixes_take_force(void **state)
-{
-	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
-	struct ruleset set = {0};
-	int err = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
-
-	(void)state;
-	assert_errors("list", "2 wide-prefix");
-	assert_int_equal(err, -EINVAL);
-	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, NULL, &set), 0);
-	assert_int_equal(set.count, 2);
-	ruleset_free(&set);
-}
-
-/* `skip` leaves bad lines out, without a trace of their first parts, and counts them. */
-static void test_bad_lines_are_skipped_and_counted_if_asked(void **state)
-{
-	static const struct {
-		const char *text;
-		unsigned int skipped, entries;
-	} cases[] = {
-		{"192.0.2.1\n", 0, 1},
-		{"192.0.2.1\nx\n{\"cidr\":null}\n192.0.2.0/024\n\n# c\n", 3, 1},
-		{"192.0.2.1\n[\"192.0.2.2\",null]\n192.0.2.3\n", 1, 2},
-		{"192.0.2.1\n0.0.0.0/0\n0.0.0.1-127.0.0.0\n", 2, 1},
-		{"<html>\n<body>\n", 2, 0},
-		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n192.0.2.1\n", 12, 1},
+		{"192.0.2.1\n10.0.0.0/7\n", "say 'force'", -1, 0, "2 wide-prefix"},
+		{"10.0.0.0/7\ndefault\n", NULL, -1, 2, ""},
+		{"192.0.2.1\n192.0.2.256\n\n192.0.2.1 192.0.2.2\n192.0.2.1/24\n", NULL, -1, 0,
+		 "2 bad-address; 4 bad-address; 5 host-bits"},
+		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n", NULL, -1, 0,
+		 "1 bad-address; 2 bad-address; 3 bad-address; 4 bad-address; 5 bad-address; "
+		 "6 bad-address; 7 bad-address; 8 bad-address; 9 bad-address; 10 bad-address; "
+		 "list more-bad-lines"},
+		{"192.0.2.1\n", "say 'force'", 0, 1, ""},
+		{"192.0.2.1\nx\n{\"cidr\":null}\n192.0.2.0/024\n\n# c\n", "say 'force'", 3, 1, ""},
+		{"192.0.2.1\n[\"192.0.2.2\",null]\n192.0.2.3\n", "say 'force'", 1, 2, ""},
+		{"192.0.2.1\n0.0.0.0/0\n0.0.0.1-127.0.0.0\n", "say 'force'", 2, 1, ""},
+		{"<html>\n<body>\n", "say 'force'", 2, 0, ""},
+		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n192.0.2.1\n", "say 'force'", 12, 1, ""},
+		{"add a 192.0.2.0/24\nadd a 192.0.2.1 timeout 5 nomatch\n", NULL, 0, 0,
+		 "2 exception"},
+		{"add a 192.0.2.1\nx\nadd b 192.0.2.2\n", NULL, 1, 0, "3 second-ipset"},
+		{"create good hash:net\nadd good 192.0.2.1\ncreate bad hash:net\n"
+		 "add bad 192.0.2.2\ncreate worse hash:net\nadd good 192.0.2.4\n",
+		 NULL, -1, 0, "3 second-ipset"},
 	};
 
 	(void)state;
@@ -322,82 +296,16 @@ static void test_bad_lines_are_skipped_and_counted_if_asked(void **state)
 		char *text = strdup(cases[i].text);
 		struct ruleset set = {0};
 		unsigned int skipped = 7;
+		int err = list_parse("list", text, &(struct rule){0}, cases[i].force,
+				     cases[i].skipped < 0 ? NULL : &skipped, &set);
 
-		assert_int_equal(
-			list_parse("list", text, &(struct rule){0}, "say 'force'", &skipped, &set),
-			0);
-		assert_int_equal(error_count(), 0);
-		assert_int_equal(skipped, cases[i].skipped);
+		assert_errors("list", cases[i].errors);
+		assert_int_equal(err, *cases[i].errors ? -EINVAL : 0);
+		assert_int_equal(skipped, cases[i].skipped < 0 ? 7 : cases[i].skipped);
 		assert_int_equal(set.count, cases[i].entries);
 		ruleset_free(&set);
 		free(text);
 	}
-}
-
-/* Lines without which the others mean something else are refused although `skip` is asked for. */
-static void test_exceptions_and_second_sets_are_not_skipped(void **state)
-{
-	char exception[] = "add a 192.0.2.0/24\nadd a 192.0.2.1 timeout 5 nomatch\n";
-	char sets[] = "add a 192.0.2.1\nx\nadd b 192.0.2.2\n";
-	struct ruleset set = {0};
-	unsigned int skipped;
-
-	(void)state;
-	assert_int_equal(list_parse("a", exception, &(struct rule){0}, NULL, &skipped, &set),
-			 -EINVAL);
-	assert_errors("a", "2 exception");
-	assert_int_equal(list_parse("b", sets, &(struct rule){0}, NULL, &skipped, &set), -EINVAL);
-	assert_errors("b", "3 second-ipset");
-	assert_int_equal(set.count, 0);
-}
-
-/* Several sets in one file are refused once, where the second begins. */
-static void test_several_ipsets_are_refused_once(void **state)
-{
-	char text[] = "create good hash:net family inet\n"
-		      "add good 192.0.2.1\n"
-		      "create bad hash:net family inet\n"
-		      "add bad 192.0.2.2\n"
-		      "create worse hash:net family inet\n"
-		      "add worse 192.0.2.3\n"
-		      "add good 192.0.2.4\n";
-	struct ruleset set = {0};
-
-	(void)state;
-	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, NULL, &set), -EINVAL);
-	assert_errors("sets", "3 second-ipset");
-	assert_int_equal(set.count, 0);
-}
-
-static void test_bad_lines_are_refused_with_their_numbers(void **state)
-{
-	struct ruleset set = {0};
-	int err = text_list("192.0.2.1\n"
-			    "192.0.2.256\n"
-			    "\n"
-			    "192.0.2.1 192.0.2.2\n"
-			    "192.0.2.1/24\n",
-			    &set);
-
-	(void)state;
-	assert_int_equal(err, -EINVAL);
-	assert_int_equal(set.count, 0);
-	assert_errors("list.txt", "2 bad-address; 4 bad-address; 5 host-bits");
-}
-
-/* A file of many bad lines is reported by its first ten. */
-static void test_ten_bad_lines_are_reported_at_most(void **state)
-{
-	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
-	struct ruleset set = {0};
-	int err = text_list(eleven, &set);
-
-	(void)state;
-	assert_int_equal(err, -EINVAL);
-	assert_int_equal(error_count(), 11);
-	assert_string_equal(error_get(9)->object, "list.txt:10: 'j'");
-	assert_string_equal(error_get(10)->id, "more-bad-lines");
-	error_drop(0);
 }
 
 /*
@@ -433,13 +341,7 @@ int main(void)
 		cmocka_unit_test(test_formats_of_other_tools_are_read_or_refused),
 		cmocka_unit_test(test_lines_may_have_an_end),
 		cmocka_unit_test(test_a_time_begins_when_the_file_is_written),
-		cmocka_unit_test(test_the_last_end_of_a_prefix_counts),
-		cmocka_unit_test(test_short_prefixes_take_force),
-		cmocka_unit_test(test_bad_lines_are_skipped_and_counted_if_asked),
-		cmocka_unit_test(test_exceptions_and_second_sets_are_not_skipped),
-		cmocka_unit_test(test_several_ipsets_are_refused_once),
-		cmocka_unit_test(test_bad_lines_are_refused_with_their_numbers),
-		cmocka_unit_test(test_ten_bad_lines_are_reported_at_most),
+		cmocka_unit_test(test_bad_lines_are_refused_or_skipped),
 		cmocka_unit_test(test_a_long_list_is_read_in_order),
 	};
 
