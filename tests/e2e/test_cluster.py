@@ -47,14 +47,13 @@ def flood(nodes):
 
 # --- One limit ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", [SOURCE, "2001:db8:1:2::7"])
-def test_two_nodes_have_one_limit(cluster, source):
-    cluster.store.start()
+@pytest.mark.parametrize("source,store", [(SOURCE, "127.0.0.1"), ("2001:db8:1:2::7", "[::1]")])
+def test_two_nodes_have_one_limit(cluster, source, store):
+    cluster.store.start(FIRST_PORT, "--bind", "127.0.0.1", "::1")
+    cluster.address = f"{store}:{FIRST_PORT}"
     cluster.make(2, RATE)
     cluster.share()
     done = Run(cluster, 7, flood(2), source=source)
-    print(f"figure: 2 nodes, {source}: {done.mean(3, 6.5):.3f} x the limit, seconds "
-          f"{min(done.seconds(3, 6.5)):.2f} to {max(done.seconds(3, 6.5)):.2f}")
     assert 0.9 < done.mean(3, 6.5) < 1.1
     assert all(share > 0.3 for share in done.shares(3, 6.5))
 
@@ -94,7 +93,6 @@ def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
     cluster.share()
     done = Run(cluster, 7, lambda node, at: 0.3 if node else 20 if at < 0.5 else 0)
     early, late = done.shares(1.5, 3.5)[1], done.shares(5.5, 6.5)[1]
-    print(f"figure: shared {word}: {early:.2f} at the other node, {late:.2f} behind the block")
     assert early == 0 if word == "block" else early > 0.2
     assert late > 0.2
     assert nodes[1].status()["blocked"] == (word == "block")
@@ -159,7 +157,6 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         5.5: lambda: told.update({node: (node.status()["store"], node.divided_by()) for node in nodes}),
         6: lambda: cluster.store.start(FIRST_PORT)})
     away, back = done.mean(4, 6), done.mean(6 + BACK, 11.5)
-    print(f"figure: 2 nodes, --on-loss {on_loss}: {away:.2f} x without the store, {back:.2f} behind")
     assert 0.88 < away < 1.12 if on_loss == "divide" else away > 1.8
     assert 0.8 < back < 1.2
     if on_loss == "divide":
@@ -218,7 +215,6 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     nodes[0].end(signal.SIGKILL)
     done = Run(cluster, 8, flood(2))
     shares = done.shares(4, 7.5)
-    print(f"figure: a process killed, divide: {shares[0]:.2f} there, {shares[1]:.2f} at the other node")
     assert 0.45 < shares[0] < 0.55 and shares[1] < 1.1
     assert nodes[0].divided_by() == 2
     assert f"'sluice -g {nodes[0].gate} share STORE'" in nodes[0].sluice("status").out
@@ -360,7 +356,6 @@ def test_a_store_that_lies(cluster):
             for _ in range(6):
                 if max(behind) < 0.9:
                     behind = Run(cluster, 3, lambda node, at: 5).seconds(0.5, 2.5)
-            print(f"figure: answers {name}: {min(lied):.2f} to {max(lied):.2f} x the limit, {max(behind):.2f} behind")
             assert max(lied) < 1.2 and min(lied) < most and 0.9 < max(behind) < 1.2, name
             assert told[1][counted] > told[0][counted], (name, told)
             if counted in ("rounds", "charged"):
@@ -435,7 +430,7 @@ def test_nodes_that_share_other_limits_are_told(cluster):
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 60)
 
 
-def test_the_watchdog_is_fed_until_a_process_stands_still(cluster, tmp_path):
+def test_a_process_that_stands_still_is_reported_and_feeds_no_watchdog(cluster, tmp_path):
     cluster.store.start()
     node, = cluster.make(1, RATE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
@@ -454,15 +449,6 @@ def test_the_watchdog_is_fed_until_a_process_stands_still(cluster, tmp_path):
         time.sleep(2)
         with pytest.raises(BlockingIOError):
             notified.recv(4096)
-    assert node.end() == 0
-
-
-def test_a_process_that_stands_still_is_told(cluster):
-    cluster.store.start()
-    node, = cluster.make(1, RATE)
-    cluster.share()
-    node.process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: node.status() is None, "a state that is old")
     assert node.up() == "0"
     gate, = json.loads(node.sluice("-j", "status").out)["gates"]
     assert gate["shared_by"]["pid"] == node.process.pid and gate["shared_by"]["silent_ms"] >= 3000
@@ -470,6 +456,7 @@ def test_a_process_that_stands_still_is_told(cluster):
     assert advice == f"kill -s cont {node.process.pid}"
     run("sh", "-c", advice)
     wait_until(lambda: node.status() and node.up() == "1", "a process that goes on")
+    assert node.end() == 0
 
 
 def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
@@ -549,13 +536,6 @@ def test_words_that_are_refused(cluster):
             ("a:1 --user me", "--password-file")):
         refused(node.sluice("share", *words.split(), status=None), names, code=2)
     refused(node.sluice("share", "a:1", "--node", "a b", status=None), "'a b'", code=2)
-
-
-def test_a_store_by_an_ipv6_address(cluster):
-    cluster.store.start(FIRST_PORT, "--bind", "127.0.0.1", "::1")
-    cluster.make(1, RATE)
-    cluster.address = f"[::1]:{FIRST_PORT}"
-    cluster.share()
 
 
 def test_files_and_gates_that_are_refused(cluster, tmp_path):
