@@ -15,7 +15,7 @@ NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
 @pytest.fixture(scope="module")
-def said():
+def printed():
     done = run(os.path.join(BUILD, "sim", "share"), "short", check=False)
     assert done.code == 0 and done.err == "", done
     return tables_of(done.out)
@@ -46,20 +46,20 @@ def is_like(line, other):
 
 
 @pytest.mark.parametrize("title,lines", TABLES.items())
-def test_the_document_has_its_tables(said, title, lines):
+def test_the_document_has_its_tables(printed, title, lines):
     with open(os.path.join(TOP, "docs", "cluster.md"), encoding="utf-8") as page:
-        told = tables_of(page.read())[title]
-    assert len(said[title]) == lines
-    for line in said[title]:
-        assert any(is_like(line, other) for other in told), line
+        documented = tables_of(page.read())[title]
+    assert len(printed[title]) == lines
+    for line in printed[title]:
+        assert any(is_like(line, other) for other in documented), line
 
 
-def test_many_sources_stay_within_their_commands(said):
+def test_many_sources_stay_within_their_commands(printed):
     """One command a round for each of 256 sources, and those that count the nodes."""
-    rows = [[float(word) for word in NUMBER.findall(line)] for line in said["100000 sources"]]
+    rows = [[float(word) for word in NUMBER.findall(line)] for line in printed["100000 sources"]]
     assert len(rows) == 2
     for row in rows:
-        told, commands = row[1], row[3]
-        assert 150 <= told <= 256 and 1000 <= commands <= 2800, row
-    start, behind = (row[-1] for row in rows)
-    assert 0 < behind < start < 9 * 1.25 + 2
+        keys, commands = row[1], row[3]
+        assert 150 <= keys <= 256 and 1000 <= commands <= 2800, row
+    start, after = (row[-1] for row in rows)
+    assert 0 < after < start < 9 * 1.25 + 2

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
- * state, charged as packets charge it and by user/share/debt.h, and a flow (user/share/flow.h).
- * The judge is one bucket
- * that is charged with all that any node admits.
+ * state, charged as packets charge it and by user/share/debt.h, and a flow (user/share/flow.h). The
+ * judge is one bucket that is charged with all that any node admits.
  *
  *   world_begin   nodes at rest
  *   world_run     time passes
@@ -52,7 +51,7 @@ struct world {
 	uint64_t burst, round, step, delay;
 	double jitter;	    /* of the begin of a round, as a part of it */
 	uint64_t late;	    /* an answer takes up to so much more than `delay`, at random */
-	bool spread;	    /* rounds begin one behind the other, and not at random */
+	bool spread;	    /* rounds begin one after the other, and not at random */
 	uint64_t seed;	    /* of what is random */
 	bool divides;	    /* limits, where the store or a daemon is away */
 	bool starts_shared; /* a full state is born with burst/nodes */
@@ -63,7 +62,7 @@ struct world {
 	bool cut;     /* the store cannot be reached */
 	bool silent;  /* with `cut`: but takes reports */
 	bool forgets; /* and loses them */
-	/* what comes of it */
+	/* the result */
 	struct world_node *node;
 	struct sl_limit limit;
 	struct flow_count totals;
@@ -160,8 +159,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * A source far from its limit is not reported: nobody else needs to know. As user/share/accounts.c:
- * what was taken untold is the excess, less a hundredth of rate/nodes.
+ * A source far from its limit is not reported. As in user/share/accounts.c, what was taken without a
+ * report is the excess, less a hundredth of rate/nodes.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {
@@ -170,19 +169,19 @@ static inline void world_scan(struct world *world, struct world_node *node)
 				     node->own.asked - node->seen.asked};
 	int64_t excess =
 		node->excess + counted.taken - passed / FLOW_UNREPORTED_PART / world->nodes;
-	struct flow_count told = {world_units(node->own.taken), world_units(node->own.asked)};
+	struct flow_count reported = {world_units(node->own.taken), world_units(node->own.asked)};
 
 	node->seen = node->own;
 	node->seen_at = world->now;
 	node->excess = node->shares ? 0 : credit_max(0, excess);
 	if (node->is_left_out || !flow_is_due(node->excess, world_level(world, node), world->burst))
 		return;
-	told.taken -= world_units(node->excess);
-	told.asked -= world_units(credit_max(node->excess, counted.asked));
+	reported.taken -= world_units(node->excess);
+	reported.asked -= world_units(credit_max(node->excess, counted.asked));
 	node->excess = 0;
 	node->shares = true;
 	node->debt = (struct debt){0};
-	flow_begin(&node->flow, &told, world->now - passed);
+	flow_begin(&node->flow, &reported, world->now - passed);
 }
 
 /* A round of a node has ended, with an answer or without. */
@@ -234,7 +233,7 @@ static inline void world_answer(struct world *world, struct world_node *node)
 	world_judge(world, node, true);
 }
 
-/* What the daemon of a node does behind a step. */
+/* What the process of a node does after a step. */
 static inline void world_daemon(struct world *world, struct world_node *node)
 {
 	if (node->answer_at && credit_span(node->answer_at, world->now) >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node tells of
- * a source by the rule of user/share/accounts.c, and of `most` at a time, by the order of
- * user/share/choice.c; what it charges is of user/share/flow.c and debt.c. Each source is judged
- * by one bucket that is charged with all that any node admits.
+ * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node
+ * reports a source by the rule of user/share/accounts.c, and at most `most` sources at a time, by
+ * the order of user/share/choice.c; it charges by user/share/flow.c and debt.c. Each source is
+ * judged by one bucket that is charged with all that any node admits.
  *
  *   many_begin   sources at rest
  *   many_run     packets come
@@ -193,9 +193,10 @@ static inline void many_packet(struct many *many)
 	}
 	/* scans that did not look at it found nothing taken */
 	if (entry->scanned < node->scan) {
-		uint64_t untold = MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
+		uint64_t unreported =
+			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
 
-		entry->excess -= credit_min(entry->excess, untold);
+		entry->excess -= credit_min(entry->excess, unreported);
 		entry->demand =
 			choice_demand(entry->demand, 0, many_since(node, entry), many->burst);
 		entry->scanned = node->scan;
@@ -206,11 +207,11 @@ static inline void many_packet(struct many *many)
 /* Whether a source should have an account: as entry_scan() of accounts.c. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
-	uint64_t untold = MANY_ROUND / 100 / many->nodes;
+	uint64_t unreported = MANY_ROUND / 100 / many->nodes;
 
 	entry->demand = choice_demand(entry->demand, entry->asked * many->cost,
 				      MANY_ROUND + many_since(node, entry), many->burst);
-	entry->excess -= credit_min(entry->excess, untold * (node->scan + 1 - entry->scanned));
+	entry->excess -= credit_min(entry->excess, unreported * (node->scan + 1 - entry->scanned));
 	entry->scanned = node->scan + 1;
 	return !entry->account && flow_is_due(entry->excess, many_level(many, entry), many->burst);
 }

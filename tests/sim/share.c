@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator of shared limits: prints the tables of docs/cluster.md, "Simulated". What nodes
- * charge is of user/share/flow.c and debt.c; nodes, time and the store are models
+ * The simulator of shared limits: prints the tables of docs/cluster.md, "Simulated". Nodes charge by
+ * user/share/flow.c and debt.c; nodes, time and the store are models
  * (tests/lib/flow_model.h, many.h). Exits with 1 if a figure is not as promised.
  *
  *   share          all tables: `make share-sim`
@@ -17,8 +17,8 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Each second a node notes that it is there and counts the others, each ten seconds those of the
- * same limits, and the processes of its name: by five commands each.
+ * The commands by which a node reports itself and counts the others: five each second for all nodes,
+ * and five each ten seconds for the nodes with the same limits, and for processes of its name.
  */
 #define NODES_COMMANDS 6
 
@@ -88,7 +88,7 @@ static void table_one_source(void)
 	puts("One source at 20 times its limit through all nodes, a burst of 1 s\n"
 	     "                                 worst   each second              (N - 1) x          "
 	     "commands\n"
-	     "                                second   behind that             (burst (5/4 burst   "
+	     "                                second   after that              (burst (5/4 burst   "
 	     " "
 	     "a node,\n"
 	     "nodes     D  30-60 s   minute at start        excess             + D)     + 2 D)    "
@@ -102,7 +102,7 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * The commands of a node for each packet that it is offered, if it tells of as many keys as usual,
+ * Returns the commands of a node for each packet that it is offered, if it reports SHARE_MOST keys,
  * each of which is offered `pps` packets a second there.
  */
 static double commands_a_packet(double pps)
@@ -275,14 +275,14 @@ static void errors_print(const struct many *many)
 
 static void many_print(struct many *many, const char *when, double seconds)
 {
-	double told = 0, commands;
+	double keys = 0, commands;
 
 	many_judge(many);
 	many_run(many, seconds);
 	for (unsigned int i = 0; i < many->nodes; i++)
-		told += (double)many->node[i].accounts / many->nodes;
+		keys += (double)many->node[i].accounts / many->nodes;
 	commands = many->commands / seconds / many->nodes + NODES_COMMANDS;
-	printf("%6.0f %7s %5.0f %7.1f %8.0f", many->demand, when, told,
+	printf("%6.0f %7s %5.0f %7.1f %8.0f", many->demand, when, keys,
 	       (double)many->left_out / many->scans, commands);
 	heavy_print(many, seconds);
 	errors_print(many);
@@ -303,7 +303,7 @@ static void many_sources(unsigned int sources, double demand, double seconds)
 
 	many_begin(&many);
 	many_print(&many, "start", seconds);
-	many_print(&many, "behind", seconds);
+	many_print(&many, "after", seconds);
 	many_end(&many);
 }
 
@@ -316,7 +316,7 @@ static void table_many(void)
 	       "                 a node and round          sources offered more      more than\n"
 	       "                  left                     than their limit          burst + rate "
 	       "x t\n"
-	       "demand    when  told     out    cmd/s  count median    99%%   most       %%    99%%"
+	       "demand    when  keys     out    cmd/s  count median    99%%   most       %%    99%%"
 	       "   most\n",
 	       sources);
 	for (size_t i = 0; i < ARRAY_SIZE(demands); i++)
@@ -383,11 +383,11 @@ static double simulated(const struct measured *row)
 #define FAULT(what, begin, end) .fault = FAULT_##what, .from = begin, .to = end
 
 static const struct measured measured[] = {
-	{"2 nodes at 20 x, behind 30 s", 0.999, 2, 20, FLOOD, SPAN(30, 59.5)},
+	{"2 nodes at 20 x, after 30 s", 0.999, 2, 20, FLOOD, SPAN(30, 59.5)},
 	{"2 nodes at 20 x, the whole minute", 1.000, 2, 20, FLOOD, SPAN(0, 59.5)},
-	{"4 nodes at 20 x, behind 30 s", 0.997, 4, 20, FLOOD, SPAN(30, 59.5)},
+	{"4 nodes at 20 x, after 30 s", 0.997, 4, 20, FLOOD, SPAN(30, 59.5)},
 	{"4 nodes at 20 x, the whole minute", 1.000, 4, 20, FLOOD, SPAN(0, 59.5)},
-	{"10 nodes at 20 x, behind 30 s", 0.992, 10, 20, FLOOD, SPAN(30, 59.5)},
+	{"10 nodes at 20 x, after 30 s", 0.992, 10, 20, FLOOD, SPAN(30, 59.5)},
 	{"10 nodes at 20 x, the whole minute", 1.000, 10, 20, FLOOD, SPAN(0, 59.5)},
 	{"4 nodes, 1 flooded: all", 1.000, 4, 20, FORGED(1), SPAN(15, 39.5)},
 	{"4 nodes, 1 flooded: that one", 0.40, 4, 20, FORGED(1), SPAN(15, 39.5), .node = 1},
@@ -398,7 +398,7 @@ static const struct measured measured[] = {
 	{"8 nodes, five moves a second", 0.937, 8, 20, TURNS(5), SPAN(8, 39.5)},
 	{"4 nodes, slots moved", 0.994, 4, 5, FLOOD, SPAN(15, 20)},
 	{"4 nodes, a master killed", 2.063, 4, 5, FLOOD, SPAN(20, 28), FAULT(CUT, 20, 23),
-	 .note = "away for 3 of the 8 s: as the real figure tells"},
+	 .note = "away for 3 of the 8 s, by the real figure"},
 	{"4 nodes, a replica promoted", 0.995, 4, 5, FLOOD, SPAN(35, 49.5), FAULT(CUT, 20, 23)},
 	{"4 nodes, the store silent, `divide`", 1.000, 4, 5, FLOOD, SPAN(20, 45),
 	 FAULT(DIVIDE, 15, 45)},
