@@ -173,7 +173,7 @@ comma := ,
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/log.c user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
 	user/keep/state_file.c \
-	$(addprefix user/share/,slots.c connection.c cluster.c cluster_map.c redis.c)
+	$(addprefix user/share/,slots.c connection.c cluster.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
 FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -Itests/lib -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
 

@@ -76,7 +76,7 @@ def test_one_source_at_20_times_its_limit(cluster, agrees, nodes):
     cpu = max(node.status()["cpu_ms"] for node in cluster.nodes) / 600
     print(f"figure: {nodes} nodes at 20 x: whole minute {done.mean(0, 59.5):.3f}, CPU of a process "
           f"{cpu:.1f} %, {cluster.nodes[0].status()['commands'] / 60:.0f} commands a second")
-    assert agrees(f"{nodes} nodes at 20 x, behind 30 s", done.mean(SETTLED, 59.5))
+    assert agrees(f"{nodes} nodes at 20 x, after 30 s", done.mean(SETTLED, 59.5))
     assert agrees(f"{nodes} nodes at 20 x, the whole minute", done.mean(0, 59.5))
     assert 0.98 < done.mean(SETTLED, 59.5) < 1.02
     assert min(seconds) > 0.90 and max(seconds) < 1.10

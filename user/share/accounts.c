@@ -6,10 +6,20 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "share/choice.h"
 
 /* A flood asks more of a slow limit than 64 bits of ticks hold; more would change nothing. */
 #define TICKS_MOST (1LL << 60)
+
+/* Entries are prefetched this many sets ahead: those in use are far apart in memory. */
+#define SETS_AHEAD 16
+
+/* Packets of full links wrap the counters of an entry within this time: rules/limit.c. */
+#define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
+
+/* Slices return at most this part of a burst, twice over: `taken` falls no further. */
+#define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
 {
@@ -17,6 +27,121 @@ static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
 
 	return credit_max(-most, credit_min(units, most)) * (1LL << limit->unit_shift);
 }
+
+/* --- Samples -------------------------------------------------------------------------------- */
+
+static int samples_open(const struct gate *gate, struct samples *ret)
+{
+	struct samples samples = {.table = TABLE_CLOSED, .is_fresh = true};
+	int err = table_open(gate, &samples.table);
+
+	if (err)
+		return err;
+	samples.list = calloc(samples.table.count, sizeof(*samples.list));
+	if (!samples.list) {
+		table_close(&samples.table);
+		return gate_error(gate, ENOMEM, "no-memory", "cannot share its limits: %s",
+				  why(ENOMEM));
+	}
+	*ret = samples;
+	return 0;
+}
+
+static void samples_close(struct samples *samples)
+{
+	table_close(&samples->table);
+	free(samples->list);
+	samples->list = NULL;
+}
+
+/* Returns the first entry in use from `index` on, or the number of entries. */
+static uint32_t samples_next(const struct samples *samples, uint32_t index)
+{
+	const struct sl_set *sets = samples->table.sets.values;
+	uint32_t count = samples->table.count;
+
+	for (; index < count; index++) {
+		uint32_t ahead = index / SL_WAYS + SETS_AHEAD;
+
+		for (uint32_t way = 0; index % SL_WAYS == 0 && way < SL_WAYS; way++)
+			if (ahead < count / SL_WAYS && table_once(sets[ahead].tag[way])) {
+				uint32_t entry = ahead * SL_WAYS + way;
+
+				__builtin_prefetch(&samples->table.entries[entry]);
+				__builtin_prefetch(&samples->list[entry], 1);
+			}
+		if (table_once(sets[index / SL_WAYS].tag[index % SL_WAYS]))
+			break;
+	}
+	return index;
+}
+
+#define for_each_entry(samples, index)                                                             \
+	for (uint32_t index = samples_next(samples, 0); index < (samples)->table.count;            \
+	     index = samples_next(samples, (index) + 1))
+
+/* Copies the key of an entry. Returns false if it is free, or handed to another key right now. */
+static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
+{
+	ret->limit = table_once(entry->limit);
+	ret->addr[0] = table_once(entry->addr[0]);
+	ret->addr[1] = table_once(entry->addr[1]);
+	return ret->limit && entry_is(entry, ret);
+}
+
+static uint64_t word_read(const struct sl_entry *entry)
+{
+	return __atomic_load_n((const uint64_t *)&entry->taken, __ATOMIC_ACQUIRE);
+}
+
+/* In units of the limit. `taken` falls if a CPU returns a slice, and `asked` with it. */
+struct counted {
+	int32_t taken;
+	int64_t asked;
+	bool is_new_entry; /* the key lost the entry and got it again: this is since then */
+};
+
+static struct counted counted_since(uint64_t then, uint64_t now)
+{
+	int32_t taken = now - then;
+
+	/* the sum of what was taken and what was refused was asked for */
+	return (struct counted){.taken = taken,
+				.asked = (int64_t)((now - then - taken) >> 32) + taken};
+}
+
+/*
+ * Reads what an entry counted since the previous read, `passed` ticks ago. Returns false if the
+ * entry was handed to another key meanwhile. The counters have 32 bits, which a full link wraps
+ * within COUNT_WRAPS: after a longer time, nothing is counted unless the limit is slow enough.
+ */
+static bool sample_read(struct sample *sample, const struct sl_entry *entry,
+			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
+			struct counted *ret)
+{
+	int64_t fall_most = limit->burst / FALL_PART >> limit->unit_shift;
+	int64_t made_most = (passed + 2 * limit->burst) >> limit->unit_shift;
+	uint64_t word = word_read(entry);
+	struct counted ever = counted_since(0, word);
+
+	if (!entry_is(entry, key))
+		return false;
+	*ret = counted_since(sample->word, word);
+	/*
+	 * `made` does not change if a key loses its entry and gets it again within seconds. `taken`
+	 * then falls by more than slices return, to what a new entry can have counted.
+	 */
+	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
+		*ret = ever;
+		ret->is_new_entry = true;
+	}
+	sample->word = word;
+	if (passed > COUNT_WRAPS && (passed + limit->burst) >> limit->unit_shift > INT32_MAX)
+		*ret = (struct counted){0};
+	return true;
+}
+
+/* --- Accounts ------------------------------------------------------------------------------- */
 
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 		  unsigned int most)
@@ -71,15 +196,28 @@ static void account_lose_entry(struct account *account)
 	account->block_end = account->flow.reported_at;
 }
 
-/* Returns the sample of the key of an entry. The account of the previous key loses the entry. */
-static struct sample *entry_sample(struct accounts *accounts, uint32_t entry,
+/*
+ * Returns the sample of the key of an entry; it starts at 0 if the key is new there, and the account
+ * of the previous key loses the entry.
+ */
+static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 				   const struct state_key *key)
 {
-	uint32_t before;
-	struct sample *sample = sample_of(&accounts->samples, entry, key, &before);
+	struct samples *samples = &accounts->samples;
+	const struct sl_entry *entry = &samples->table.entries[index];
+	struct sample *sample = &samples->list[index];
+	uint64_t made = table_once(entry->made) & (ENTRY_MOMENTS - 1);
+	uint64_t hash =
+		(key->addr[0] ^ key->addr[1] * 0x9e3779b97f4a7c15 ^ key->limit ^ made << 32) *
+		0xff51afd7ed558ccd;
+	uint32_t short_hash = hash >> 32 ?: 1;
 
-	if (before)
-		account_lose_entry(&accounts->list[before - 1]);
+	if (sample->hash == short_hash)
+		return sample;
+	if (sample->account)
+		account_lose_entry(&accounts->list[sample->account - 1]);
+	*sample = (struct sample){.word = samples->is_fresh ? word_read(entry) : 0,
+				  .hash = short_hash};
 	return sample;
 }
 
@@ -308,6 +446,7 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 	{
 		const struct sl_entry *entry = &accounts->samples.table.entries[index];
 		const struct shared_limit *limit, *was;
+		struct sample *sample;
 		struct state_key key;
 
 		if (!sample_key(entry, &key))
@@ -317,7 +456,10 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 		if (!limit || (was ? was->meaning == limit->meaning
 				   : (int32_t)(limit->since - before->generation) > 0))
 			continue;
-		sample_reset(entry_sample(accounts, index, &key), entry);
+		sample = entry_sample(accounts, index, &key);
+		sample->word = word_read(entry);
+		sample->excess = 0;
+		sample->demand = 0;
 	}
 }
 

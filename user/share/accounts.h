@@ -9,12 +9,27 @@
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H
 
+#include "gate/table.h"
 #include "share/debt.h"
-#include "share/samples.h"
 #include "share/shared_limits.h"
 #include "share/store.h"
 
 #define NO_ENTRY UINT32_MAX
+
+/* What the last scan read from an entry of the table, which packets change meanwhile. */
+struct sample {
+	uint64_t word;	  /* `taken` and `refused` */
+	uint32_t hash;	  /* of its key; 0: none */
+	uint32_t excess;  /* taken and not reported, in units of the limit (unit_shift) */
+	uint32_t account; /* the index of the key's account + 1; 0: it has none */
+	float demand;	  /* choice_demand() */
+};
+
+struct samples {
+	struct table table;
+	struct sample *list; /* by entry */
+	bool is_fresh;	     /* no scan yet: what entries counted before is not reported */
+};
 
 struct account {
 	struct state_key key;
@@ -58,7 +73,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate);
 /* Counts what all keys took, and opens accounts for keys that are due. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Only counts, for long rounds: counters wrap within seconds (samples.h). */
+/* Only counts, for long rounds: the counters of entries wrap within COUNT_WRAPS. */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /* Ends an account. What the key took since its last report becomes its excess. */

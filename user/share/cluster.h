@@ -79,7 +79,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 /* Runs commands until each has an outcome, or until cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
 
-/* Reads the map if necessary: cluster_map.c. Returns 0 if there is a map, or a negative errno. */
+/* Reads the map if necessary. Returns 0 if there is a map, or a negative errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif
