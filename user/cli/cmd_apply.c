@@ -94,7 +94,7 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_end();
 }
 
-/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
+/* Warns of a gate without a device, to which no packet comes. */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
 	if (!places->specified)
@@ -115,32 +115,17 @@ static void warn_unattached(const struct gate *gate, const struct places *places
 			     gate->name);
 }
 
-/* --- The command ---------------------------------------------------------------------------- */
-
-/*
- * Counts the attachments that will filter after the change. Read before it: a command that cannot
- * read them leaves the rules as they were.
- */
-static int alive_count(const struct gate *gate, const struct placings *placings, unsigned int *ret)
+/* Returns whether a device is filtered; true also if that cannot be read. */
+static bool is_attached(const struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count, alive = 0;
-	int err = attachments_read(gate, all, &count);
+	unsigned int count = 0, mark = error_count();
+	bool is_found = attachments_read(gate, all, &count);
 
-	if (err)
-		return err;
-	for (unsigned int i = 0; i < count; i++)
-		alive += all[i].program_id != 0;
-	for (unsigned int i = 0; i < placings->count; i++) {
-		const struct placing *placing = &placings->list[i];
-
-		if (placing->detaches)
-			alive -= placing->attachment.program_id != 0;
-		else
-			alive += !placing->replaces;
-	}
-	*ret = alive;
-	return 0;
+	error_drop(mark);
+	for (unsigned int i = 0; !is_found && i < count; i++)
+		is_found = all[i].program_id;
+	return is_found;
 }
 
 static int apply_run(const struct context *context, const void *data)
@@ -151,14 +136,12 @@ static int apply_run(const struct context *context, const void *data)
 	_cleanup_(config_free) struct config config = {0};
 	_cleanup_(apply_free) struct apply change = {0};
 	struct attachment made[ATTACHMENTS_MAX];
-	unsigned int alive = 0;
 	int err = config_read(args->file, &config)
 			  ?: gate_open(&gate, context->gate, GATE_MAKE, &config.sizes);
 
 	if (err)
 		return err;
-	err = apply_prepare(&gate, &config, &may, &change)
-		      ?: alive_count(&gate, &change.placings, &alive);
+	err = apply_prepare(&gate, &config, &may, &change);
 	if (!err)
 		err = context->trial_ns ? change_try(&gate, &change, context->trial_ns)
 					: apply_make(&gate, &change);
@@ -172,7 +155,7 @@ static int apply_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	apply_print(&gate, &change, context->trial_ns);
-	if (!alive)
+	if (!is_attached(&gate))
 		warn_unattached(&gate, &config.places);
 	kept_note(context->gate, KEPT_FILE, args->file);
 	return 0;

@@ -10,6 +10,35 @@
 #include "keep/lock_file.h"
 #include "sharing/share_state.h"
 
+/* --- Reports -------------------------------------------------------------------------------- */
+
+void print_attachment(const struct attachment *a, const char *state)
+{
+	char netns[NETNS_NAME];
+
+	print_string("device", NULL, a->device);
+	print_number("ifindex", NULL, a->ifindex);
+	print_string("hook", NULL, hook_names[a->hook]);
+	print_string("mode", NULL, mode_names[a->mode]);
+	print_number("program_id", NULL, a->program_id);
+	print_string("state", NULL, state ?: a->program_id ? "attached" : "gone");
+	print_string("gone", NULL, a->program_id ? NULL : a->device_gone ? "device" : "filter");
+	print_string("netns", NULL, netns_name(a->netns, netns) ? netns : NULL);
+	print_number("netns_inode", NULL, a->netns);
+}
+
+void print_attachment_of(const struct gate *gate, const struct attachment *a, const char *state,
+			 const char *what)
+{
+	print_object(NULL);
+	print_attachment(a, state);
+	print_string("gate", NULL, gate->name);
+	print_text("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
+		   hook_names[a->hook]);
+}
+
+/* --- attach --------------------------------------------------------------------------------- */
+
 struct attach_args {
 	struct operands devices;
 	unsigned int hook; /* enum hook */

@@ -7,6 +7,76 @@
 #include "rules/matches.h"
 #include "state/verdict.h"
 
+/* --- Sources and limits --------------------------------------------------------------------- */
+
+const char *unit_name(const struct sl_limit *limit)
+{
+	return limit->by_bytes ? "bytes" : "packets";
+}
+
+const char *unit_of(const struct sl_limit *limit, uint64_t count)
+{
+	return limit->by_bytes ? plural(count, "byte", "bytes")
+			       : plural(count, "packet", "packets");
+}
+
+void print_limit_state(const struct source *source, const struct sl_limit *compiled,
+		       const struct limit_state *state)
+{
+	static const enum spec_field fields[] = {SPEC_WINDOW, SPEC_GROUPS, SPEC_SHAPE, SPEC_HORIZON,
+						 SPEC_MATCH,  SPEC_KEY,	   SPEC_ACTION};
+	struct limit limit = source_limit(source, compiled);
+	double rate = rate_per_second(&limit.spec);
+	bool known = state->known, can_wait = known && !state->never;
+	char label[LIMIT_LABEL], text[SPEC_TEXT];
+
+	print_string("name", NULL, limit_label(&limit.spec, label));
+	print_string("kind", NULL, kind_names[compiled->kind]);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *words =
+			spec_format_whole(&limit, &source->policy->prefix, fields[i], text);
+
+		if (words)
+			print_string(spec_names[fields[i]], NULL, words);
+	}
+	print_shared(&limit);
+	if (rate == (uint64_t)rate) /* 1000 and not 1000.0 */
+		print_number("rate", NULL, rate);
+	else
+		print_real("rate", rate);
+	print_number("burst", NULL, burst_units(compiled));
+	print_string("unit", NULL, unit_name(compiled));
+	if (known)
+		print_bool("allowed", state->reason < SL_FIRST_DROP);
+	else
+		print_null("allowed");
+	print_string("reason", NULL, known ? reason_names[state->reason] : NULL);
+	print_known("remaining", NULL, known, state->remaining);
+	if (compiled->shared)
+		print_known("owed", NULL, known, state->owed);
+	print_known("retry_after_ms", NULL, can_wait, state->retry_after_ms);
+	print_known("remaining_after_waiting", NULL, can_wait, state->remaining_after_waiting);
+	print_known("full_in_ms", NULL, known, state->full_in_ms);
+	print_known("blocked_ms", NULL, known, state->blocked_ms);
+}
+
+void print_judgement(const struct gate *gate, const struct judgement *judgement)
+{
+	char text[PREFIX_TEXT];
+	const char *prefix = judgement->found ? prefix_format(&judgement->prefix, text) : NULL;
+
+	print_string("policy", NULL, judgement->access ? access_words[judgement->access] : prefix);
+	print_string("prefix", NULL, prefix);
+	if (judgement->lists) {
+		struct sl_list_info lists[SL_LIST_PLACES];
+
+		lists_copy(gate, lists);
+		print_lists(lists, judgement->lists);
+	}
+	if (judgement->access && judgement->until)
+		print_real("seconds_left", until_left_ns(judgement->until) / 1e9);
+}
+
 /* --- The packet ----------------------------------------------------------------------------- */
 
 /* Numbers that may be 0 are stored plus 1, because 0 means that the word was not given. */

@@ -2,6 +2,22 @@
 #include "cli/command.h"
 #include "doctor/findings.h"
 
+void print_finding(const struct finding *finding, bool of_several, const char *indent)
+{
+	print_object(NULL);
+	print_text("%s", indent);
+	print_string("severity", "%s: ", severity_names[finding->severity]);
+	if (of_several && finding->gate && strcmp(finding->gate, finding->object))
+		print_text("gate '%s': ", finding->gate);
+	print_string("gate", NULL, finding->gate);
+	print_string("object", "%s: ", finding->object);
+	print_string("text", "%s", finding->text);
+	print_string("id", " [%s]\n", finding->id);
+	print_text("%s", indent);
+	print_string("advice", "    %s\n", finding->advice);
+	print_end();
+}
+
 struct doctor_args {
 	struct operands devices;
 	uint64_t watch_ns;

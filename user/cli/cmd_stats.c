@@ -2,6 +2,14 @@
 #include "cli/command.h"
 #include "state/stats.h"
 
+void print_packets(const char *key, const struct sl_cell *cell)
+{
+	print_object(key);
+	print_number("packets", NULL, cell->packets);
+	print_number("bytes", NULL, cell->bytes);
+	print_end();
+}
+
 struct stats_args {
 	bool all;
 };

@@ -76,7 +76,7 @@ void trial_finish(const struct context *context, int err);
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
-/* --- Reports: report.c ---------------------------------------------------------------------- */
+/* --- Reports -------------------------------------------------------------------------------- */
 
 /* Prints JSON. state: replaces "state"; NULL: attached or gone. */
 void print_attachment(const struct attachment *attachment, const char *state);

@@ -17,7 +17,7 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* A device that has gone meanwhile is nothing to warn of. */
+/* Does nothing if the device is gone. */
 static void warn_merged(const struct attachment *a)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
@@ -44,21 +44,19 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < count; i++) {
-		struct attachment a = made[i];
-
-		if (!strcmp(a.device, "lo"))
+	for (const struct attachment *a = made; a < made + count; a++) {
+		if (!strcmp(a->device, "lo"))
 			error_notice("loopback", "lo",
 				     "carries only packets that this machine sends to itself; to "
 				     "limit other sources, attach the device of a network");
-		for (unsigned int j = 0; j < all_count; j++)
-			if (attachments_both_receive(&all[j], &a))
-				error_notice("charged-twice", a.device,
+		for (unsigned int i = 0; i < all_count; i++)
+			if (attachments_both_receive(&all[i], a))
+				error_notice("charged-twice", a->device,
 					     "attached to gate '%s' on hooks xdp and ingress: what "
 					     "it receives is charged, and counted, twice",
 					     gate->name);
-		if (a.hook == HOOK_XDP)
-			warn_merged(&a);
+		if (a->hook == HOOK_XDP)
+			warn_merged(a);
 	}
 	return stacked_note(gate, made, count);
 }
@@ -100,25 +98,25 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 		unsigned int count)
 {
 	const struct rule *idle = NULL, *oversize_rule = NULL;
-	unsigned int idles = 0, oversizes = 0;
 	const struct limit *oversize = NULL;
+	unsigned int idles = 0, oversizes = 0;
 	char prefix[PREFIX_TEXT];
 
-	for (unsigned int i = 0; i < count; i++) {
-		for (unsigned int j = 0; j < after[i].limits; j++) {
-			const struct limit *limit = &after[i].limit[j];
-			const struct limit *old = rule_find_limit(&before[i], limit->spec.name);
+	for (const struct rule *rule = after; rule < after + count; rule++, before++) {
+		for (unsigned int i = 0; i < rule->limits; i++) {
+			const struct limit *limit = &rule->limit[i];
+			const struct limit *old = rule_find_limit(before, limit->spec.name);
 
 			if (old && !limit_keeps_states(&old->spec, &limit->spec))
-				warn_afresh(&after[i].prefix, &old->spec, &limit->spec);
+				warn_afresh(&rule->prefix, &old->spec, &limit->spec);
 			if (limit_is_below_merged(limit) && !(old && limit_is_below_merged(old)) &&
 			    !oversizes++) {
 				oversize = limit;
-				oversize_rule = &after[i];
+				oversize_rule = rule;
 			}
 		}
-		if (rule_budget_is_idle(&after[i]) && !idles++)
-			idle = &after[i];
+		if (rule_budget_is_idle(rule) && !idles++)
+			idle = rule;
 	}
 	if (oversizes && may_be_merged(gate))
 		error_notice(
@@ -311,56 +309,52 @@ struct session {
 	struct sl_prefix source;
 	char text[INET6_ADDRSTRLEN]; /* the source as text */
 	unsigned int port;	     /* of the server */
+	struct judgement now;	     /* the rule that decides about it */
 };
 
-/* The device that has an address. */
-struct owner {
-	unsigned int ifindex; /* 0: no device of this network namespace has the address */
-	bool is_loopback;
-};
-
-static struct owner owner_of(const char *address)
+/* Returns the index of the device that has an address; 0: none in this network namespace. */
+static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 {
 	char host[NI_MAXHOST];
 	struct ifaddrs *all;
-	struct owner owner = {0};
+	unsigned int owner = 0;
 
 	if (getifaddrs(&all))
-		return owner;
-	for (const struct ifaddrs *a = all; a && !owner.ifindex; a = a->ifa_next) {
+		return 0;
+	for (const struct ifaddrs *a = all; a && !owner; a = a->ifa_next) {
 		int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
 		socklen_t length = family == AF_INET ? sizeof(struct sockaddr_in)
 						     : sizeof(struct sockaddr_in6);
 
-		if ((family == AF_INET || family == AF_INET6) &&
-		    !getnameinfo(a->ifa_addr, length, host, sizeof(host), NULL, 0,
-				 NI_NUMERICHOST) &&
-		    !strcmp(host, address))
-			owner = (struct owner){if_nametoindex(a->ifa_name),
-					       a->ifa_flags & IFF_LOOPBACK};
+		if ((family != AF_INET && family != AF_INET6) ||
+		    getnameinfo(a->ifa_addr, length, host, sizeof(host), NULL, 0, NI_NUMERICHOST) ||
+		    strcmp(host, address))
+			continue;
+		owner = if_nametoindex(a->ifa_name);
+		*ret_is_loopback = a->ifa_flags & IFF_LOOPBACK;
 	}
 	freeifaddrs(all);
 	return owner;
 }
 
 /*
- * Returns whether the gate filters packets to an address of the device: it filters the device or
- * one below it, such as the port of a bridge. Packets to an address of lo can come through any
- * device.
+ * Returns whether the gate filters packets to a local address: it filters the device that has the
+ * address, or a device below it, such as the port of a bridge. Packets to an address of lo can come
+ * through any device.
  */
-static bool filters(const struct gate *gate, const struct owner *owner)
+static bool filters(const struct gate *gate, const char *address)
 {
-	struct attachment all[ATTACHMENTS_MAX];
 	_cleanup_(netdevs_free) struct netdevs links = {0};
-	unsigned int count;
+	struct attachment all[ATTACHMENTS_MAX];
+	bool is_loopback;
+	unsigned int count, owner = owner_of(address, &is_loopback);
 
-	if (!owner->ifindex || attachments_read(gate, all, &count) || netdevs_read(&links))
+	if (!owner || attachments_read(gate, all, &count) || netdevs_read(&links))
 		return false;
-	for (unsigned int i = 0; i < count; i++)
-		if (all[i].netns == netns_current() && all[i].program_id &&
-		    all[i].hook != HOOK_EGRESS &&
-		    (owner->is_loopback || all[i].ifindex == owner->ifindex ||
-		     netdevs_are_stacked(&links, owner->ifindex, all[i].ifindex)))
+	for (const struct attachment *a = all; a < all + count; a++)
+		if (a->netns == netns_current() && a->program_id && a->hook != HOOK_EGRESS &&
+		    (is_loopback || a->ifindex == owner ||
+		     netdevs_are_stacked(&links, owner, a->ifindex)))
 			return true;
 	return false;
 }
@@ -375,25 +369,23 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the session, and the rule that decides about it. Returns false if there is no session, or
- * if its packets do not come through the gate as far as is known. Errors are dropped.
+ * Finds the session. Returns false if there is no session, or if its packets do not come through
+ * the gate as far as is known. Errors are dropped.
  */
-static bool session_find(const struct gate *gate, struct session *ret, struct judgement *ret_now)
+static bool session_find(const struct gate *gate, struct session *ret)
 {
 	const char *connection = getenv("SSH_CONNECTION");
 	char client[INET6_ADDRSTRLEN], server[INET6_ADDRSTRLEN];
 	unsigned int mark = error_count();
-	struct owner owner;
-	bool is_found;
+	bool is_found, is_loopback;
 
 	if (!connection ||
 	    sscanf(connection, "%45s %*u %45s %u", client, server, &ret->port) != 3 ||
 	    strchr(client, '%'))
 		return false;
 	snprintf(ret->text, sizeof(ret->text), "%s", unmapped(client));
-	owner = owner_of(unmapped(server));
-	is_found = !address_parse(client, &ret->source) && !owner_of(ret->text).ifindex &&
-		   filters(gate, &owner) && !rules_judge(gate, &ret->source, ret_now);
+	is_found = !address_parse(client, &ret->source) && !owner_of(ret->text, &is_loopback) &&
+		   filters(gate, unmapped(server)) && !rules_judge(gate, &ret->source, &ret->now);
 	error_drop(mark);
 	return is_found;
 }
@@ -401,18 +393,18 @@ static bool session_find(const struct gate *gate, struct session *ret, struct ju
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name)
 {
 	struct session session;
-	struct judgement now;
-	bool is_allowed;
+	const struct judgement *now = &session.now;
 
-	if (!session_find(gate, &session, &now) || now.access == SL_ACCESS_DENY)
+	if (!session_find(gate, &session) || now->access == SL_ACCESS_DENY)
 		return 0;
-	is_allowed = name && now.access == SL_ACCESS_ALLOW;
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
-		bool comes_first = now.found && now.prefix.bits > prefix->bits;
+		bool is_longer = now->found && now->prefix.bits > prefix->bits;
+		/* an allow by hand beats lists, and an allow beats a deny of the same prefix */
+		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
+				  (!now->lists || now->prefix.bits == prefix->bits);
 
-		if (!prefix_covers(prefix, &session.source) || comes_first ||
-		    (is_allowed && (!now.lists || now.prefix.bits == prefix->bits)))
+		if (!prefix_covers(prefix, &session.source) || is_longer || is_allowed)
 			continue;
 		return error_add(
 			EPERM, "own-session", session.text,
@@ -427,15 +419,14 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
 {
 	struct session session;
-	struct judgement now;
 	struct sl_facts packet = {
 		.facts = SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT,
 		.proto = PROTO_TCP,
 	};
 	char prefix[PREFIX_TEXT];
 
-	if (!session_find(gate, &session, &now) || now.access || !now.found ||
-	    !prefix_equal(&now.prefix, &rule->prefix))
+	if (!session_find(gate, &session) || session.now.access || !session.now.found ||
+	    !prefix_equal(&session.now.prefix, &rule->prefix))
 		return;
 	packet.port = session.port;
 	for (unsigned int i = 0; i < rule->limits; i++) {

@@ -12,7 +12,6 @@
 #define DEPTH_MAX 16 /* objects and arrays around a value */
 
 static struct {
-	FILE *out;
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
@@ -32,10 +31,9 @@ static void *allocate(size_t size)
 	return memory;
 }
 
-void print_begin(FILE *out, bool json)
+void print_begin(bool json)
 {
 	memset(&writer, 0, sizeof(writer));
-	writer.out = out;
 	writer.is_json = json;
 	json_set_alloc_funcs(allocate, free);
 	allocation_failed = false;
@@ -56,11 +54,6 @@ bool print_is_whole(void)
 	return !allocation_failed;
 }
 
-static FILE *output(void)
-{
-	return writer.out ?: stdout;
-}
-
 /* --- JSON ----------------------------------------------------------------------------------- */
 
 /* Writes a string in ASCII. Bytes that are not UTF-8 become '?'. */
@@ -69,24 +62,23 @@ static void string_write(const char *text)
 	uint32_t code;
 	size_t length;
 
-	putc('"', output());
+	putchar('"');
 	for (; *text; text += length ?: 1) {
 		length = text_character(text, &code);
 		if (!length)
 			code = '?';
 		if (code == '"' || code == '\\')
-			fprintf(output(), "\\%c", (int)code);
+			printf("\\%c", (int)code);
 		else if (code == '\n')
-			fputs("\\n", output());
+			fputs("\\n", stdout);
 		else if (code >= 0x20 && code < 0x7f)
-			putc((int)code, output());
+			putchar((int)code);
 		else if (code < 0x10000)
-			fprintf(output(), "\\u%04x", code);
+			printf("\\u%04x", code);
 		else
-			fprintf(output(), "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
-				0xdc00 + (code & 0x3ff));
+			printf("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 	}
-	putc('"', output());
+	putchar('"');
 }
 
 /* Writes what is before a value of JSON. Returns false if text is written. */
@@ -96,13 +88,13 @@ static bool value_begin(const char *key)
 		return false;
 	writer.is_begun = true;
 	if (writer.has_items[writer.depth])
-		fputs(writer.line ? ", " : ",", output());
+		fputs(writer.line ? ", " : ",", stdout);
 	writer.has_items[writer.depth] = true;
 	if (writer.depth && !writer.line)
-		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
+		printf("\n%*s", 2 * (int)writer.depth, "");
 	if (key) {
 		string_write(key);
-		fputs(": ", output());
+		fputs(": ", stdout);
 	}
 	return true;
 }
@@ -111,7 +103,7 @@ static void level_open(const char *key, char opens, char closes)
 {
 	if (!value_begin(key) || writer.depth == DEPTH_MAX)
 		return;
-	putc(opens, output());
+	putchar(opens);
 	writer.closes[++writer.depth] = closes;
 	writer.has_items[writer.depth] = false;
 }
@@ -134,12 +126,12 @@ void print_end(void)
 		return;
 	writer.depth--;
 	if (writer.has_items[writer.depth + 1] && !writer.line)
-		fprintf(output(), "\n%*s", 2 * (int)writer.depth, "");
-	putc(closes, output());
+		printf("\n%*s", 2 * (int)writer.depth, "");
+	putchar(closes);
 	if (writer.line > writer.depth)
 		writer.line = 0;
 	if (!writer.depth) {
-		putc('\n', output());
+		putchar('\n');
 		writer.has_items[0] = false;
 	}
 }
@@ -152,18 +144,18 @@ void print_string(const char *key, const char *format, const char *value)
 		if (value)
 			string_write(value);
 		else
-			fputs("null", output());
+			fputs("null", stdout);
 	} else if (format && value) {
-		fprintf(output(), format, name_shown(value));
+		printf(format, name_shown(value));
 	}
 }
 
 void print_number(const char *key, const char *format, uint64_t value)
 {
 	if (value_begin(key))
-		fprintf(output(), "%" PRIu64, value);
+		printf("%" PRIu64, value);
 	else if (format)
-		fprintf(output(), format, value);
+		printf(format, value);
 }
 
 void print_known(const char *key, const char *format, bool is_known, uint64_t value)
@@ -177,7 +169,7 @@ void print_known(const char *key, const char *format, bool is_known, uint64_t va
 void print_bool(const char *key, bool value)
 {
 	if (value_begin(key))
-		fputs(value ? "true" : "false", output());
+		fputs(value ? "true" : "false", stdout);
 }
 
 void print_null(const char *key)
@@ -193,7 +185,7 @@ void print_real(const char *key, double value)
 	if (!value_begin(key))
 		return;
 	snprintf(text, sizeof(text), "%.15g", value);
-	fprintf(output(), "%s%s", text, text[strcspn(text, ".en")] ? "" : ".0");
+	printf("%s%s", text, text[strcspn(text, ".en")] ? "" : ".0");
 }
 
 void print_text(const char *format, ...)
@@ -203,7 +195,7 @@ void print_text(const char *format, ...)
 	if (writer.is_json)
 		return;
 	va_start(args, format);
-	vfprintf(output(), format, args);
+	vprintf(format, args);
 	va_end(args);
 }
 

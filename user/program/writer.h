@@ -16,8 +16,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Sets what the functions below write, and where. Until then they write text to standard output. */
-void print_begin(FILE *out, bool json);
+/* Chooses what the functions below write to standard output. Until then they write text. */
+void print_begin(bool json);
 bool print_is_json(void);
 
 /* Returns whether any part of a document was printed. */

@@ -2,31 +2,19 @@
 /* user/program/writer.h */
 #include <inttypes.h>
 #include "test.h"
+#include "capture.h"
 #include "program/writer.h"
-
-/* Returns what a report writes. The caller frees it. */
-static char *written(void (*report)(void), bool json)
-{
-	size_t size;
-	char *text;
-	FILE *out = open_memstream(&text, &size);
-
-	print_begin(out, json);
-	report();
-	fclose(out);
-	print_begin(stdout, false);
-	return text;
-}
 
 static void check(void (*report)(void), const char *text, const char *json)
 {
-	char *got = written(report, false);
+	for (int is_json = 0; is_json < 2; is_json++) {
+		struct capture capture = capture_begin(stdout);
 
-	assert_string_equal(got, text);
-	free(got);
-	got = written(report, true);
-	assert_string_equal(got, json);
-	free(got);
+		print_begin(is_json);
+		report();
+		print_begin(false);
+		assert_string_equal(capture_end(&capture), is_json ? json : text);
+	}
 }
 
 static void report_values(void)
