@@ -191,7 +191,7 @@ static void list_try(char *text)
 {
 	struct ruleset set = {0};
 
-	list_parse("list", text, &(struct rule){.access = SL_ACCESS_DENY}, "force", NULL, &set);
+	list_parse("list", text, 0, &(struct rule){.access = SL_ACCESS_DENY}, "force", NULL, &set);
 	ruleset_free(&set);
 }
 

@@ -643,28 +643,29 @@ static int file_claim(struct reader *reader, const struct config_entry *entry,
 {
 	_cleanup_(ruleset_free) struct ruleset set = {0};
 	struct list_paths *files = &reader->config.files;
-	char *path = list_path(reader, entry->file);
-	struct stamp stamp;
-	int err, added;
+	struct list_path file = {.path = list_path(reader, entry->file)};
+	int err;
 
-	if (!path)
+	if (!file.path)
 		return -ENOMEM;
-	stamp = stamp_of(path);
-	err = file_check(path, rule, entry, &set);
-	added = list_paths_add(files, path, stamp);
-	if (added)
-		return added;
+	file.stamp = stamp_of(file.path);
+	err = file_check(file.path, rule, entry, &set);
 	if (rule->lists) {
 		struct sl_list_info *list =
 			&reader->config.rules.lists[__builtin_ctzll(rule->lists)];
-		struct list_path *file = &files->list[files->count - 1];
 
-		list->replaced = stamp_written(&stamp);
-		file->list = *list;
-		file->is_left_out = err && reader->leaves_out;
-		if (file->is_left_out)
+		list->replaced = stamp_written(&file.stamp);
+		file.list = *list;
+		file.is_left_out = err && reader->leaves_out;
+		if (file.is_left_out)
 			*list = (struct sl_list_info){0};
 	}
+	if (!array_grow(files->list, files->count, files->room)) {
+		free(file.path);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u paths",
+				 files->count + 1);
+	}
+	files->list[files->count++] = file;
 	return err ?: rules_claim(reader, &set, at);
 }
 
@@ -934,5 +935,16 @@ void config_free(struct config *config)
 {
 	ruleset_free(&config->rules);
 	places_free(&config->places);
-	list_paths_free(&config->files);
+	for (unsigned int i = 0; i < config->files.count; i++)
+		free(config->files.list[i].path);
+	free(config->files.list);
+	config->files = (struct list_paths){0};
+}
+
+bool list_paths_left_out(const struct list_paths *paths)
+{
+	for (unsigned int i = 0; i < paths->count; i++)
+		if (paths->list[i].is_left_out)
+			return true;
+	return false;
 }

@@ -11,6 +11,22 @@
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
 
+/* A list file. Its stamp is older than its contents, so that a change while it is read is seen. */
+struct list_path {
+	char *path;
+	struct stamp stamp;
+	struct sl_list_info list; /* without a name: the entry of the rules file has ended */
+	bool is_left_out;	  /* see config_parse() */
+};
+
+struct list_paths {
+	struct list_path *list;
+	unsigned int count, room;
+};
+
+/* Whether a list was left out. */
+bool list_paths_left_out(const struct list_paths *paths);
+
 struct config {
 	struct gate_sizes sizes;
 	struct ruleset rules;	 /* sorted, one rule a prefix */

@@ -16,7 +16,7 @@
 #ifndef SLUICE_RECONCILE_H
 #define SLUICE_RECONCILE_H
 
-#include "rules/list_file.h"
+#include "config/config.h"
 #include "rules/ruleset.h"
 
 enum renew {

@@ -12,7 +12,7 @@
 
 #include "attach/attachment.h"
 #include "rules/devices.h"
-#include "rules/list_file.h"
+#include "config/config.h"
 
 /* Kinds of events. */
 enum watch_kind {

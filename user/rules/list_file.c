@@ -54,11 +54,23 @@ static char *blanks_strip(char *text)
 	return text;
 }
 
-static const char *const *begin_find(const char *line, const char *const *begins, size_t count)
+/* Returns the length of the begin that a line has; 0: none of them. */
+static size_t begin_length(const char *line, const char *const *begins, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strncmp(line, begins[i], strlen(begins[i])))
-			return &begins[i];
+			return strlen(begins[i]);
+	return 0;
+}
+
+/* Returns a whole word of a line, not the first; NULL: it is not in the line. */
+static char *word_search(char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (char *at = line; (at = strstr(at, word)); at++)
+		if (at > line && strchr(BLANKS, at[-1]) && strchr(BLANKS, at[length]))
+			return at;
 	return NULL;
 }
 
@@ -80,61 +92,32 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/* The end of an entry that lasts `ns` from when the file was written. */
-static uint32_t until_in_file(const struct list_reading *reading, uint64_t ns)
+/* Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: of ipset, in s; 0: none. */
+static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
-	return ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
-}
+	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
+	uint64_t ns = timeout * NS_PER_SEC;
+	struct value_end moment = {0};
+	char value[TEXT_CUT];
+	int err = 0;
 
-/* Cuts "for TIME" or "until MOMENT" off a line. Without one, *ret is unchanged. */
-static int end_parse(const struct list_reading *reading, char *line, uint32_t *ret)
-{
-	char *blank = line + strcspn(line, BLANKS), *word, cut[TEXT_CUT];
-	bool is_until = false, is_for = false;
-	struct value_end end;
-	const char *value;
-	uint64_t ns;
-	int err;
-
-	for (;; blank = word + strcspn(word, BLANKS)) {
-		size_t length;
-
-		word = blanks_skip(blank);
-		if (!*word)
-			return 0;
-		length = strcspn(word, BLANKS);
-		is_for = length == 3 && !memcmp(word, "for", 3);
-		is_until = length == 5 && !memcmp(word, "until", 5);
-		if (is_for || is_until)
-			break;
+	if (end) {
+		text_cut(blanks_skip(end + (is_for ? 3 : 5)), SIZE_MAX, value);
+		*end = '\0';
+		line = blanks_strip(line);
 	}
-	*blank = '\0';
-	value = text_cut(blanks_skip(word + (is_for ? 3 : 5)), SIZE_MAX, cut);
-	if (is_until) {
-		err = value_parse(&value_moment, "until", value, &end);
-		if (!err)
-			*ret = end.has_passed ? ENDED : end.until;
-		return err;
-	}
-	if (reading->is_entry)
+	if (is_for && reading->is_entry)
 		return error_misuse("for-in-file", object_of("for", value),
 				    "it would begin again each time the rules are read; write "
 				    "'until MOMENT'");
-	err = value_parse(&value_time, "for", value, &ns);
-	if (!err)
-		*ret = until_in_file(reading, ns);
-	return err;
-}
-
-/* Adds the entry of a line, with its end. timeout: of ipset, in seconds; 0: none. */
-static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
-{
-	uint32_t until = 0;
-	int err = end_parse(reading, line, &until);
-
-	if (timeout)
-		until = until_in_file(reading, timeout * NS_PER_SEC);
-	return err ?: entry_add(reading, line, until);
+	if (end)
+		err = is_for ? value_parse(&value_time, "for", value, &ns)
+			     : value_parse(&value_moment, "until", value, &moment);
+	if (err)
+		return err;
+	if (ns) /* the time began when the file was written */
+		moment.until = ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
+	return entry_add(reading, line, moment.has_passed ? ENDED : moment.until);
 }
 
 /* --- ipset ---------------------------------------------------------------------------------- */
@@ -146,20 +129,18 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 static int check_one_ipset(struct list_reading *reading, const char *line)
 {
 	static const char *const begins[] = {"create ", "add ", "Name: "};
-	const char *const *begin = begin_find(line, begins, ARRAY_SIZE(begins)), *name;
+	size_t begin = begin_length(line, begins, ARRAY_SIZE(begins));
+	const char *name = line + begin + strspn(line + begin, BLANKS);
+	int length = strcspn(name, BLANKS);
 	char cut[TEXT_CUT], cut_first[TEXT_CUT];
-	int length;
 
-	if (!begin || reading->has_second_ipset)
+	if (!begin || !length || reading->has_second_ipset)
 		return 0;
-	name = line + strlen(*begin);
-	name += strspn(name, BLANKS);
-	length = strcspn(name, BLANKS);
-	if (!reading->ipset && length) {
+	if (!reading->ipset) {
 		reading->ipset = name;
 		reading->ipset_length = length;
 	}
-	if (!length || (length == reading->ipset_length && !strncmp(name, reading->ipset, length)))
+	if (length == reading->ipset_length && !strncmp(name, reading->ipset, length))
 		return 0;
 	reading->has_second_ipset = true;
 	text_cut(name, length, cut);
@@ -176,67 +157,57 @@ struct ipset_member {
 	unsigned int timeout; /* in seconds; 0: none */
 };
 
-/* Parses the options of a member. A comment ends them. Returns false if they are not options. */
-static bool member_options_parse(char *text, struct ipset_member *ret)
-{
-	static const char *const options[] = {"packets", "bytes", "skbmark", "skbprio", "skbqueue"};
-	char *rest, *word = strtok_r(text, BLANKS, &rest);
-
-	for (; word && strcmp(word, "comment"); word = strtok_r(NULL, BLANKS, &rest)) {
-		const char *value, *end;
-
-		if (!strcmp(word, "nomatch")) {
-			ret->is_exception = true;
-			continue;
-		}
-		value = strtok_r(NULL, BLANKS, &rest);
-		if (value && !strcmp(word, "timeout")) {
-			end = number_read(value, INT_MAX / 1000, &ret->timeout);
-			if (!end || *end)
-				return false;
-		} else if (!value || word_find(options, ARRAY_SIZE(options), word) < 0) {
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Returns the member in "[add SET] MEMBER [OPTION VALUE]...", and cuts its options off. */
+/*
+ * Returns the member in "[add SET] MEMBER [OPTION VALUE]...", and cuts its options off, unless they
+ * are something else. A comment ends them.
+ */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
-	_cleanup_free_ char *options = NULL;
-	char *blank;
+	static const char *const options[] = {"packets", "bytes", "skbmark", "skbprio", "skbqueue"};
+	struct ipset_member member = {0};
+	_cleanup_free_ char *copy = NULL;
+	char *blank, *rest, *word;
 
 	if (!strncmp(line, "add ", 4)) {
 		line = blanks_skip(line + 4);
 		line = blanks_skip(line + strcspn(line, BLANKS));
 	}
 	blank = line + strcspn(line, BLANKS);
-	options = *blank ? strdup(blank) : NULL;
-	if (options && member_options_parse(options, ret))
+	copy = strdup(blank);
+	word = copy ? strtok_r(copy, BLANKS, &rest) : NULL;
+	for (; word && strcmp(word, "comment"); word = strtok_r(NULL, BLANKS, &rest)) {
+		const char *value, *end = NULL;
+
+		if (!strcmp(word, "nomatch")) {
+			member.is_exception = true;
+			continue;
+		}
+		value = strtok_r(NULL, BLANKS, &rest);
+		if (!value)
+			return line;
+		if (!strcmp(word, "timeout"))
+			end = number_read(value, INT_MAX / 1000, &member.timeout);
+		else if (word_find(options, ARRAY_SIZE(options), word) >= 0)
+			end = "";
+		if (!end || *end)
+			return line;
+	}
+	if (copy)
 		*blank = '\0';
+	*ret = member;
 	return line;
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
-
-static bool is_entry_key(const char *key)
-{
-	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
-	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
-					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (!strcasecmp(keys[i], key))
-			return true;
-	return false;
-}
 
 static int json_add(const struct list_reading *reading, json_t *value, const char *key);
 
 /* Adds the entry of an object: the value of its only key for entries. */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
+	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
+	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
+					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
 	const char *type = json_string_value(json_object_get(object, "type"));
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
@@ -245,15 +216,17 @@ static int object_add(const struct list_reading *reading, json_t *object)
 		return 0;
 	json_object_foreach(object, key, value)
 	{
-		if (!is_entry_key(key))
-			continue;
-		if (found)
+		bool is_entry = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			is_entry |= !strcasecmp(keys[i], key);
+		if (is_entry && found)
 			return error_misuse(
 				"two-entries", object_of("key", key),
 				"this object also has '%s'; only one key can be the entry",
 				found_key);
-		found = value;
-		found_key = key;
+		found = is_entry ? value : found;
+		found_key = is_entry ? key : found_key;
 	}
 	if (!found)
 		return error_misuse("no-entry", NULL,
@@ -278,9 +251,7 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 				    "neither a string nor an array of strings");
 	json_array_foreach(value, i, item)
 	{
-		err = json_add(reading, item, key);
-		if (err)
-			break;
+		err = err ?: json_add(reading, item, key);
 	}
 	return err;
 }
@@ -333,7 +304,7 @@ static int line_add(struct list_reading *reading, char *line)
 		comment_cut(line);
 		line = blanks_strip(line);
 		err = check_one_ipset(reading, line);
-		if (err || !*line || begin_find(line, ipset_heads, ARRAY_SIZE(ipset_heads)))
+		if (err || !*line || begin_length(line, ipset_heads, ARRAY_SIZE(ipset_heads)))
 			return err;
 		line = member_parse(line, &member);
 	}
@@ -382,8 +353,8 @@ static int lines_parse(const char *name, char *text, struct list_reading *readin
 	return bad ? -EINVAL : 0;
 }
 
-static int list_text_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
-			   const char *force, unsigned int *skipped, struct ruleset *set)
+int list_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
+	       const char *force, unsigned int *skipped, struct ruleset *set)
 {
 	_cleanup_(ruleset_free) struct ruleset found = {0};
 	struct list_reading reading = {.entry = entry,
@@ -404,12 +375,6 @@ static int list_text_parse(const char *name, char *text, uint64_t age_ns, const 
 	return err;
 }
 
-int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-	       unsigned int *skipped, struct ruleset *set)
-{
-	return list_text_parse(name, text, 0, entry, force, skipped, set);
-}
-
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set)
 {
@@ -421,9 +386,9 @@ int list_read(const char *path, const struct rule *entry, const char *force, uns
 
 	if (err)
 		return err;
-	return list_text_parse(is_file ? path : "standard input", file.text,
-			       is_file && now > written ? (now - written) * NS_PER_SEC : 0, entry,
-			       force, skipped, set);
+	return list_parse(is_file ? path : "standard input", file.text,
+			  is_file && now > written ? (now - written) * NS_PER_SEC : 0, entry, force,
+			  skipped, set);
 }
 
 int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set)
@@ -434,33 +399,4 @@ int list_entry_add(const char *text, const struct rule *entry, struct ruleset *s
 	if (!line)
 		return error_add(ENOMEM, "no-memory", NULL, "out of memory for an entry");
 	return entry_add_line(&reading, line, 0);
-}
-
-/* --- Paths ---------------------------------------------------------------------------------- */
-
-int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp)
-{
-	if (!array_grow(paths->list, paths->count, paths->room)) {
-		free(path);
-		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u paths",
-				 paths->count + 1);
-	}
-	paths->list[paths->count++] = (struct list_path){.path = path, .stamp = stamp};
-	return 0;
-}
-
-bool list_paths_left_out(const struct list_paths *paths)
-{
-	for (unsigned int i = 0; i < paths->count; i++)
-		if (paths->list[i].is_left_out)
-			return true;
-	return false;
-}
-
-void list_paths_free(struct list_paths *paths)
-{
-	for (unsigned int i = 0; i < paths->count; i++)
-		free(paths->list[i].path);
-	free(paths->list);
-	*paths = (struct list_paths){0};
 }

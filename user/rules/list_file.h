@@ -23,33 +23,11 @@
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set);
 
-/* list_read() for a text in memory, which it changes. name: of the file, in errors. */
-int list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-	       unsigned int *skipped, struct ruleset *set);
+/* list_read() for a text in memory, which it changes. name: of the file, which is so old. */
+int list_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
+	       const char *force, unsigned int *skipped, struct ruleset *set);
 
 /* Adds the prefixes of "PREFIX" or "PREFIX until MOMENT", with a copy of `entry` each. */
 int list_entry_add(const char *text, const struct rule *entry, struct ruleset *set);
-
-/* --- Paths of such files -------------------------------------------------------------------- */
-
-/* A list file. Its stamp is older than its contents, so that a change while it is read is seen. */
-struct list_path {
-	char *path;
-	struct stamp stamp;
-	struct sl_list_info list; /* without a name: the entry of the rules file has ended */
-	bool is_left_out;	  /* see config_parse() */
-};
-
-struct list_paths {
-	struct list_path *list;
-	unsigned int count, room;
-};
-
-/* Adds a path, which it owns, also on failure. */
-int list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
-
-/* Whether a list was left out. */
-bool list_paths_left_out(const struct list_paths *paths);
-void list_paths_free(struct list_paths *paths);
 
 #endif

@@ -51,13 +51,8 @@ static const struct unit time_units[] = {
 	{0},
 };
 
-/* The time units of a burst, as they are printed: without days. */
-static const struct unit *const burst_time_units = &time_units[1];
-
-typedef int compare_fn(const char *a, const char *b, size_t length);
-
 static const struct unit *unit_find(const struct unit *units, const char *name, size_t length,
-				    compare_fn *compare)
+				    int compare(const char *a, const char *b, size_t length))
 {
 	for (; units->names; units++)
 		for (const char *word = units->names;; word++) {
@@ -84,39 +79,45 @@ static const struct unit *time_unit_find(const char *name, size_t length)
  */
 static const struct unit *rate_unit_find(const char *name)
 {
+	const char *per = strncasecmp(name, "packet", 6) ? name : name + 6;
+	size_t blanks;
 	char unit[16];
-	size_t packets = !strncasecmp(name, "packets", 7)  ? 7
-			 : !strncasecmp(name, "packet", 6) ? 6
-							   : 0;
-	const char *per = name + packets + strspn(name + packets, " \t");
-	size_t blanks = strncasecmp(per, "per", 3) ? 0 : strspn(per + 3, " \t");
 
+	per += per > name && tolower((unsigned char)*per) == 's';
+	if (per > name)
+		per += strspn(per, " \t");
+	blanks = strncasecmp(per, "per", 3) ? 0 : strspn(per + 3, " \t");
 	if (blanks) {
 		snprintf(unit, sizeof(unit), "/%s", per + 3 + blanks);
 		name = unit;
-	} else if (packets && *per == '/') {
+	} else if (*per == '/') {
 		name = per;
 	}
 	return unit_find(rate_units, name, strlen(name), strncasecmp);
 }
 
+static const struct unit *amount_unit_find(const char *name)
+{
+	return unit_find(burst_units, name, strlen(name), strncmp);
+}
+
 /* A time of one letter, except s and h, could be a number of packets, and the longest unit is h. */
 static const struct unit *burst_unit_find(const char *name)
 {
-	const struct unit *unit = unit_find(burst_units, name, strlen(name), strncmp);
+	const struct unit *unit = amount_unit_find(name);
 
 	if (unit || !*name || (!name[1] && !strchr("sh", *name)))
 		return unit;
 	unit = time_unit_find(name, strlen(name));
-	return unit && unit->scale <= burst_time_units->scale ? unit : NULL;
+	return unit && unit->scale <= time_units[1].scale ? unit : NULL;
 }
 
 bool unit_is_known(const char *word)
 {
 	size_t length = strlen(word);
 
-	return length && (time_unit_find(word, length) || rate_unit_find(word) ||
-			  unit_find(burst_units, word, length, strncmp));
+	return length &&
+	       (time_unit_find(word, length) || rate_unit_find(word) || amount_unit_find(word));
 }
 
 static const char *units_format(const struct unit *units, uint64_t value, unsigned int kind,
@@ -209,10 +210,10 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 
 static int refuse_number(const struct value_type *type, const char *what, const char *text)
 {
-	if (*text == '0' && isdigit((unsigned char)text[1]))
-		return value_refuse(type, "not-a-number", what, text,
-				    "a number has no leading zeros");
-	return value_refuse(type, "not-a-number", what, text, "not a positive number");
+	bool has_zeros = *text == '0' && isdigit((unsigned char)text[1]);
+
+	return value_refuse(type, "not-a-number", what, text,
+			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
 
 /* Computes digits / divisor x scale. Returns false if the result is no whole number of 64 bits. */
@@ -220,10 +221,8 @@ static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint
 {
 	unsigned __int128 product = (unsigned __int128)digits * scale;
 
-	if (product % divisor || product / divisor > UINT64_MAX)
-		return false;
 	*ret = product / divisor;
-	return true;
+	return !(product % divisor) && product / divisor <= UINT64_MAX;
 }
 
 const char *number_read(const char *text, unsigned int most, unsigned int *ret)
@@ -318,31 +317,45 @@ static int refuse_bps(const char *what, const char *text, const char *name)
 			    name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
-static int rate_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+/* Parses a number and its unit, which `find` finds. */
+static int scaled_parse(const struct value_type *type, const char *what, const char *text,
+			const struct unit *find(const char *name), struct value_amount *ret)
 {
-	uint64_t digits, divisor, rate;
+	uint64_t digits, divisor, number;
 	const struct unit *unit;
 	const char *name;
 
 	if (!number_split(text, &digits, &divisor, &name))
 		return refuse_number(type, what, text);
-	if (!*name)
+	unit = find(name);
+	if (!unit && !*name)
 		return value_refuse(type, "no-unit", what, text, "no unit");
-	if (!strcasecmp(name + (strchr("kKmMgG", *name) != NULL), "bps"))
+	if (!unit && type == &value_rate &&
+	    !strcasecmp(name + (strchr("kKmMgG", *name) != NULL), "bps"))
 		return refuse_bps(what, text, name);
-	unit = rate_unit_find(name);
 	if (!unit)
-		return value_refuse(type, "bad-unit", what, text, "not a unit of a rate");
-	if (digits && !number_scale(digits, divisor, unit->scale, &rate))
+		return value_refuse(type, "bad-unit", what, text, "no such unit here");
+	if (!number_scale(digits, divisor, unit->scale, &number))
 		return value_refuse(type, "not-whole", what, text,
-				    "not a whole number of its smallest unit");
-	if (!digits || rate < rate_least(unit->kind))
+				    "not a whole number of its smallest unit, or too large");
+	*ret = (struct value_amount){number, unit->kind};
+	return 0;
+}
+
+static int rate_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	struct value_amount rate;
+	int err = scaled_parse(type, what, text, rate_unit_find, &rate);
+
+	if (err)
+		return err;
+	if (rate.number < rate_least(rate.unit))
 		return error_misuse("out-of-range", object_of(what, text),
 				    "too low; the lowest is 1/h, or 1kbit");
-	if (rate > rate_most[unit->kind])
+	if (rate.number > rate_most[rate.unit])
 		return error_misuse("out-of-range", object_of(what, text),
 				    "too high; the highest is 200mpps, or 400gbit");
-	*(struct value_amount *)ret = (struct value_amount){rate, unit->kind};
+	*(struct value_amount *)ret = rate;
 	return 0;
 }
 
@@ -377,22 +390,16 @@ double rate_per_second(const struct sl_limit_spec *spec)
 
 static int burst_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
-	uint64_t digits, divisor, burst;
-	const struct unit *unit;
-	const char *name;
+	struct value_amount burst;
+	int err = scaled_parse(type, what, text,
+			       type == &value_amount ? amount_unit_find : burst_unit_find, &burst);
 
-	if (!number_split(text, &digits, &divisor, &name))
-		return refuse_number(type, what, text);
-	unit = burst_unit_find(name);
-	if (!unit || (unit->kind == SL_BURST_NS && type == &value_amount))
-		return value_refuse(type, "bad-unit", what, text, "no such unit here");
-	if (!digits)
+	if (err)
+		return err;
+	if (!burst.number)
 		return error_misuse("out-of-range", object_of(what, text),
 				    "zero: no packet would ever pass");
-	if (!number_scale(digits, divisor, unit->scale, &burst))
-		return error_misuse("not-whole", object_of(what, text),
-				    "not a whole number of its smallest unit, or too large");
-	*(struct value_amount *)ret = (struct value_amount){burst, unit->kind};
+	*(struct value_amount *)ret = burst;
 	return 0;
 }
 
@@ -412,7 +419,7 @@ const struct value_type value_amount = {
 
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
 {
-	return units_format(spec->burst_unit == SL_BURST_NS ? burst_time_units : burst_units,
+	return units_format(spec->burst_unit == SL_BURST_NS ? &time_units[1] : burst_units,
 			    spec->burst, spec->burst_unit, text);
 }
 
@@ -424,10 +431,10 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-/* Parses a time up to TIME_MAX_NS: numbers and units, the largest unit first. */
-static int time_read(const struct value_type *type, const char *what, const char *text,
-		     uint64_t *ret_ns)
+/* Parses numbers and units, the largest unit first. */
+int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
+	char least[UNITS_TEXT], most[UNITS_TEXT];
 	uint64_t ns = 0, last = UINT64_MAX;
 
 	for (const char *p = text; p == text || *p;) {
@@ -457,20 +464,6 @@ static int time_read(const struct value_type *type, const char *what, const char
 		if (p[strspn(p, " \t")])
 			p += strspn(p, " \t");
 	}
-	if (!ns)
-		return value_refuse(type, "out-of-range", what, text, "zero");
-	*ret_ns = ns;
-	return 0;
-}
-
-int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
-{
-	char least[UNITS_TEXT], most[UNITS_TEXT];
-	uint64_t ns = 0;
-	int err = time_read(type, what, text, &ns);
-
-	if (err)
-		return err;
 	if (ns < type->least || ns > type->most)
 		return error_misuse("out-of-range", object_of(what, text), "too %s; write %s to %s",
 				    ns < type->least ? "short" : "long",

@@ -169,7 +169,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct ruleset set = {0};
-		int err = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
+		int err = list_parse("list", text, 0, &(struct rule){0}, "say 'force'", NULL, &set);
 		const char *said = errors_text("list");
 
 		assert_true(text_is_printable(said)); /* whatever the file has */
@@ -220,7 +220,8 @@ static void test_lines_may_have_an_end(void **state)
 		bool bad = isnan(cases[i].seconds);
 		char *text = strdup(cases[i].line);
 		struct ruleset set = {0};
-		int status = list_parse("list", text, &(struct rule){.lists = 8}, NULL, NULL, &set);
+		int status =
+			list_parse("list", text, 0, &(struct rule){.lists = 8}, NULL, NULL, &set);
 		double left = 0;
 
 		error_drop(0);
@@ -296,7 +297,7 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 		char *text = strdup(cases[i].text);
 		struct ruleset set = {0};
 		unsigned int skipped = 7;
-		int err = list_parse("list", text, &(struct rule){0}, cases[i].force,
+		int err = list_parse("list", text, 0, &(struct rule){0}, cases[i].force,
 				     cases[i].skipped < 0 ? NULL : &skipped, &set);
 
 		assert_errors("list", cases[i].errors);
