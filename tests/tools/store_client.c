@@ -115,17 +115,13 @@ static void counts_print(const struct store *store)
 		uint64_t value;
 	} counts[] = {
 		{"commands", c->commands},
-		{"answered", c->answered},
 		{"lost", c->lost},
-		{"unsent", c->unsent},
 		{"moved", c->refusals[REFUSAL_MOVED]},
 		{"asked", c->refusals[REFUSAL_ASK]},
 		{"later", c->refusals[REFUSAL_LATER]},
 		{"refused", c->refused},
 		{"bad", c->bad},
 		{"connects", c->connects},
-		{"broken", c->broken},
-		{"maps", c->maps},
 		{"is_cluster", c->is_cluster},
 	};
 

@@ -181,36 +181,39 @@ static bool values_read(const redisReply *reply, struct command *command)
 static bool reply_handle(struct cluster *cluster, struct node *node, redisReply *reply)
 {
 	struct command *command = node->awaiting.first;
-	bool is_sound = command;
+	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
-	if (command && command->due == 2) {
-		command->due = 1; /* of ASKING; the next reply shows whether it helped */
-	} else if (command && command->kind == REPLY_ANY) {
+	if (command && command->kind == REPLY_ANY) {
 		queue_take(&node->awaiting); /* a master that hangs may report the map: no proof */
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
 		return true;
-	} else if (command && reply->type == REDIS_REPLY_ERROR) {
+	}
+	if (!command || (command->due == 1 && !is_error && !values_read(reply, command))) {
+		freeReplyObject(reply);
+		return false;
+	}
+	if (command->due == 2) {
+		command->due = 1; /* of ASKING; the next reply shows whether it helped */
+	} else {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
-		command_refused(cluster, node, command, reply);
-	} else if (command && values_read(reply, command)) {
-		queue_take(&node->awaiting);
-		command_end(cluster, command, REPLIED);
-	} else {
-		is_sound = false;
+		if (is_error)
+			command_refused(cluster, node, command, reply);
+		else
+			command_end(cluster, command, REPLIED);
 	}
-	if (is_sound) {
-		node->connection.attempts = 0;
-		node->connection.has_failed = false;
-	}
+	node->connection.attempts = 0;
+	node->connection.has_failed = false;
 	freeReplyObject(reply);
-	return is_sound;
+	return true;
 }
 
-/* After the end of a connection: commands without a reply are lost. */
-static void node_lose(struct cluster *cluster, struct node *node)
+/* If the connection of a node has ended, its commands without a reply are lost. */
+static void node_settle(struct cluster *cluster, struct node *node)
 {
+	if (node->connection.state != CONNECTION_CLOSED)
+		return;
 	cluster->map_is_stale = true;
 	queue_end(cluster, &node->awaiting, LOST);
 }
@@ -220,10 +223,8 @@ static void node_read(struct cluster *cluster, struct node *node)
 	struct connection *connection = &node->connection;
 	redisReply *reply;
 
-	if (!connection_read(connection)) {
-		node_lose(cluster, node);
+	if (!connection_read(connection))
 		return;
-	}
 	while ((reply = connection_reply(connection))) {
 		if (connection->asked_ms) {
 			connection->rtt_ms += (int64_t)(store_now_ms() - connection->asked_ms) / 4 -
@@ -234,10 +235,8 @@ static void node_read(struct cluster *cluster, struct node *node)
 			continue;
 		cluster->setup.counts->bad++;
 		connection_fail(connection, -EPROTO, "a reply to no command");
-		break;
+		return;
 	}
-	if (connection->state == CONNECTION_CLOSED)
-		node_lose(cluster, node);
 }
 
 /* --- Exchange ------------------------------------------------------------------------------- */
@@ -268,12 +267,8 @@ static bool node_write(struct cluster *cluster, struct node *node)
 			added = connection_add(connection, 1, asking);
 		added = added && connection_add(connection, command->argc, command->argv);
 	}
-	if (!added)
-		connection_fail(connection, -ENOMEM, "out of memory");
-	else if (connection_flush(connection))
-		return true;
-	node_lose(cluster, node);
-	return false;
+	return added ? connection_flush(connection)
+		     : connection_fail(connection, -ENOMEM, "out of memory");
 }
 
 /* Connects to a node, and sends what it can take now. */
@@ -284,16 +279,11 @@ static void node_advance(struct cluster *cluster, struct node *node)
 	if (connection->state == CONNECTION_READY && !node->awaiting.first && node->unsent.first)
 		connection_check(connection);
 	if (!connection_advance(connection)) {
-		node_lose(cluster, node);
 		queue_end(cluster, &node->unsent, UNSENT);
 		return;
 	}
-	if (connection->state != CONNECTION_READY)
+	if (connection->state != CONNECTION_READY || !connection_flush(connection))
 		return;
-	if (!connection_flush(connection)) {
-		node_lose(cluster, node);
-		return;
-	}
 	while (node->unsent.first && !connection->has_output && is_in_time(cluster, connection))
 		if (!node_write(cluster, node))
 			return;
@@ -363,8 +353,10 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 	if (poll(ready, count, (int)(until - now)) <= 0)
 		return;
 	for (unsigned int i = 0; i < count; i++)
-		if (ready[i].revents & ~POLLOUT && of[i]->connection.state == CONNECTION_READY)
+		if (ready[i].revents & ~POLLOUT && of[i]->connection.state == CONNECTION_READY) {
 			node_read(cluster, of[i]);
+			node_settle(cluster, of[i]);
+		}
 }
 
 /* Gives an outcome to what is left at the end of a call. */
@@ -380,7 +372,7 @@ static void exchange_finish(struct cluster *cluster)
 		if (!node->awaiting.first)
 			continue;
 		connection_fail(&node->connection, -ETIMEDOUT, "no answer in time");
-		node_lose(cluster, node);
+		node_settle(cluster, node);
 	}
 }
 
@@ -399,8 +391,10 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 		for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 			struct node *node = cluster->node[i];
 
-			if (node->unsent.first || node->awaiting.first)
-				node_advance(cluster, node);
+			if (!node->unsent.first && !node->awaiting.first)
+				continue;
+			node_advance(cluster, node);
+			node_settle(cluster, node);
 		}
 		until = replies_deadline(cluster);
 		if (until <= now)
@@ -576,7 +570,6 @@ static bool map_ask_all(struct cluster *cluster)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;
 			cluster->map_failures = 0;
-			cluster->setup.counts->maps++;
 			return true;
 		}
 	return false;
@@ -600,6 +593,6 @@ int cluster_refresh(struct cluster *cluster)
 	}
 	for (unsigned int i = 1; i < cluster->map_failures && rest < MAP_REST_MAX; i++)
 		rest *= 2;
-	cluster->map_rest_ms = store_now_ms() + jitter(&cluster->setup, rest);
+	cluster->map_rest_ms = store_now_ms() + jitter(rest);
 	return cluster->map_is_known ? 0 : cluster->setup.err;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -33,10 +34,12 @@ uint64_t store_now_ms(void)
 	return clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
-uint64_t jitter(struct connection_setup *setup, uint64_t ms)
+uint64_t jitter(uint64_t ms)
 {
-	setup->random = setup->random * 6364136223846793005ULL + 1442695040888963407ULL;
-	return ms / 2 + (setup->random >> 33) % ms;
+	uint32_t random = 0;
+
+	getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return ms / 2 + random % ms;
 }
 
 /* --- Names ---------------------------------------------------------------------------------- */
@@ -234,10 +237,9 @@ bool connection_end(struct connection *connection)
 	/* the round trip may have become longer than a login is waited for */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
-	connection->setup->counts->broken++;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
 		wait *= 2;
-	connection->retry_ms = store_now_ms() + jitter(connection->setup, wait);
+	connection->retry_ms = store_now_ms() + jitter(wait);
 	return false;
 }
 
@@ -256,7 +258,6 @@ void connection_check(struct connection *connection)
 	if (!poll(&ready, 1, 0))
 		return;
 	store_fail(connection->setup, &connection->at, -ECONNRESET, "the connection has ended");
-	connection->setup->counts->broken++;
 	connection_drop(connection);
 	connection->attempts = 0;
 	connection->retry_ms = 0;

@@ -27,7 +27,6 @@ struct connection_setup {
 	char *user, *password;
 	struct ssl_ctx_st *tls; /* NULL: no TLS */
 	int timeout_ms;
-	uint64_t random; /* the state of jitter() */
 	struct store_counts *counts;
 	char error[ERROR_TEXT]; /* the last failure */
 	int err;		/* its negative errno */
@@ -65,7 +64,7 @@ struct ssl_ctx_st *tls_open(const char *ca_file);
 void tls_close(struct ssl_ctx_st *tls);
 
 /* Returns a random time of 0.5 to 1.5 times `ms`, because many nodes lose a store at once. */
-uint64_t jitter(struct connection_setup *setup, uint64_t ms);
+uint64_t jitter(uint64_t ms);
 
 /* Stores a failure, printable, in setup->error. at: of the node, or NULL. Returns err. */
 int store_fail(struct connection_setup *setup, const struct endpoint *at, int err,

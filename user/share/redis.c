@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/array.h"
 #include "share/cluster.h"
@@ -182,26 +181,22 @@ static void items_exchange(struct store *store, struct store_item *items, size_t
 
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
 {
-	size_t answered = 0;
+	bool is_answered = false;
 	int err;
 
 	for (size_t i = 0; i < count; i++)
 		items[i].answered = items[i].expires = items[i].sent = false;
 	call_begin(store);
 	err = commands_reserve(store, count) ?: cluster_refresh(&store->cluster);
-	if (err) {
-		store->counts.unsent += count;
+	if (err)
 		return err;
-	}
 	items_exchange(store, items, count, expire_s, false);
 	items_exchange(store, items, count, expire_s, true);
 	for (size_t i = 0; i < count; i++) {
-		answered += items[i].answered;
+		is_answered |= items[i].answered;
 		store->counts.lost += items[i].sent && !items[i].answered;
-		store->counts.unsent += !items[i].sent;
 	}
-	store->counts.answered += answered;
-	return answered || !count ? 0 : call_error(store);
+	return is_answered || !count ? 0 : call_error(store);
 }
 
 /* --- Nodes that share ----------------------------------------------------------------------- */
@@ -315,8 +310,6 @@ struct store *store_open(const struct store_options *options)
 	if (!store)
 		return NULL;
 	cluster_open(&store->cluster);
-	if (getrandom(&store->cluster.setup.random, sizeof(store->cluster.setup.random), 0) < 0)
-		store->cluster.setup.random = store_now_ms();
 	err = options_read(store, options);
 	if (!err)
 		return store;

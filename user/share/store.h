@@ -50,15 +50,11 @@ struct store_options {
 
 struct store_counts {
 	uint64_t commands; /* that were sent */
-	uint64_t answered; /* items */
 	uint64_t lost;	   /* items that were sent and got no reply */
-	uint64_t unsent;   /* items that may be sent again */
 	uint64_t refusals[REFUSALS];
 	uint64_t refused;   /* commands, and not tried again */
 	uint64_t bad;	    /* replies that violate the protocol, or do not fit the command */
 	uint64_t connects;  /* attempts */
-	uint64_t broken;    /* connections that ended or failed */
-	uint64_t maps;	    /* times that the map of slots was read */
 	unsigned int nodes; /* known nodes of the store */
 	bool is_cluster;    /* by the last map */
 };
