@@ -37,12 +37,12 @@ int no_such_command(const struct program *program, const char *name)
 	for (unsigned int i = 0; i < program->count; i++)
 		names[i] = program->commands[i]->name;
 	nearly = nearly_find(name, names, program->count);
-	if (!nearly)
-		return error_misuse("no-command", NULL,
-				    "there is no command '%s'; see 'sluice help'", name);
-	return error_misuse("no-command", NULL,
-			    "there is no command '%s'; did you mean '%s'? See 'sluice help'", name,
-			    nearly);
+	return nearly ? error_misuse("no-command", NULL,
+				     "there is no command '%s'; did you mean '%s'? See 'sluice "
+				     "help'",
+				     name, nearly)
+		      : error_misuse("no-command", NULL,
+				     "there is no command '%s'; see 'sluice help'", name);
 }
 
 /* --- Other programs ------------------------------------------------------------------------- */

@@ -177,12 +177,11 @@ int unexpected(const struct command *command, const char *word)
 {
 	const char *nearly = keyword_nearly(command, word), *name = command->name;
 
-	if (!nearly)
-		return error_misuse("unexpected", name, "'%s' is unexpected; see 'sluice help %s'",
-				    word, name);
-	return error_misuse("unexpected", name,
-			    "'%s' is unexpected; did you mean '%s'? See 'sluice help %s'", word,
-			    nearly, name);
+	return nearly ? error_misuse("unexpected", name,
+				     "'%s' is unexpected; did you mean '%s'? See 'sluice help %s'",
+				     word, nearly, name)
+		      : error_misuse("unexpected", name, "'%s' is unexpected; see 'sluice help %s'",
+				     word, name);
 }
 
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT])
@@ -209,23 +208,6 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns the number of words in a text: a value in quotes has several, an empty one counts as one,
- * and a unit belongs to the number before it.
- */
-static unsigned int words_in(const char *text)
-{
-	unsigned int count = 0;
-
-	if (unit_is_known(text))
-		return 0;
-	for (; *text; text += strcspn(text, " \t")) {
-		text += strspn(text, " \t");
-		count += *text != '\0';
-	}
-	return count ?: 1;
-}
-
-/*
  * Returns whether a word continues the value of a keyword after `count` words, of which the type's
  * name has a placeholder each: "N per TIME". VALUE_NUMBERS go on with a number, but not with an
  * address, which allow and deny accept anywhere, or with a unit; "30 per minute" is a rate,
@@ -249,7 +231,10 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 	       (!strcmp(word, "per") && !isdigit((unsigned char)*next) && unit_is_known(next));
 }
 
-/* Returns how many words, after a keyword, are its value. ret_values: without units. */
+/*
+ * Returns how many words, after a keyword, are its value. ret_values: the words in them, without
+ * units; a value in quotes has several, and an empty one counts as one.
+ */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)
 {
@@ -257,10 +242,16 @@ static unsigned int value_words(const struct command *command, const struct word
 
 	for (*ret_values = 0; keyword->type && i < count; i++) {
 		const char *next = i + 1 < count ? words[i + 1] : "";
+		unsigned int parts = 0;
 
 		if (!value_goes_on(command, keyword, *ret_values, words[i], next))
 			break;
-		*ret_values += words_in(words[i]) ?: !*ret_values;
+		for (const char *text = words[i]; *text; text += strcspn(text, " \t")) {
+			text += strspn(text, " \t");
+			parts += *text != '\0';
+		}
+		if (!*ret_values || !unit_is_known(words[i]))
+			*ret_values += parts ?: 1;
 	}
 	return i;
 }
@@ -354,25 +345,25 @@ static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;
 	const struct command_line *line = filling->line;
-	bool has[OPTIONS_MAX] = {false};
-	int err = 0;
 
-	for (unsigned int i = 0; !err && i < command->word_count; i++) {
-		const struct word *word = &command->words[i];
-		int option = word->kind == OPTION ? option_find(line->options, word->name) : -1;
+	for (int i = OPTION_COMMON; i < (int)line->options->count; i++) {
+		const struct word *word = command->words, *end = word + command->word_count;
+		int err;
 
-		if (option < 0)
+		if (!line->option[i])
 			continue;
-		has[option] = true;
-		if (line->option[option])
-			err = value_store(filling, word, word->name, line->option[option]);
-	}
-	for (unsigned int i = OPTION_COMMON; !err && i < line->options->count; i++)
-		if (line->option[i] && !has[i])
+		while (word < end &&
+		       (word->kind != OPTION || option_find(line->options, word->name) != i))
+			word++;
+		if (word == end)
 			return error_misuse("no-option", command->name,
 					    "there is no option '--%s' here; see 'sluice help %s'",
 					    line->options->words[i].name, command->name);
-	return err;
+		err = value_store(filling, word, word->name, line->option[i]);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 int words_parse(struct context *context, const struct command_line *line, void *args)
