@@ -170,16 +170,15 @@ static const struct word apply_words[] = {
 	WORD_CONFIRM,
 };
 
-static const char apply_details[] =
-	"Makes the gate if it does not exist. The devices that 'attach' of the file names are\n"
-	"attached, and others are detached. The file is YAML or JSON, as 'sluice dump' writes\n"
-	"it; - is standard input. It is applied in one step, or, if it has errors, not at all.\n"
-	"Rules that the file does not have are removed. See sluice-rules(5).";
-
 const struct command command_apply = {
 	.name = "apply",
 	.brief = "make a file's rules those in force",
-	.details = apply_details,
+	.details =
+		"Makes the gate if it does not exist. The devices that 'attach' of the file names\n"
+		"are attached, and others are detached. The file is YAML or JSON, as 'sluice\n"
+		"dump' writes it; - is standard input. It is applied in one step, or, if it has\n"
+		"errors, not at all. Rules that the file does not have are removed. See\n"
+		"sluice-rules(5).",
 	.question = "which file?",
 	COMMAND_WORDS(apply_words, struct apply_args),
 	.run = apply_run,
@@ -223,16 +222,14 @@ static const struct word keep_words[] = {
 	 "a reload also makes maps of the sizes in the file"},
 };
 
-static const char keep_details[] =
-	"Applies the file, and then stays: attaches its devices when they appear or come back,\n"
-	"and reads list files again when they change. SIGHUP applies the file again; a bad file\n"
-	"changes nothing. SIGTERM ends it. The filter does not need this process, and continues\n"
-	"without it.";
-
 const struct command command_keep = {
 	.name = "keep",
 	.brief = "keep a gate as a file says, as a service",
-	.details = keep_details,
+	.details =
+		"Applies the file, and then stays: attaches its devices when they appear or come\n"
+		"back, and reads list files again when they change. SIGHUP applies the file\n"
+		"again; a bad file changes nothing. SIGTERM ends it. The filter does not need\n"
+		"this process, and continues without it.",
 	.question = "which file?",
 	COMMAND_WORDS(keep_words, struct keep_words),
 	.run = keep_command_run,

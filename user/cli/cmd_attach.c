@@ -232,17 +232,15 @@ static const struct word attach_words[] = {
 	{"prefixes", KEYWORD, &value_size, SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
 };
 
-static const char attach_details[] =
-	"Without a rule nothing is dropped, only counted. Makes the gate if it does not exist.\n"
-	"sources and the words below it are sizes of a gate that this makes, 65536, 64k or 4m;\n"
-	"only 'sluice apply FILE --resize' changes the sizes of a gate that exists. Sizes for\n"
-	"rules that are not stated are small at first, and grow. 'sluice status' prints the\n"
-	"memory of a gate.";
-
 const struct command command_attach = {
 	.name = "attach",
 	.brief = "filter what a device receives or sends",
-	.details = attach_details,
+	.details =
+		"Without a rule nothing is dropped, only counted. Makes the gate if it does not\n"
+		"exist. sources and the words below it are sizes of a gate that this makes,\n"
+		"65536, 64k or 4m; only 'sluice apply FILE --resize' changes the sizes of a gate\n"
+		"that exists. Sizes for rules that are not stated are small at first, and grow.\n"
+		"'sluice status' prints the memory of a gate.",
 	.question = "which device?",
 	COMMAND_WORDS(attach_words, struct attach_args),
 	.run = attach_run,
@@ -479,14 +477,11 @@ static const struct word detach_words[] = {
 	 "only from that hook. Default: from all"},
 };
 
-static const char detach_details[] =
-	"The rules, counters and pins of a gate are removed with its last device. all: all\n"
-	"devices of one gate, main without -g; other gates stay, and are named.";
-
 const struct command command_detach = {
 	.name = "detach",
 	.brief = "stop filtering",
-	.details = detach_details,
+	.details = "The rules, counters and pins of a gate are removed with its last device. all:\n"
+		   "all devices of one gate, main without -g; other gates stay, and are named.",
 	.question = "which device, or all?",
 	COMMAND_WORDS(detach_words, struct detach_args),
 	.run = detach_run,
@@ -523,13 +518,12 @@ static int upgrade_run(const struct context *context, const void *args)
 	return 0;
 }
 
-static const char upgrade_details[] =
-	"Rules, buckets and counters stay, and no packet passes unfiltered. If an upgrade was\n"
-	"interrupted, run it again. A gate that a version with another schema made is refused.";
-
 const struct command command_upgrade = {
 	.name = "upgrade",
 	.brief = "put this command's program under a running gate",
-	.details = upgrade_details,
+	.details =
+		"Rules, buckets and counters stay, and no packet passes unfiltered. If an upgrade\n"
+		"was interrupted, run it again. A gate that a version with another schema made is\n"
+		"refused.",
 	.run = upgrade_run,
 };

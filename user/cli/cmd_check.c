@@ -418,14 +418,11 @@ static const struct word check_words[] = {
 	 "where it is judged: all but key dst and shape is the same everywhere"},
 };
 
-static const char check_details[] =
-	"Consumes nothing. The packet comes from ADDRESS, and has only what the words specify:\n"
-	"without 'port' it has no port, without 'vlan' no tag.";
-
 const struct command command_check = {
 	.name = "check",
 	.brief = "what would happen to a packet now",
-	.details = check_details,
+	.details = "Consumes nothing. The packet comes from ADDRESS, and has only what the words\n"
+		   "specify: without 'port' it has no port, without 'vlan' no tag.",
 	.question = "which address?",
 	COMMAND_WORDS(check_words, struct check_args),
 	.run = check_run,

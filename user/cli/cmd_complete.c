@@ -241,14 +241,10 @@ static void offer_all(const struct typed *typed)
 		offer_commands(typed);
 }
 
-struct complete_args {
-	struct operands words;
-};
-
 static int complete_run(const struct context *context, const void *data)
 {
 	const struct program *program = context->program;
-	const struct operands *words = &((const struct complete_args *)data)->words;
+	const struct operands *words = data;
 	char *left[words->count + 1];
 	struct typed typed = {
 		.program = program,
@@ -274,19 +270,17 @@ static int complete_run(const struct context *context, const void *data)
 }
 
 static const struct word complete_words[] = {
-	{"WORD", OPERANDS, NULL, offsetof(struct complete_args, words),
+	{"WORD", OPERANDS, NULL, 0,
 	 "the words after sluice, up to the one that is being typed, which may be ''"},
 };
-
-static const char complete_details[] =
-	"As 'sluice complete -- -g main set default ra': the words that continue the last one.\n"
-	"FILE stands for the name of any file.";
 
 const struct command command_complete = {
 	.name = "complete",
 	.brief = "the words that may follow, for the shell's completion",
-	.details = complete_details,
+	.details =
+		"As 'sluice complete -- -g main set default ra': the words that continue the last\n"
+		"one. FILE stands for the name of any file.",
 	.question = "which words?",
-	COMMAND_WORDS(complete_words, struct complete_args),
+	COMMAND_WORDS(complete_words, struct operands),
 	.run = complete_run,
 };

@@ -97,18 +97,16 @@ static const struct word doctor_words[] = {
 	 "watch for TIME what arrives, 10ms to 1h; default 2s"},
 };
 
-static const char doctor_details[] =
-	"Looks at the kernel, the devices and the rules of all gates, or of one with -g, or of\n"
-	"those of the named devices. If a device is attached, it watches for a while what\n"
-	"arrives. It changes nothing. Each finding has its name in brackets, and below it a\n"
-	"command to paste. wrong: something that was asked for does not happen, or packets are\n"
-	"lost; then the exit status is 1. advice: it may not be what was meant, or it could be\n"
-	"better.";
-
 const struct command command_doctor = {
 	.name = "doctor",
 	.brief = "why nothing happens, and what is not set up well",
-	.details = doctor_details,
+	.details =
+		"Looks at the kernel, the devices and the rules of all gates, or of one with -g,\n"
+		"or of those of the named devices. If a device is attached, it watches for a\n"
+		"while what arrives. It changes nothing. Each finding has its name in brackets,\n"
+		"and below it a command to paste. wrong: something that was asked for does not\n"
+		"happen, or packets are lost; then the exit status is 1. advice: it may not be\n"
+		"what was meant, or it could be better.",
 	COMMAND_WORDS(doctor_words, struct doctor_args),
 	.run = doctor_run,
 };

@@ -288,15 +288,11 @@ static int print_rule_pair(void *data, const struct rule *from, const struct rul
 	return 0;
 }
 
-struct diff_args {
-	const char *file;
-};
-
 /* Returns 1 if both sides differ. */
 static int diff_run(const struct context *context, const void *data)
 {
 	_cleanup_(diff_free) struct diff diff = {.gate = context->gate};
-	int err = diff_read(((const struct diff_args *)data)->file, &diff);
+	int err = diff_read(*(const char *const *)data, &diff);
 
 	if (err)
 		return err;
@@ -313,20 +309,18 @@ static int diff_run(const struct context *context, const void *data)
 }
 
 static const struct word diff_words[] = {
-	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct diff_args, file), NULL},
+	{"FILE", OPERAND, VALUE_TEXT("FILE"), 0, NULL},
 };
-
-static const char diff_details[] =
-	"As the commands of 'sluice show', - before what would go and + before what would come.\n"
-	"A device of the file that is missing is noted, and the rest is compared.\n"
-	"Exit status 0: no difference; 1: a difference; 2: an error.";
 
 const struct command command_diff = {
 	.name = "diff",
 	.brief = "what apply would change",
-	.details = diff_details,
+	.details =
+		"As the commands of 'sluice show', - before what would go and + before what would\n"
+		"come. A device of the file that is missing is noted, and the rest is compared.\n"
+		"Exit status 0: no difference; 1: a difference; 2: an error.",
 	.question = "which file?",
-	COMMAND_WORDS(diff_words, struct diff_args),
+	COMMAND_WORDS(diff_words, const char *),
 	.exit_failed = 2,
 	.run = diff_run,
 };

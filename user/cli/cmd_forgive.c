@@ -3,10 +3,6 @@
 #include "state/buckets.h"
 #include "state/source.h"
 
-struct forgive_args {
-	struct sl_prefix address;
-};
-
 /* A source, and its state under each limit before it was forgiven. */
 struct pardon {
 	struct sl_prefix address;
@@ -135,9 +131,8 @@ static void pardon_print(const char *gate, const struct pardon *pardon)
 
 static int forgive_run(const struct context *context, const void *data)
 {
-	const struct forgive_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	struct pardon pardon = {.address = args->address};
+	struct pardon pardon = {.address = *(const struct sl_prefix *)data};
 	int err = gate_open(&gate, context->gate, GATE_CHANGE, NULL) ?: pardon_run(&gate, &pardon);
 
 	if (!err)
@@ -147,18 +142,15 @@ static int forgive_run(const struct context *context, const void *data)
 }
 
 static const struct word forgive_words[] = {
-	{"ADDRESS", OPERAND, &value_address, offsetof(struct forgive_args, address), NULL},
+	{"ADDRESS", OPERAND, &value_address, 0, NULL},
 };
-
-static const char forgive_details[] =
-	"Under each limit that applies to it. Refused if an entry denies or allows it: see\n"
-	"'sluice help undeny'.";
 
 const struct command command_forgive = {
 	.name = "forgive",
 	.brief = "give a source a full bucket, end its block",
-	.details = forgive_details,
+	.details = "Under each limit that applies to it. Refused if an entry denies or allows it:\n"
+		   "see 'sluice help undeny'.",
 	.question = "which address?",
-	COMMAND_WORDS(forgive_words, struct forgive_args),
+	COMMAND_WORDS(forgive_words, struct sl_prefix),
 	.run = forgive_run,
 };

@@ -295,17 +295,15 @@ static const struct apart set_apart[] = {
 	{"|shape|horizon|", "|action|start|shared|"},
 };
 
-static const char set_details[] =
-	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
-	"that covers a source decides; default covers all. A prefix has up to 4 limits, each\n"
-	"with a name: a packet passes if every limit that matches it lets it pass. Setting a\n"
-	"limit of the same name replaces it; the command that restores the old limit is printed.\n"
-	"See sluice-limits(7).";
-
 const struct command command_set = {
 	.name = "set",
 	.brief = "limit each source in a prefix",
-	.details = set_details,
+	.details =
+		"Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest\n"
+		"prefix that covers a source decides; default covers all. A prefix has up to 4\n"
+		"limits, each with a name: a packet passes if every limit that matches it lets it\n"
+		"pass. Setting a limit of the same name replaces it; the command that restores\n"
+		"the old limit is printed. See sluice-limits(7).",
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(set_words, struct set_args),
 	.apart = set_apart,
@@ -406,16 +404,15 @@ static const struct word newcomers_words[] = {
 	WORD_CONFIRM,
 };
 
-static const char newcomers_details[] =
-	"New sources pass together at most burst + rate x t. A source is new until its level has\n"
-	"existed for the time in which its burst refills, 1s to 1min; until then its packets are\n"
-	"also charged to this budget. Set it to twice what new sources send without a flood;\n"
-	"'sluice status' shows how much is used. The prefix must have limits.";
-
 const struct command command_newcomers = {
 	.name = "newcomers",
 	.brief = "limit all new sources in a prefix together",
-	.details = newcomers_details,
+	.details =
+		"New sources pass together at most burst + rate x t. A source is new until its\n"
+		"level has existed for the time in which its burst refills, 1s to 1min; until\n"
+		"then its packets are also charged to this budget. Set it to twice what new\n"
+		"sources send without a flood; 'sluice status' shows how much is used. The prefix\n"
+		"must have limits.",
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(newcomers_words, struct newcomers_args),
 	.run = newcomers_run,
@@ -539,15 +536,13 @@ static const struct word del_words[] = {
 	WORD_CONFIRM,
 };
 
-static const char del_details[] =
-	"Without a name all limits of exactly this prefix are deleted, and its newcomers'\n"
-	"budget; if it has none, its entry by hand. If it has both, del refuses: see 'sluice\n"
-	"help undeny'.";
-
 const struct command command_del = {
 	.name = "del",
 	.brief = "delete the limits of a prefix, or one of them",
-	.details = del_details,
+	.details =
+		"Without a name all limits of exactly this prefix are deleted, and its newcomers'\n"
+		"budget; if it has none, its entry by hand. If it has both, del refuses: see\n"
+		"'sluice help undeny'.",
 	COMMAND_WORDS(del_words, struct del_args),
 	.run = del_run,
 };

@@ -352,17 +352,16 @@ static const struct word sources_words[] = {
 	 "is left"},
 };
 
-static const char sources_details[] =
-	"Prints the sources of one address or prefix, or all, that have a bucket or a state that\n"
-	"is not full. - in PASS and DROP: no CPU has a bucket for it, so it is not counted.\n"
-	"WOULD: packets that passed, but exceeded a limit that observes. LEVEL: the part of the\n"
-	"limit's burst that is left or, if it refuses, the time until it lets a packet pass, in\n"
-	"parentheses if it only observes. See sluice-inspect(7).";
-
 const struct command command_sources = {
 	.name = "sources",
 	.brief = "the sources in table, busiest first",
-	.details = sources_details,
+	.details =
+		"Prints the sources of one address or prefix, or all, that have a bucket or a\n"
+		"state that is not full. - in PASS and DROP: no CPU has a bucket for it, so it is\n"
+		"not counted. WOULD: packets that passed, but exceeded a limit that observes.\n"
+		"LEVEL: the part of the limit's burst that is left or, if it refuses, the time\n"
+		"until it lets a packet pass, in parentheses if it only observes. See\n"
+		"sluice-inspect(7).",
 	COMMAND_WORDS(sources_words, struct sources_args),
 	.run = sources_run,
 };

@@ -10,10 +10,6 @@ void print_packets(const char *key, const struct sl_cell *cell)
 	print_end();
 }
 
-struct stats_args {
-	bool all;
-};
-
 /* Text omits lines of 0, unless all are asked for. */
 struct listing {
 	bool all, has_hidden;
@@ -113,7 +109,7 @@ static bool line_is_shown(const struct stats_line *line, struct listing *listing
 
 static int stats_run(const struct context *context, const void *args)
 {
-	struct listing listing = {.all = ((const struct stats_args *)args)->all};
+	struct listing listing = {.all = *(const bool *)args};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(stats_free) struct stats stats = {0};
 	int err = gate_open_to_look(&gate, context) ?: stats_read(&gate, &stats);
@@ -138,13 +134,12 @@ static int stats_run(const struct context *context, const void *args)
 }
 
 static const struct word stats_words[] = {
-	{"all", KEYWORD, NULL, offsetof(struct stats_args, all),
-	 "also print lines whose counts are 0"},
+	{"all", KEYWORD, NULL, 0, "also print lines whose counts are 0"},
 };
 
 const struct command command_stats = {
 	.name = "stats",
 	.brief = "what passed and what was dropped, and why",
-	COMMAND_WORDS(stats_words, struct stats_args),
+	COMMAND_WORDS(stats_words, bool),
 	.run = stats_run,
 };

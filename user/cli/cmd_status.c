@@ -426,17 +426,15 @@ static int status_run(const struct context *context, const void *args)
 	return err;
 }
 
-static const char status_details[] =
-	"In a flood of new sources, a source gets a state only after more than two packets\n"
-	"through one CPU, so that forged sources take no memory. sources: states that the gate\n"
-	"tracks, one for each source and limit. Full ones are evicted first; those that lack\n"
-	"more than half of a burst, or are blocked, last. MEMORY is what the kernel allocates.\n"
-	"The last lines are the three most important findings of 'sluice doctor'. All columns\n"
-	"are in sluice-inspect(7).";
-
 const struct command command_status = {
 	.name = "status",
 	.brief = "gates, devices, and how full the maps are",
-	.details = status_details,
+	.details =
+		"In a flood of new sources, a source gets a state only after more than two\n"
+		"packets through one CPU, so that forged sources take no memory. sources: states\n"
+		"that the gate tracks, one for each source and limit. Full ones are evicted\n"
+		"first; those that lack more than half of a burst, or are blocked, last. MEMORY\n"
+		"is what the kernel allocates. The last lines are the three most important\n"
+		"findings of 'sluice doctor'. All columns are in sluice-inspect(7).",
 	.run = status_run,
 };

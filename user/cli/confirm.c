@@ -27,18 +27,6 @@ struct trial {
 	bool existed;	      /* the gate; otherwise it is removed */
 };
 
-/* Removes a gate that the change made. */
-static int made_remove(struct gate *gate)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
-	int err = attachments_read(gate, all, &count);
-
-	for (unsigned int i = 0; !err && i < count; i++)
-		err = detach(gate, &all[i]);
-	return err ?: gate_remove(gate);
-}
-
 /* Applies the previous rules, within the current sizes of the gate. */
 static int rules_restore(struct gate *gate, struct config *before)
 {
@@ -55,13 +43,19 @@ static int rules_restore(struct gate *gate, struct config *before)
 	return apply_prepare(gate, before, &may, &change) ?: apply_make(gate, &change);
 }
 
-/* Restores what was there before the trial, and ends it. */
+/* Restores what was there before the trial, and ends it. A gate that the change made is removed. */
 static int trial_undo(struct gate *gate, struct trial *trial)
 {
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count = 0;
 	int err, places_err = 0;
 
-	if (!trial->existed)
-		return made_remove(gate);
+	if (!trial->existed) {
+		err = attachments_read(gate, all, &count);
+		for (unsigned int i = 0; !err && i < count; i++)
+			err = detach(gate, &all[i]);
+		return err ?: gate_remove(gate);
+	}
 	if (trial->change) {
 		err = apply_undo_rules(gate, trial->change);
 		places_err = placings_undo(gate, &trial->change->placings);
@@ -85,22 +79,6 @@ static bool trial_is_open(const struct trial *trial)
 	       (gate_exists(trial->gate, &exists) || exists);
 }
 
-/* Waits until the time is over, SIGTERM comes, or there is nothing to wait for any more. */
-static void trial_wait(const struct trial *trial)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	while (trial_is_open(trial)) {
-		uint64_t left = trial_left_ns(trial->state);
-		struct timespec look = {.tv_nsec = left < LOOK_NS ? left : LOOK_NS};
-
-		if (!left || sigtimedwait(&signals, NULL, &look) == SIGTERM)
-			return;
-	}
-}
-
 /*
  * Opens the gate while its trial goes on. A gate that is locked, or for which memory is short, is
  * tried again as long as no other command may regard the trial as dead; but once also after that,
@@ -119,39 +97,46 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 	return false;
 }
 
-/* Waits for the end of the trial, and restores what was before it. Returns the exit status. */
-static int trial_keep(struct trial *trial)
+/* Waits until the time is over, SIGTERM arrives or the trial ends. Then undoes an open trial. */
+static void trial_keep(struct trial *trial)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err;
+	uint64_t left = LOOK_NS;
+	sigset_t signals;
 
 	openlog("sluice", LOG_PID, LOG_DAEMON);
-	trial_wait(trial);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	while (left && trial_is_open(trial)) {
+		left = trial_left_ns(trial->state);
+		if (sigtimedwait(&signals, NULL,
+				 &(struct timespec){.tv_nsec = left < LOOK_NS ? left : LOOK_NS}) ==
+		    SIGTERM)
+			break;
+	}
 	if (!trial_goes_on(trial->state, trial->number))
-		return 0;
+		return;
 	if (!trial_open(trial, &gate)) {
 		if (trial_is_open(trial))
 			syslog(LOG_ERR,
 			       "gate '%s': the change was not confirmed, but the gate cannot be "
 			       "opened: the rules in force stay",
 			       trial->gate);
-		return 0;
+		return;
 	}
 	if (!trial_goes_on(gate.state, trial->number))
-		return 0;
-	err = trial_undo(&gate, trial);
-	if (err)
+		return;
+	if (trial_undo(&gate, trial))
 		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
 		       trial->gate);
 	else
 		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
 		       trial->gate);
-	return err ? 1 : 0;
 }
 
 /*
- * Leaves the session and its terminal, whose end would end the process, and closes what the command
- * was given: a lock of its caller would last as long as the trial.
+ * Leaves the session and its terminal, whose end would end the process, and closes all files: a
+ * lock of the caller would last as long as the trial.
  */
 static void session_leave(void)
 {
@@ -166,18 +151,15 @@ static void session_leave(void)
 }
 
 /*
- * Blocks signals that would end or stop the command between its change and the process that waits.
- * That process inherits the mask: it takes SIGTERM in trial_wait().
+ * Blocks signals, which would end or stop the command between its change and the process that
+ * waits. That process inherits the mask: it accepts SIGTERM in trial_keep().
  */
 static sigset_t signals_hold(void)
 {
-	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGPIPE};
-	sigset_t set, before;
+	sigset_t all, before;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
-		sigaddset(&set, held[i]);
-	sigprocmask(SIG_BLOCK, &set, &before);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
 	return before;
 }
 
@@ -204,7 +186,8 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 	}
 	if (!child) {
 		session_leave(); /* the lock goes, and the state stays mapped */
-		_exit(trial_keep(trial));
+		trial_keep(trial);
+		_exit(0);
 	}
 	/* until the child has left the session, and closed its end of the pipe */
 	close(ends[1]);
@@ -285,13 +268,10 @@ static int confirm_run(const struct context *context, const void *args)
 	return 0;
 }
 
-static const char confirm_details[] =
-	"Keeps the change that a command made with --confirm. Otherwise the previous rules,\n"
-	"sizes and devices are restored when the time is over.";
-
 const struct command command_confirm = {
 	.name = "confirm",
 	.brief = "keep a change that was made with --confirm",
-	.details = confirm_details,
+	.details = "Keeps the change that a command made with --confirm. Otherwise the previous\n"
+		   "rules, sizes and devices are restored when the time is over.",
 	.run = confirm_run,
 };

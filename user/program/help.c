@@ -136,13 +136,9 @@ static void tables_write(const struct program *program)
 
 /* --- help and version ----------------------------------------------------------------------- */
 
-struct help_args {
-	const char *command;
-};
-
 static int help_run(const struct context *context, const void *data)
 {
-	const char *name = ((const struct help_args *)data)->command;
+	const char *name = *(const char *const *)data;
 	const struct command *command = name ? command_find(context->program, name) : NULL;
 
 	if (name && !command) {
@@ -163,13 +159,13 @@ static int help_run(const struct context *context, const void *data)
 }
 
 static const struct word help_words[] = {
-	{"COMMAND", OPERAND, VALUE_TEXT("COMMAND"), offsetof(struct help_args, command), NULL},
+	{"COMMAND", OPERAND, VALUE_TEXT("COMMAND"), 0, NULL},
 };
 
 const struct command command_help = {
 	.name = "help",
 	.brief = "this, or more about a command",
-	COMMAND_WORDS(help_words, struct help_args),
+	COMMAND_WORDS(help_words, const char *),
 	.run = help_run,
 };
 

@@ -87,7 +87,7 @@ struct command {
 	const char *package; /* of that program */
 };
 
-/* The members of a command that has words: their table, and the struct of its arguments. */
+/* The members of a command that has words: their table, and the type of its arguments. */
 #define COMMAND_WORDS(table, arguments)                                                            \
 	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
 
