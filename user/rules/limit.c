@@ -61,11 +61,6 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 	return text;
 }
 
-static bool is_by_bytes(const struct sl_limit_spec *spec)
-{
-	return spec->rate_unit == SL_RATE_BITS;
-}
-
 /*
  * The longest life of a slice in ticks. A source that sends draws from its state at least this
  * often, which keeps its state from being forgotten in a flood.
@@ -89,17 +84,6 @@ static void bucket_split(struct sl_limit *limit, const struct machine *machine, 
 		limit->refill -= slices;
 	}
 	limit->refuse_by_jiffy = limit->refill >= 2 * jiffy;
-}
-
-/* Sets the first `bits` bits of an address in network byte order. */
-static void mask_write(uint64_t mask[2], unsigned int bits)
-{
-	uint8_t bytes[16] = {0};
-
-	memset(bytes, 0xff, bits / 8);
-	if (bits % 8)
-		bytes[bits / 8] = 0xff << (8 - bits % 8);
-	memcpy(mask, bytes, sizeof(bytes));
 }
 
 /*
@@ -138,16 +122,6 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16
 
-static uint8_t unit_shift_of(const struct sl_limit *limit)
-{
-	uint64_t unit = credit_cost(limit, 1, UNIT_BYTES) / (limit->by_bytes ? 1 : UNITS_A_PACKET);
-	uint8_t shift = 0;
-
-	while (unit >> shift >> 1)
-		shift++;
-	return shift;
-}
-
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
@@ -155,10 +129,11 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	/* with the length of a source as key, one bucket entry a CPU belongs to each state */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
+	uint64_t unit;
 	struct sl_limit out = {
 		.id = spec->id,
 		.kind = spec->kind,
-		.by_bytes = is_by_bytes(spec),
+		.by_bytes = spec->rate_unit == SL_RATE_BITS,
 		.observe = spec->action == SL_ACTION_OBSERVE,
 		.start_empty = spec->start == SL_START_EMPTY,
 		.start_share = spec->start == SL_START_SHARE,
@@ -166,7 +141,9 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.apart = spec->key_dst || bits > whole,
 	};
 
-	mask_write((uint64_t *)out.mask, bits);
+	memset(out.mask, 0xff, bits / 8);
+	if (bits % 8)
+		((uint8_t *)out.mask)[bits / 8] = 0xff << (8 - bits % 8);
 	if (blocks) {
 		out.block = spec->block_ns * SL_TICKS_PER_NS;
 		out.block_max = spec->block_max_ns * SL_TICKS_PER_NS;
@@ -187,7 +164,9 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	}
 	out.span = short_make(limit_span(&out));
 	out.shared = spec->shared != SL_SHARED_NO;
-	out.unit_shift = unit_shift_of(&out);
+	unit = credit_cost(&out, 1, UNIT_BYTES) / (out.by_bytes ? 1 : UNITS_A_PACKET);
+	while (unit >> out.unit_shift >> 1)
+		out.unit_shift++;
 	return out;
 }
 
@@ -200,7 +179,7 @@ bool limit_is_below_merged(const struct limit *limit)
 	const struct sl_limit_spec *spec = &limit->spec;
 
 	return spec->kind == SL_WINDOW &&
-	       spec->rate < (is_by_bytes(spec) ? MERGED_BYTES : MERGED_PACKETS);
+	       spec->rate < (spec->rate_unit == SL_RATE_BITS ? MERGED_BYTES : MERGED_PACKETS);
 }
 
 bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
@@ -238,13 +217,10 @@ static bool is_within(uint64_t number, uint64_t least, uint64_t most)
 
 static bool block_is_sound(const struct sl_limit_spec *spec)
 {
-	if (spec->action != SL_ACTION_BLOCK)
-		return true;
-	if (!is_within(spec->block_ns, 1, TIME_MAX_NS))
-		return false;
-	return !spec->escalate ||
-	       (spec->escalate >= 2 && is_within(spec->block_max_ns, 1, TIME_MAX_NS) &&
-		limit_escalations(spec) <= BLOCK_STEPS_MAX);
+	return is_within(spec->block_ns, 1, TIME_MAX_NS) &&
+	       (!spec->escalate ||
+		(spec->escalate >= 2 && is_within(spec->block_max_ns, 1, TIME_MAX_NS) &&
+		 limit_escalations(spec) <= BLOCK_STEPS_MAX));
 }
 
 static bool kind_is_sound(const struct sl_limit_spec *spec)
@@ -273,14 +249,14 @@ bool limit_is_sound(const struct sl_limit_spec *spec)
 	       (!spec->shared || spec->kind == SL_TOKEN_BUCKET) &&
 	       (spec->shared || spec->start != SL_START_SHARE) &&
 	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK) &&
-	       kind_is_sound(spec) && block_is_sound(spec);
+	       kind_is_sound(spec) && (spec->action != SL_ACTION_BLOCK || block_is_sound(spec));
 }
 
 static int bucket_check(const struct sl_limit_spec *spec)
 {
 	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];
 	const char *rate = rate_format(spec, rate_text), *text = burst_format(spec, burst_text);
-	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
+	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = spec->rate_unit == SL_RATE_BITS};
 	wide burst = burst_of(spec, out.cost);
 
 	if (burst > SL_BURST_TICKS_MAX)
@@ -298,7 +274,7 @@ static int shape_check(const struct sl_limit_spec *spec)
 {
 	char rate_text[UNITS_TEXT], time_text[UNITS_TEXT], least_text[UNITS_TEXT];
 	const char *rate = rate_format(spec, rate_text);
-	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
+	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = spec->rate_unit == SL_RATE_BITS};
 	uint64_t least = credit_cost(&out, 1, FRAME_USUAL);
 
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= least)

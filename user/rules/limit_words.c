@@ -629,21 +629,6 @@ static int parts_set(const struct spec *spec, struct limit *limit, enum spec_fie
 	return limit_check(&second.spec);
 }
 
-/* Checks that the keys of a limit are wider than the keys of the limit before it. */
-static int wider_check(const struct limit *last, const struct limit *limit)
-{
-	bool wider = false, narrower = false;
-
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		wider |= limit->spec.per[family] < last->spec.per[family];
-		narrower |= limit->spec.per[family] > last->spec.per[family];
-	}
-	if (wider && !narrower)
-		return 0;
-	return error_misuse("wrong-order", "per",
-			    "each length is shorter than the one before it; write 32,24,16");
-}
-
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field)
 {
@@ -655,6 +640,7 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 	err = fields_check(spec, limits.count, &kind, ret_field);
 	for (unsigned int i = 0; !err && i < limits.count; i++) {
 		struct limit *limit = &limits.list[i];
+		bool wider = false, narrower = false;
 
 		*limit = spec->limits[i];
 		limit->spec.kind = kind;
@@ -666,7 +652,15 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 		if (err)
 			return err;
 		*ret_field = SPEC_PER;
-		err = per_set(spec, i, prefix, limit) ?: (i ? wider_check(limit - 1, limit) : 0);
+		err = per_set(spec, i, prefix, limit);
+		for (int family = 0; !err && i && family < SL_FAMILIES; family++) {
+			wider |= limit->spec.per[family] < limit[-1].spec.per[family];
+			narrower |= limit->spec.per[family] > limit[-1].spec.per[family];
+		}
+		if (!err && i && (!wider || narrower))
+			err = error_misuse(
+				"wrong-order", "per",
+				"each length is shorter than the one before it; write 32,24,16");
 	}
 	if (!err)
 		*ret = limits;

@@ -41,12 +41,14 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
 	return cut;
 }
 
-/* Whether an IPv6 prefix begins with the 96 bits of IPv4-mapped addresses (RFC 4291, 2.5.5.2). */
-static bool is_mapped(const struct sl_prefix *prefix)
+/* All IPv4-mapped addresses (RFC 4291, 2.5.5.2). */
+static struct sl_prefix mapped(void)
 {
-	static const __u8 mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return prefix_is_ipv6(prefix) && !memcmp(prefix->addr, mapped, sizeof(mapped));
+	return (struct sl_prefix){
+		.bits = SL_FAMILY_BITS + 96,
+		.family = htonl(SL_FAMILY_IPV6),
+		.addr = {[10] = 0xff, [11] = 0xff},
+	};
 }
 
 /*
@@ -57,12 +59,12 @@ static bool is_mapped(const struct sl_prefix *prefix)
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {
-	struct sl_prefix ipv4 = {
-		.bits = prefix->bits - 96,
-		.family = htonl(SL_FAMILY_IPV4),
-	};
+	struct sl_prefix all = mapped(), ipv4 = {
+						 .bits = prefix->bits - 96,
+						 .family = htonl(SL_FAMILY_IPV4),
+					 };
 
-	if (prefix->bits < SL_FAMILY_BITS + 96 || !is_mapped(prefix))
+	if (!prefix_covers(&all, prefix))
 		return *prefix;
 	memcpy(ipv4.addr, prefix->addr + 12, 4);
 	return ipv4;
@@ -74,14 +76,10 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {
-	const struct sl_prefix mapped = {
-		.bits = SL_FAMILY_BITS + 96,
-		.family = htonl(SL_FAMILY_IPV6),
-		.addr = {[10] = 0xff, [11] = 0xff},
-	};
+	const struct sl_prefix all = mapped();
 
-	return prefix->bits > SL_FAMILY_BITS + 80 && prefix->bits < mapped.bits &&
-	       prefix_covers(prefix, &mapped);
+	return prefix->bits > SL_FAMILY_BITS + 80 && prefix->bits < all.bits &&
+	       prefix_covers(prefix, &all);
 }
 
 /* Parses an address, and leaves an IPv4-mapped one as it is. */
@@ -105,11 +103,10 @@ static int address_read(const char *text, struct sl_prefix *ret)
 
 int address_parse(const char *text, struct sl_prefix *ret)
 {
-	struct sl_prefix prefix;
-	int err = address_read(text, &prefix);
+	int err = address_read(text, ret);
 
 	if (!err)
-		*ret = prefix_unmap(&prefix);
+		*ret = prefix_unmap(ret);
 	return err;
 }
 
@@ -138,7 +135,8 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 	const char *slash = strchr(text, '/'), *end;
 	struct sl_prefix prefix, cut;
 	unsigned int length;
-	bool is_whole_mapped;
+	const struct sl_prefix all = mapped();
+	bool is_mapped;
 	int err;
 
 	if (!strcmp(text, "default") || !strcmp(text, "any")) {
@@ -166,9 +164,9 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 	end = number_read(slash + 1, family_bits(&prefix), &length);
 	if (!end || *end)
 		return refuse_length(text, slash + 1, &prefix);
-	is_whole_mapped = length < 96 && is_mapped(&prefix);
+	is_mapped = length < 96 && prefix_covers(&all, &prefix);
 	prefix.bits = SL_FAMILY_BITS + length;
-	if (is_whole_mapped || surrounds_mapped(&prefix))
+	if (is_mapped || surrounds_mapped(&prefix))
 		return error_misuse("bad-length", object_of(NULL, text),
 				    "an IPv4-mapped prefix has a length of 96 to 128; write "
 				    "::ffff:192.0.2.0/120, or 192.0.2.0/24");
@@ -217,14 +215,11 @@ bool prefix_is_sound(const struct sl_prefix *prefix)
 	struct sl_prefix cut = {0};
 
 	if (prefix->bits) {
-		if (!prefix_is_ipv4(prefix) && !prefix_is_ipv6(prefix))
-			return false;
-		if (prefix->bits < SL_FAMILY_BITS ||
-		    prefix->bits > SL_FAMILY_BITS + family_bits(prefix))
+		if ((!prefix_is_ipv4(prefix) && !prefix_is_ipv6(prefix)) ||
+		    prefix->bits < SL_FAMILY_BITS ||
+		    prefix->bits > SL_FAMILY_BITS + family_bits(prefix) || surrounds_mapped(prefix))
 			return false;
 		cut = prefix_shorten(prefix, prefix->bits);
-		if (surrounds_mapped(prefix))
-			return false;
 		cut = prefix_unmap(&cut);
 	}
 	return prefix_equal(prefix, &cut);
@@ -282,20 +277,10 @@ static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
 	return last;
 }
 
-/* Returns the next address; after the last, `bits` is 0. */
-static struct sl_prefix address_next(const struct sl_prefix *address)
-{
-	struct sl_prefix next = *address;
-
-	for (int i = family_bits(address) / 8 - 1; i >= 0; i--)
-		if (++next.addr[i])
-			return next;
-	return (struct sl_prefix){0};
-}
-
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret)
 {
 	struct sl_prefix part = *from, last;
+	int byte = family_bits(from) / 8 - 1;
 
 	if (!from->bits || memcmp(from->addr, to->addr, sizeof(to->addr)) > 0)
 		return false;
@@ -310,7 +295,11 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 		part = wider;
 	}
 	last = prefix_last(&part);
-	*from = address_next(&last);
+	*from = last;
+	while (byte >= 0 && !++from->addr[byte])
+		byte--;
+	if (byte < 0) /* it was the last address */
+		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;
 }

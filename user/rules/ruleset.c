@@ -264,15 +264,9 @@ const char *const access_words[] = {[SL_ACCESS_ALLOW] = "allow", [SL_ACCESS_DENY
 const char *const access_verbs[] = {[SL_ACCESS_ALLOW] = "allows", [SL_ACCESS_DENY] = "denies"};
 const char *const access_done[] = {[SL_ACCESS_ALLOW] = "allowed", [SL_ACCESS_DENY] = "denied"};
 
-/* The length of the shortest prefix of the family that needs no `force`. */
-static unsigned int width_least(const struct sl_prefix *prefix)
-{
-	return prefix_is_ipv6(prefix) ? 16 : 8;
-}
-
 bool entry_is_wide(const struct sl_prefix *prefix)
 {
-	return prefix->bits < SL_FAMILY_BITS + width_least(prefix);
+	return prefix->bits < SL_FAMILY_BITS + (prefix_is_ipv6(prefix) ? 16 : 8);
 }
 
 int entry_check_width(const struct sl_prefix *prefix, const char *force)
@@ -282,7 +276,8 @@ int entry_check_width(const struct sl_prefix *prefix, const char *force)
 	if (!force || !entry_is_wide(prefix))
 		return 0;
 	return error_misuse("wide-prefix", prefix_format(prefix, text),
-			    "shorter than /%u; if it is meant, %s", width_least(prefix), force);
+			    "shorter than /%d; if it is meant, %s", prefix_is_ipv6(prefix) ? 16 : 8,
+			    force);
 }
 
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits)
@@ -291,23 +286,6 @@ enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits)
 		if (bits & 1ULL << place && lists[place].access == SL_ACCESS_ALLOW)
 			return SL_ACCESS_ALLOW;
 	return bits ? SL_ACCESS_DENY : SL_ACCESS_NONE;
-}
-
-void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
-		 int ret_places[SL_LIST_PLACES])
-{
-	int free = 0;
-
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		int same = *lists[place].name ? lists_find(others, lists[place].name) : -1;
-
-		ret_places[place] = same;
-		if (!*lists[place].name || (same >= 0 && list_same(&lists[place], &others[same])))
-			continue;
-		while (free < SL_LIST_PLACES - 1 && *others[free].name)
-			free++;
-		ret_places[place] = free++;
-	}
 }
 
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
@@ -508,21 +486,28 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 {
-	_cleanup_free_ struct sl_list_info *lists = set->lists;
-	int places[SL_LIST_PLACES], err;
+	_cleanup_free_ struct sl_list_info *lists = others ? set->lists : NULL;
+	int places[SL_LIST_PLACES] = {0}, err, unused = 0;
 
-	if (!others) {
-		lists = NULL;
+	if (!others)
 		return 0;
-	}
 	set->lists = NULL;
 	err = ruleset_make_lists(set);
 	if (err || !lists)
 		return err;
-	lists_match(lists, others, places);
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (*lists[place].name)
-			set->lists[places[place]] = lists[place];
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		int same = *lists[place].name ? lists_find(others, lists[place].name) : -1;
+
+		if (!*lists[place].name)
+			continue;
+		if (same < 0 || !list_same(&lists[place], &others[same])) {
+			while (unused < SL_LIST_PLACES - 1 && *others[unused].name)
+				unused++;
+			same = unused++;
+		}
+		places[place] = same;
+		set->lists[same] = lists[place];
+	}
 	for (unsigned int i = 0; i < set->count; i++) {
 		struct rule *rule = &set->rules[i];
 		uint64_t bits = rule->lists;

@@ -101,13 +101,6 @@ int lists_find_file(const struct sl_list_info *lists, const char *file);
 /* Puts a list into a free place. Returns -ENOSPC if SL_LISTS_MAX lists exist. */
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
 
-/*
- * For each list, its place in another array: the place of the same list, or a place that is free
- * there. Both arrays have at most SL_LISTS_MAX lists.
- */
-void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
-		 int ret_places[SL_LIST_PLACES]);
-
 /* The places that have a list, as bits, and their number. */
 uint64_t lists_bits(const struct sl_list_info *lists);
 static inline unsigned int lists_count(const struct sl_list_info *lists)
@@ -175,7 +168,10 @@ void ruleset_unique(struct ruleset *set);
 /* The rule of exactly this prefix in a sorted set; NULL: none. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
-/* Moves the lists of a set to the places that they have in `others`. NULL: does nothing. */
+/*
+ * Moves the lists of a set to the places that they have in `others`; NULL: does nothing. A list
+ * that `others` lack moves to a place that is free there.
+ */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
