@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +39,27 @@ static struct command *queue_take(struct queue *queue)
 	return command;
 }
 
+struct command command_make(const char *key, int values, const char *format, ...)
+{
+	struct command command = {.format = format,
+				  .values = values,
+				  .slot = slot_of_key(key),
+				  .node = NODE_NONE,
+				  .due = 1};
+	va_list args;
+
+	va_start(args, format);
+	command.size = redisvFormatCommand(&command.text, format, args);
+	va_end(args);
+	if (command.size < 0)
+		command.text = NULL;
+	return command;
+}
+
 static void command_end(struct cluster *cluster, struct command *command, enum outcome outcome)
 {
+	redisFreeCommand(command->text);
+	command->text = NULL;
 	command->outcome = outcome;
 	cluster->open--;
 }
@@ -140,38 +160,37 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 		command_redirect(cluster, from, command, refusal, slot, &to);
 		return;
 	}
-	store_fail(&cluster->setup, &from->connection.at, errors[refusal], "%s: %s",
-		   command->argv[0], reply->str);
+	store_fail(&cluster->setup, &from->connection.at, errors[refusal], "%.*s: %s",
+		   (int)strcspn(command->format, " "), command->format, reply->str);
 	cluster->map_is_stale |= refusal == REFUSAL_LATER || refusal == REFUSAL_ROLE;
 	from->is_replica |= refusal == REFUSAL_ROLE;
 	cluster->setup.counts->refused++;
 	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-static bool number_read(const redisReply *reply, int type, int64_t *ret)
+/* Reads a number, which TIME replies as a text. */
+static bool number_read(const redisReply *reply, int64_t *ret)
 {
 	char *end;
 
 	*ret = reply->integer;
-	if (reply->type != type || type == REDIS_REPLY_INTEGER)
-		return reply->type == type;
+	if (reply->type != REDIS_REPLY_STRING)
+		return reply->type == REDIS_REPLY_INTEGER;
 	errno = 0;
 	*ret = strtoll(reply->str, &end, 10);
 	return !errno && end == reply->str + reply->len && reply->len;
 }
 
-/* Reads the values of a reply. Returns false if it is not of the command's kind. */
+/* Reads the values of a reply. Returns false if the command has no such reply. */
 static bool values_read(const redisReply *reply, struct command *command)
 {
-	int type = command->kind == REPLY_TEXTS ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER;
-
-	if (command->kind == REPLY_INTEGER)
-		return number_read(reply, type, &command->value[0]);
-	if (command->kind == REPLY_OK)
+	if (command->values == 0)
 		return reply->type == REDIS_REPLY_STATUS;
+	if (command->values == 1)
+		return number_read(reply, &command->value[0]);
 	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-	       number_read(reply->element[0], type, &command->value[0]) &&
-	       number_read(reply->element[1], type, &command->value[1]);
+	       number_read(reply->element[0], &command->value[0]) &&
+	       number_read(reply->element[1], &command->value[1]);
 }
 
 /*
@@ -183,7 +202,7 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 	struct command *command = node->awaiting.first;
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
-	if (command && command->kind == REPLY_ANY) {
+	if (command && command->values == REPLY_WHOLE) {
 		queue_take(&node->awaiting); /* a master that hangs may report the map: no proof */
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
@@ -254,7 +273,7 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 static bool node_write(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
-	const char *asking[] = {"ASKING"};
+	static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 	struct command *command;
 	bool added = true;
 
@@ -264,8 +283,8 @@ static bool node_write(struct cluster *cluster, struct node *node)
 		queue_put(&node->awaiting, command);
 		cluster->setup.counts->commands++;
 		if (command->due == 2)
-			added = connection_add(connection, 1, asking);
-		added = added && connection_add(connection, command->argc, command->argv);
+			added = connection_add(connection, asking, strlen(asking));
+		added = added && connection_add(connection, command->text, command->size);
 	}
 	return added ? connection_flush(connection)
 		     : connection_fail(connection, -ENOMEM, "out of memory");
@@ -380,7 +399,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 {
 	cluster->open = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!commands[i].argc)
+		if (!commands[i].text)
 			continue;
 		cluster->open++;
 		command_route(cluster, &commands[i]);
@@ -505,11 +524,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 /* Asks one node for the map, until a moment. Returns whether the map is known then. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
-	struct command command = {.argv = {"CLUSTER", "SLOTS"},
-				  .argc = 2,
-				  .kind = REPLY_ANY,
-				  .node = number,
-				  .due = 1};
+	struct command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
 	uint64_t call_end = cluster->end_ms;
 	enum refusal refusal = REFUSAL_OTHER;
 	const redisReply *reply;
@@ -517,6 +532,7 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 	unsigned int slot;
 	bool is_known = false;
 
+	command.node = number;
 	cluster->end_ms = end_ms < call_end ? end_ms : call_end;
 	cluster_exchange(cluster, &command, 1);
 	cluster->end_ms = call_end;

@@ -20,20 +20,12 @@ enum outcome {
 	LOST,	 /* it may have been executed */
 };
 
-enum reply_kind {
-	REPLY_INTEGER,
-	REPLY_TEXTS,  /* two numbers as text */
-	REPLY_COUNTS, /* two integers */
-	REPLY_OK,     /* a status */
-	REPLY_ANY,    /* kept whole, also an error */
-};
-
 struct command {
-	const char *argv[10];
-	int argc; /* 0: no command */
-	char number[2][24];
-	enum reply_kind kind;
-	unsigned int slot;
+	const char *format; /* begins with the word of the command */
+	char *text;	    /* in the protocol, until there is an outcome; NULL: no command */
+	int size;
+	int values;	   /* numbers of the reply; 0: a status; REPLY_WHOLE: any reply */
+	unsigned int slot; /* of the key */
 	unsigned int node; /* NODE_NONE: the node that has the slot */
 	unsigned int tries;
 	unsigned int due; /* replies: 2 with ASKING before the command */
@@ -42,6 +34,8 @@ struct command {
 	redisReply *whole;
 	struct command *next;
 };
+
+#define REPLY_WHOLE (-1)
 
 struct queue {
 	struct command *first, *last;
@@ -75,6 +69,10 @@ void cluster_close(struct cluster *cluster);
 
 /* Returns the number of the node at a place, which may be new; NODE_NONE: there are too many. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
+
+/* Returns a command by a format of redisFormatCommand(). Without memory it is no command. */
+struct command command_make(const char *key, int values, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Runs commands until each has an outcome, or until cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);

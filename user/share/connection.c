@@ -308,10 +308,10 @@ int connection_fd(const struct connection *connection, short *ret_events)
 	return connection->context->fd;
 }
 
-bool connection_add(struct connection *connection, int argc, const char **argv)
+bool connection_add(struct connection *connection, const char *text, size_t size)
 {
 	connection->has_output = true;
-	return redisAppendCommandArgv(connection->context, argc, argv, NULL) == REDIS_OK;
+	return redisAppendFormattedCommand(connection->context, text, size) == REDIS_OK;
 }
 
 /* connection_fail() with the error of hiredis. */
@@ -429,14 +429,16 @@ static bool lookup_advance(struct connection *connection)
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;
-	const char *ping[] = {"PING"};
-	const char *auth[] = {"AUTH", setup->user ? setup->user : setup->password, setup->password};
-	bool added = setup->password ? connection_add(connection, setup->user ? 3 : 2, auth)
-				     : connection_add(connection, 1, ping);
+	redisContext *context = connection->context;
+	int status = !setup->password ? redisAppendCommand(context, "PING")
+		     : setup->user    ? redisAppendCommand(context, "AUTH %s %s", setup->user,
+							   setup->password)
+				      : redisAppendCommand(context, "AUTH %s", setup->password);
 
 	connection->state = CONNECTION_LOGIN;
+	connection->has_output = true;
 	connection->asked_ms = store_now_ms();
-	return added || connection_fail(connection, -ENOMEM, "out of memory");
+	return status == REDIS_OK || connection_fail(connection, -ENOMEM, "out of memory");
 }
 
 static bool opening_advance(struct connection *connection)

@@ -40,24 +40,10 @@ static int call_error(const struct store *store)
 	return store->cluster.setup.err ?: -EAGAIN;
 }
 
-static struct command command_of(const char *key, const char *word, const char *field,
-				 const char *last, enum reply_kind kind)
-{
-	struct command command = {.argv = {word, key, field, last},
-				  .kind = kind,
-				  .slot = slot_of_key(key),
-				  .node = NODE_NONE,
-				  .due = 1};
-
-	while (command.argc < 4 && command.argv[command.argc])
-		command.argc++;
-	return command;
-}
-
 /* Deletes a key by an expiry in the past, which needs no other right than the rounds do. */
 static struct command key_clear(const char *key)
 {
-	return command_of(key, "EXPIRE", "0", NULL, REPLY_INTEGER);
+	return command_make(key, 1, "EXPIRE %s 0", key);
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */
@@ -77,41 +63,27 @@ static bool item_is_read(const struct store_item *item)
 	return !item->delta[STORE_TAKEN] && !item->delta[STORE_ASKED];
 }
 
-static const char *number_write(struct command *command, int place, int64_t number)
-{
-	snprintf(command->number[place], sizeof(command->number[place]), "%" PRId64, number);
-	return command->number[place];
-}
-
 static void item_write(const struct store_item *item, unsigned int expire_s,
 		       struct command commands[ITEM_COMMANDS])
 {
-	static const char *const field[STORE_FIELDS] = {"#0", "#1"};
-	struct command *count = &commands[ITEM_COUNT], *expiry = &commands[ITEM_EXPIRY],
-		       *block = &commands[ITEM_BLOCK];
-	bool is_read = item_is_read(item);
+	const char *key = item->key, *block = item->block_key;
 
 	/* a sum that overflows wraps, and so does the difference of two totals */
-	*count = command_of(item->key, "BITFIELD", NULL, NULL, REPLY_COUNTS);
-	for (int i = 0; i < STORE_FIELDS; i++) {
-		count->argv[count->argc++] = is_read ? "GET" : "INCRBY";
-		count->argv[count->argc++] = "i64";
-		count->argv[count->argc++] = field[i];
-		if (!is_read)
-			count->argv[count->argc++] = number_write(count, i, item->delta[i]);
-	}
-	if (!item->lasts) {
-		*expiry = command_of(item->key, "EXPIRE", "", NULL, REPLY_INTEGER);
-		expiry->argv[2] = number_write(expiry, 0, expire_s);
-	}
-	if (!*item->block_key)
-		return;
+	commands[ITEM_COUNT] =
+		item_is_read(item)
+			? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
+			: command_make(key, 2,
+				       "BITFIELD %s INCRBY i64 #0 %" PRId64
+				       " INCRBY i64 #1 %" PRId64,
+				       key, item->delta[STORE_TAKEN], item->delta[STORE_ASKED]);
+	if (!item->lasts)
+		commands[ITEM_EXPIRY] = command_make(key, 1, "EXPIRE %s %u", key, expire_s);
 	/* the key expires when the block ends, so only the store's clock counts */
-	if (item->block_ms) {
-		*block = command_of(item->block_key, "PSETEX", "", "1", REPLY_OK);
-		block->argv[2] = number_write(block, 0, (int64_t)item->block_ms);
-	}
-	commands[ITEM_BLOCKED] = command_of(item->block_key, "PTTL", NULL, NULL, REPLY_INTEGER);
+	if (*block && item->block_ms)
+		commands[ITEM_BLOCK] =
+			command_make(block, 0, "PSETEX %s %" PRIu64 " 1", block, item->block_ms);
+	if (*block)
+		commands[ITEM_BLOCKED] = command_make(block, 1, "PTTL %s", block);
 }
 
 static void item_read(struct store_item *item, const struct command commands[ITEM_COMMANDS])
@@ -175,7 +147,7 @@ static void items_exchange(struct store *store, struct store_item *items, size_t
 	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
 	commands = store->commands;
 	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS)
-		if (commands[ITEM_COUNT].argc)
+		if (commands[ITEM_COUNT].format)
 			item_read(&items[i], commands);
 }
 
@@ -204,9 +176,8 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 /* key: only its node matters */
 static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 {
-	struct command time = command_of(key, "TIME", NULL, NULL, REPLY_TEXTS);
+	struct command time = command_make(key, 2, "TIME");
 
-	time.argc = 1;
 	cluster_exchange(&store->cluster, &time, 1);
 	if (time.outcome != REPLIED)
 		return call_error(store);
@@ -222,9 +193,8 @@ static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		uint64_t *ret_time_ms, unsigned int *ret_nodes)
 {
-	char since[24], until[24], dead[24], life[24], moment[24];
-	uint64_t now = 0, lives = (uint64_t)NODE_LIVES * alive_ms;
 	struct command commands[4];
+	uint64_t now = 0, lives = (uint64_t)NODE_LIVES * alive_ms;
 	int64_t nodes;
 	int err;
 
@@ -232,16 +202,13 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	err = cluster_refresh(&store->cluster) ?: time_read(store, key, &now);
 	if (err)
 		return err;
-	snprintf(moment, sizeof(moment), "%" PRIu64, now);
-	snprintf(since, sizeof(since), "(%" PRId64, (int64_t)now - alive_ms);
+	commands[0] = command_make(key, 1, "ZADD %s %" PRIu64 " %s", key, now, node);
+	commands[1] = command_make(key, 1, "ZREMRANGEBYSCORE %s -inf %" PRId64, key,
+				   (int64_t)(now - lives));
 	/* a later moment is of before the store's clock was set back */
-	snprintf(until, sizeof(until), "%" PRIu64, now + alive_ms);
-	snprintf(dead, sizeof(dead), "%" PRId64, (int64_t)(now - lives));
-	snprintf(life, sizeof(life), "%" PRIu64, lives);
-	commands[0] = command_of(key, "ZADD", moment, node, REPLY_INTEGER);
-	commands[1] = command_of(key, "ZREMRANGEBYSCORE", "-inf", dead, REPLY_INTEGER);
-	commands[2] = command_of(key, "ZCOUNT", since, until, REPLY_INTEGER);
-	commands[3] = command_of(key, "PEXPIRE", life, NULL, REPLY_INTEGER);
+	commands[2] = command_make(key, 1, "ZCOUNT %s (%" PRId64 " %" PRIu64, key,
+				   (int64_t)now - alive_ms, now + alive_ms);
+	commands[3] = command_make(key, 1, "PEXPIRE %s %" PRIu64, key, lives);
 	cluster_exchange(&store->cluster, commands, ARRAY_SIZE(commands));
 	if (commands[0].outcome == REFUSED) {
 		commands[0] = key_clear(key);
