@@ -81,15 +81,10 @@ static int policy_counters(const struct gate *gate, const struct sl_policy *poli
 
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
 {
-	struct sl_counters counters;
-	int err;
+	struct sl_counters counters = {0};
+	int err = policy_lacks_budget(policy) ? policy_counters(gate, policy, &counters) : 0;
 
-	*ret = false;
-	if (!policy_lacks_budget(policy))
-		return 0;
-	err = policy_counters(gate, policy, &counters);
-	if (!err)
-		*ret = counters.reason[SL_PASS_NEWCOMER].packets;
+	*ret = counters.reason[SL_PASS_NEWCOMER].packets;
 	return err;
 }
 

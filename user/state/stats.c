@@ -51,15 +51,13 @@ static void line_begin(const struct gate *gate, struct stats *stats, enum stats_
 
 static int lines_begin(const struct gate *gate, struct stats *stats)
 {
-	static const struct {
-		enum stats_kind kind;
-		const char *name;
-		uint32_t number;
-	} fixed[] = {
-		{STATS_NONE, "none", SL_POLICY_NONE},
-		{STATS_ALLOW, "allow", SL_POLICY_ALLOW},
-		{STATS_DENY, "deny", SL_POLICY_DENY},
+	static const uint32_t numbers[] = {
+		[STATS_NONE] = SL_POLICY_NONE,
+		[STATS_ALLOW] = SL_POLICY_ALLOW,
+		[STATS_DENY] = SL_POLICY_DENY,
 	};
+	static const char *const names[] = {
+		[STATS_NONE] = "none", [STATS_ALLOW] = "allow", [STATS_DENY] = "deny"};
 	_cleanup_free_ const struct sl_policy **policies = NULL;
 	char text[PREFIX_TEXT];
 	int err = rules_policies(gate, &policies, &stats->rules);
@@ -71,9 +69,9 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the counters of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		line_begin(gate, stats, fixed[i].kind, fixed[i].name,
-			   policy_version(gate, SL_POLICY_VERSION(fixed[i].number)));
+	for (enum stats_kind kind = STATS_NONE; kind < STATS_RULE; kind++)
+		line_begin(gate, stats, kind, names[kind],
+			   policy_version(gate, SL_POLICY_VERSION(numbers[kind])));
 	for (unsigned int i = 0; i < stats->rules; i++)
 		line_begin(gate, stats, STATS_RULE, prefix_format(&policies[i]->prefix, text),
 			   policies[i]);
@@ -87,8 +85,8 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
  */
 static int lines_end(const struct gate *gate, struct stats *stats)
 {
-	unsigned int seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
-	unsigned int count = seen > first ? seen : first;
+	unsigned int seen = gate_policies_seen(gate);
+	unsigned int count = seen > SL_POLICY_FIRST ? seen : SL_POLICY_FIRST;
 	_cleanup_free_ struct sl_counters *all = NULL;
 	struct sl_counters deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
 	int err = counters_read_first(gate, count, &all);
@@ -137,20 +135,15 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 
 	if (line->counters.reason[reason].packets)
 		return true;
-	switch (reason) {
-	case SL_PASS_ALLOWED:
+	if (reason == SL_PASS_ALLOWED)
 		return line->kind == STATS_ALLOW;
-	case SL_DROP_DENIED:
+	if (reason == SL_DROP_DENIED)
 		return line->kind == STATS_DENY;
-	case SL_DROP_BLOCKED:
+	if (reason == SL_DROP_BLOCKED)
 		return line->blocks || line->kind == STATS_DELETED;
-	case SL_PASS_WITHIN:
-	case SL_PASS_NO_LIMIT:
-	case SL_PASS_NEWCOMER:
+	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER)
 		return has_limits;
-	default:
-		return reason >= SL_FIRST_DROP ? has_limits : line->kind == STATS_NONE;
-	}
+	return reason >= SL_FIRST_DROP ? has_limits : line->kind == STATS_NONE;
 }
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
@@ -164,16 +157,14 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 static int keys_count(int fd, uint32_t *ret)
 {
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
-	uint32_t count = 0;
 	void *last = NULL;
 	int err;
 
-	while (!(err = bpf_map_get_next_key(fd, last, key[count % 2]))) {
-		last = key[count % 2];
-		if (++count > COUNT_MAX)
+	for (*ret = 0; !(err = bpf_map_get_next_key(fd, last, key[*ret % 2])); ++*ret) {
+		if (*ret == COUNT_MAX)
 			return 0;
+		last = key[*ret % 2];
 	}
-	*ret = count;
 	return err == -ENOENT ? 1 : err;
 }
 
@@ -190,10 +181,8 @@ static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret
 	if (counted)
 		return counted;
 	counted = keys_count(gate->map[other], &others);
-	if (counted <= 0 || others > both)
-		return counted < 0 ? counted : 0;
 	*ret = both - others;
-	return 1;
+	return counted > 0 ? others <= both : counted;
 }
 
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
@@ -255,9 +244,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
 	}
 	if (counted < 0)
-		err = error_add(counted, "map-read", NULL,
-				"cannot count the entries of map '%s' of gate '%s': %s",
-				gate_map_names[map], gate->name, why(counted));
+		err = gate_map_unread(gate, map, counted);
 	o.counted = counted;
 	if (!err)
 		*ret = o;

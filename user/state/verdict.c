@@ -78,19 +78,6 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-static int limit_states_read(const struct gate *gate, struct check_verdict *verdict)
-{
-	int err = source_states_read(gate, &verdict->source, &verdict->packet, verdict->states);
-
-	for (unsigned int i = 0; !err && i < verdict->count; i++)
-		if (verdict->states[i].matches && !verdict->states[i].known)
-			err = error_misuse(
-				"no-destination", "check",
-				"limit '%s' counts by destination; say 'to ADDRESS'",
-				source_limit(&verdict->source, &verdict->limits[i]).spec.name);
-	return err;
-}
-
 /* Reads what a packet of a new key finds in the sketch and in the table, and where a flood is. */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
@@ -226,7 +213,7 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 static bool check_is_established(const struct check_verdict *check)
 {
 	const struct sl_policy *policy = check->source.policy;
-	enum sl_family family = prefix_is_ipv4(&check->source.prefix) ? SL_IPV4 : SL_IPV6;
+	enum sl_family family = prefix_family(&check->source.prefix);
 	uint32_t age = 0, due = 0;
 
 	for (unsigned int i = 0; i < check->count; i++) {
@@ -286,19 +273,6 @@ static int limits_decide(struct check_verdict *verdict)
 	return check.err;
 }
 
-/* Returns the limit that drops packets while their source waits, or NULL. */
-static const struct sl_limit *limit_from_empty(const struct check_verdict *verdict)
-{
-	for (unsigned int i = 0; i < verdict->count; i++) {
-		const struct sl_limit *limit = &verdict->limits[i];
-		const struct limit_state *state = &verdict->states[i];
-
-		if (limit->start_empty && !limit->observe && state->matches && state->fresh)
-			return limit;
-	}
-	return NULL;
-}
-
 int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		 struct check_verdict *ret)
 {
@@ -310,7 +284,14 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		return err;
 	verdict.limits = verdict.source.limits;
 	verdict.count = verdict.source.limit_count;
-	err = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
+	err = source_states_read(gate, &verdict.source, &verdict.packet, verdict.states);
+	for (unsigned int i = 0; !err && i < verdict.count; i++)
+		if (verdict.states[i].matches && !verdict.states[i].known)
+			err = error_misuse(
+				"no-destination", "check",
+				"limit '%s' counts by destination; say 'to ADDRESS'",
+				source_limit(&verdict.source, &verdict.limits[i]).spec.name);
+	err = err ?: newcomers_read(gate, &verdict);
 	if (!err && verdict.source.policy)
 		err = limits_decide(&verdict);
 	else if (!rule->found)
@@ -321,7 +302,10 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		source_free(&verdict.source);
 		return err;
 	}
-	verdict.empty = limit_from_empty(&verdict);
+	for (unsigned int i = 0; !verdict.empty && i < verdict.count; i++)
+		if (verdict.limits[i].start_empty && !verdict.limits[i].observe &&
+		    verdict.states[i].matches && verdict.states[i].fresh)
+			verdict.empty = &verdict.limits[i];
 	*ret = verdict;
 	return 0;
 }
