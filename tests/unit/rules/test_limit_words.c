@@ -379,8 +379,6 @@ static void test_escalating_blocks_read_back(void **state)
 		uint64_t block_ns, max_ns;
 		uint8_t escalate;
 	} cases[] = {
-		{"block 10s escalate 2 max 1h", "block 10s escalate 2 max 1h", 10000000000,
-		 3600000000000, 2},
 		{"block 10s escalate 2", "block 10s escalate 2 max 10min", 10000000000,
 		 600000000000, 2},
 		{"block 599s escalate 16", "block 599s escalate 16 max 10min", 599000000000,
@@ -389,8 +387,6 @@ static void test_escalating_blocks_read_back(void **state)
 		 1000000, 1000001, 2},
 		{"block  10h\tescalate 2 max 730d", "block 10h escalate 2 max 730d", 36000000000000,
 		 63072000000000000, 2},
-		{"block 1s escalate 2 max 32768s", "block 1s escalate 2 max 32768s", 1000000000,
-		 32768000000000, 2},
 	};
 
 	(void)state;
@@ -435,22 +431,10 @@ static void test_each_length_has_a_limit(void **state)
 		 {{32, 128}, {0, 0}},
 		 2},
 		{"default",
-		 "rate 1kpps per 32,0",
-		 "all all-0",
-		 {"rate 1kpps burst 1000", "name all-0 rate 1kpps burst 1000 per 0/0"},
-		 {{32, 64}, {0, 0}},
-		 2},
-		{"default",
 		 "window 10 per 1s, 1MB per 1h groups 2 per 32,8",
 		 "all all-8",
 		 {"window 10 per 1s groups 2", "name all-8 window 1MB per 1h groups 2 per 8/40"},
 		 {{32, 64}, {8, 40}},
-		 2},
-		{"default",
-		 "shape 1mbit,10mbit horizon 200ms,1s per 32,24",
-		 "all all-24",
-		 {"shape 1mbit", "name all-24 shape 10mbit horizon 1s per 24/56"},
-		 {{32, 64}, {24, 56}},
 		 2},
 		{"default",
 		 "rate 1kpps 1mbit,10kpps 10mbit per 32,24",
@@ -500,27 +484,6 @@ static void test_each_length_has_a_limit(void **state)
 				assert_string_equal(shown(limit), cases[i].shown[n]);
 		}
 		assert_string_equal(names, cases[i].names);
-	}
-}
-
-/* A length is of the family that the prefix has; the other keeps its default. */
-static void test_a_length_is_of_the_family_of_the_prefix(void **state)
-{
-	static const struct {
-		const char *prefix, *per;
-		uint8_t ipv4, ipv6;
-	} cases[] = {
-		{"default", "24", 24, 64},  {"default", "33", 32, 33}, {"default", "24/56", 24, 56},
-		{"default", "24/8", 24, 8}, {IPV4, "24", 24, 64},      {"0.0.0.0/0", "0", 0, 64},
-		{IPV6, "24", 32, 24},	    {"::/0", "0", 32, 0},      {IPV6, "128", 32, 128},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of(cases[i].prefix, SPEC_PER, cases[i].per);
-
-		assert_int_equal(limit.spec.per[SL_IPV4], cases[i].ipv4);
-		assert_int_equal(limit.spec.per[SL_IPV6], cases[i].ipv6);
 	}
 }
 
@@ -762,7 +725,6 @@ int main(void)
 		cmocka_unit_test(test_the_second_rate_is_a_limit_of_bits),
 		cmocka_unit_test(test_escalating_blocks_read_back),
 		cmocka_unit_test(test_each_length_has_a_limit),
-		cmocka_unit_test(test_a_length_is_of_the_family_of_the_prefix),
 		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
 		cmocka_unit_test(test_what_was_meant_is_named),
 		cmocka_unit_test(test_wrong_words_of_kinds_and_lists_are_named),
