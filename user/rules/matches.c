@@ -9,6 +9,7 @@
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
+#define WORDS_MAX  12 /* more than any match has, which are refused, and NULL */
 
 /* The first of several kinds with one fact is printed. */
 static const struct match_kind {
@@ -47,195 +48,153 @@ static const struct match_kind *kind_of(uint8_t fact)
 	return NULL;
 }
 
-/* The words of one match: the text, for errors, and a cursor. */
-struct match_words {
-	const char *text;
-	char *word; /* the next word; NULL: none is left */
-	char *rest;
-	char copy[MATCH_TEXT];
-};
+#define refuse(text, ...) error_misuse("bad-match", object_of("match", text), __VA_ARGS__)
 
-#define refuse(words, ...) error_misuse("bad-match", object_of("match", (words)->text), __VA_ARGS__)
-
-static void next(struct match_words *words)
+static bool is_word(const char *word, const char *keyword)
 {
-	words->word = strtok_r(NULL, " \t", &words->rest);
+	return word && !strcmp(word, keyword);
 }
 
-static bool is_at(const struct match_words *words, const char *keyword)
+static bool is_ports_word(const char *word)
 {
-	return words->word && !strcmp(words->word, keyword);
-}
-
-static bool is_at_ports(const struct match_words *words)
-{
-	return is_at(words, "port") || is_at(words, "dport");
+	return is_word(word, "port") || is_word(word, "dport");
 }
 
 static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TEXT])
 {
-	if (ports->first == ports->last)
-		snprintf(text, UNITS_TEXT, "%u", ports->first);
-	else
-		snprintf(text, UNITS_TEXT, "%u-%u", ports->first, ports->last);
+	snprintf(text, UNITS_TEXT, ports->first == ports->last ? "%u" : "%u-%u", ports->first,
+		 ports->last);
 	return text;
 }
 
-static int ports_add(const struct match_words *words, const struct sl_ports *ports,
-		     struct sl_match *match)
+/* Parses a list of ports: "53", "80,8000-8080". text: the match, for errors. */
+static int ports_parse(const char *text, const char *list, struct sl_match *match)
 {
-	char text[UNITS_TEXT], other[UNITS_TEXT];
+	char range[UNITS_TEXT], other[UNITS_TEXT];
+	const char *p = list;
 
-	ports_format(ports, text);
-	if (ports->first > ports->last)
-		return refuse(words, "the range %s runs backwards", text);
-	for (int i = 0; i < match->ports; i++)
-		if (ports->first <= match->port[i].last && match->port[i].first <= ports->last)
-			return refuse(words, "ports %s and %s overlap; write each port once",
-				      ports_format(&match->port[i], other), text);
-	if (match->ports == SL_PORTS_MAX)
-		return refuse(words, "more than %d ports and ranges", SL_PORTS_MAX);
-	match->port[match->ports++] = *ports;
-	return 0;
-}
-
-/* Parses the list of ports after `port`: "53", "80,8000-8080". */
-static int ports_parse(struct match_words *words, struct sl_match *match)
-{
-	const char *p;
-	int err = 0;
-
-	next(words);
-	if (!words->word)
-		return refuse(words, "no port; " PORTS_HINT);
-	p = words->word;
+	if (!list)
+		return refuse(text, "no port; " PORTS_HINT);
 	do {
 		unsigned int first = 0, last;
+		struct sl_ports ports;
 
 		p = number_read(p, UINT16_MAX, &first);
 		last = first;
 		if (p && *p == '-')
 			p = number_read(p + 1, UINT16_MAX, &last);
 		if (!p || (*p && *p != ','))
-			return refuse(words, "'%s' is not a list of ports; " PORTS_HINT,
-				      words->word);
-		err = ports_add(words, &(struct sl_ports){.first = first, .last = last}, match);
-	} while (!err && *p++);
-	next(words);
-	return err;
-}
-
-/* Parses the number after a word. Returns false unless it is from `least` to `most`. */
-static bool number_next(struct match_words *words, unsigned int least, unsigned int most,
-			unsigned int *ret)
-{
-	const char *end;
-
-	next(words);
-	end = words->word ? number_read(words->word, most, ret) : NULL;
-	if (!end || *end || *ret < least)
-		return false;
-	next(words);
-	return true;
-}
-
-static int refuse_kind(const struct match_words *words)
-{
-	const char *names[KINDS], *nearly;
-
-	if (is_at_ports(words))
-		return refuse(words, "no protocol; write 'tcp port ...' or 'udp port ...'");
-	for (size_t i = 0; i < KINDS; i++)
-		names[i] = kinds[i].name;
-	nearly = nearly_find(words->word, names, KINDS);
-	if (nearly)
-		return refuse(words, "no kind of packet '%s'; did you mean '%s'?", words->word,
-			      nearly);
-	return refuse(words,
-		      "no kind of packet '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, proto "
-		      "N or vlan N",
-		      words->word);
-}
-
-/* Parses the first word. `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
-static int kind_parse(struct match_words *words, struct sl_match *match,
-		      const struct match_kind **ret)
-{
-	const struct match_kind *kind = kind_find(is_at(words, "vlan") ? "any" : words->word);
-	unsigned int proto;
-
-	if (!kind)
-		return refuse_kind(words);
-	match->fact = kind->fact;
-	*ret = kind;
-	if (kind->fact == SL_FACT_PROTO) {
-		if (number_next(words, 0, UINT8_MAX, &proto)) {
-			match->proto = proto;
-			return 0;
-		}
-		if (words->word && kind_find(words->word))
-			return refuse(words, "proto accepts a number, 0 to 255; write '%s' alone",
-				      words->word);
-		return refuse(words, "proto accepts a number, 0 to 255; write proto 47 for GRE");
-	}
-	if (!is_at(words, "vlan"))
-		next(words);
-	if (kind->fact == SL_FACT_TCP && is_at(words, "syn")) {
-		match->fact = SL_FACT_SYN;
-		next(words);
-	}
+			return refuse(text, "'%s' is not a list of ports; " PORTS_HINT, list);
+		ports = (struct sl_ports){.first = first, .last = last};
+		ports_format(&ports, range);
+		if (first > last)
+			return refuse(text, "the range %s runs backwards", range);
+		for (int i = 0; i < match->ports; i++)
+			if (first <= match->port[i].last && match->port[i].first <= last)
+				return refuse(text, "ports %s and %s overlap; write each port once",
+					      ports_format(&match->port[i], other), range);
+		if (match->ports == SL_PORTS_MAX)
+			return refuse(text, "more than %d ports and ranges", SL_PORTS_MAX);
+		match->port[match->ports++] = ports;
+	} while (*p++);
 	return 0;
 }
 
-static int refuse_rest(const struct match_words *words)
+/* Parses a whole word. Returns false unless it is a number from `least` to `most`. */
+static bool number_parse_word(const char *word, unsigned int least, unsigned int most,
+			      unsigned int *ret)
 {
-	static const char *const keywords[] = {"port", "vlan"};
-	const char *nearly = nearly_find(words->word, keywords, ARRAY_SIZE(keywords));
+	const char *end = word ? number_read(word, most, ret) : NULL;
 
-	if (is_at(words, "sport"))
-		return refuse(words, "no limit is by the port of the source; write port, which is "
-				     "the port of the destination");
-	if (nearly)
-		return refuse(words, "'%s' is unexpected; did you mean '%s'?", words->word, nearly);
-	return refuse(words, "'%s' is unexpected; write the kind first, then port, then vlan",
-		      words->word);
+	return end && !*end && *ret >= least;
 }
 
+static int refuse_kind(const char *text, const char *word)
+{
+	const char *names[KINDS], *nearly;
+
+	if (is_ports_word(word))
+		return refuse(text, "no protocol; write 'tcp port ...' or 'udp port ...'");
+	for (size_t i = 0; i < KINDS; i++)
+		names[i] = kinds[i].name;
+	nearly = nearly_find(word, names, KINDS);
+	if (nearly)
+		return refuse(text, "no kind of packet '%s'; did you mean '%s'?", word, nearly);
+	return refuse(text,
+		      "no kind of packet '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, proto "
+		      "N or vlan N",
+		      word);
+}
+
+static int refuse_rest(const char *text, const char *word)
+{
+	static const char *const keywords[] = {"port", "vlan"};
+	const char *nearly = nearly_find(word, keywords, ARRAY_SIZE(keywords));
+
+	if (is_word(word, "sport"))
+		return refuse(text, "no limit is by the port of the source; write port, which is "
+				    "the port of the destination");
+	if (nearly)
+		return refuse(text, "'%s' is unexpected; did you mean '%s'?", word, nearly);
+	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
+}
+
+/* `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
 int match_parse(const char *text, struct sl_match *ret)
 {
-	struct match_words words = {.text = text};
-	const struct match_kind *kind = NULL;
+	char copy[MATCH_TEXT], *words[WORDS_MAX] = {0}, **word = words, *rest;
+	const struct match_kind *kind;
 	struct sl_match match = {0};
-	unsigned int vlan;
+	unsigned int number;
 	int err;
 
-	if (strlen(text) >= sizeof(words.copy))
-		return refuse(&words, "too long");
-	strcpy(words.copy, text);
-	words.word = strtok_r(words.copy, " \t", &words.rest);
-	if (!words.word)
-		return refuse(&words, "no kind of packet; write any, tcp, udp port 53, ...");
-	err = kind_parse(&words, &match, &kind);
-	if (err)
-		return err;
-	if (is_at_ports(&words)) {
+	if (strlen(text) >= sizeof(copy))
+		return refuse(text, "too long");
+	strcpy(copy, text);
+	words[0] = strtok_r(copy, " \t", &rest);
+	for (int i = 1; words[i - 1] && i < WORDS_MAX - 1; i++)
+		words[i] = strtok_r(NULL, " \t", &rest);
+	if (!*word)
+		return refuse(text, "no kind of packet; write any, tcp, udp port 53, ...");
+	kind = kind_find(is_word(*word, "vlan") ? "any" : *word);
+	if (!kind)
+		return refuse_kind(text, *word);
+	match.fact = kind->fact;
+	word += !is_word(*word, "vlan");
+	if (kind->fact == SL_FACT_PROTO) {
+		if (!number_parse_word(*word, 0, UINT8_MAX, &number))
+			return *word && kind_find(*word)
+				       ? refuse(text,
+						"proto accepts a number, 0 to 255; write "
+						"'%s' alone",
+						*word)
+				       : refuse(text, "proto accepts a number, 0 to 255; write "
+						      "proto 47 for GRE");
+		match.proto = number;
+		word++;
+	} else if (kind->fact == SL_FACT_TCP && is_word(*word, "syn")) {
+		match.fact = SL_FACT_SYN;
+		word++;
+	}
+	if (is_ports_word(*word)) {
 		if (!kind->has_ports)
-			return refuse(&words,
-				      "%s has no ports; write 'tcp port ...' or 'udp port "
-				      "...'",
+			return refuse(text,
+				      "%s has no ports; write 'tcp port ...' or 'udp port ...'",
 				      kind->name);
-		err = ports_parse(&words, &match);
+		err = ports_parse(text, word[1], &match);
 		if (err)
 			return err;
+		word += 2;
 	}
-	if (is_at(&words, "vlan")) {
-		if (!number_next(&words, 1, VLAN_MAX, &vlan))
-			return refuse(&words, "not a VLAN; write vlan and a number, 1 to %d",
+	if (is_word(*word, "vlan")) {
+		if (!number_parse_word(word[1], 1, VLAN_MAX, &number))
+			return refuse(text, "not a VLAN; write vlan and a number, 1 to %d",
 				      VLAN_MAX);
-		match.vlan = vlan;
+		match.vlan = number;
+		word += 2;
 	}
-	if (words.word)
-		return refuse_rest(&words);
+	if (*word)
+		return refuse_rest(text, *word);
 	*ret = match;
 	return 0;
 }
