@@ -613,12 +613,10 @@ def test_each_change_is_published(users, user):
 
 
 def test_what_a_killed_command_left_is_in_no_ones_way(users):
-    """A container gives the same number to each of its processes."""
-    left = f"{PUBLISHED}/.{users.gate}.json.1"
+    left = f"{published(users)}.new"
     open(left, "w", encoding="ascii").close()
     os.chown(left, OWNER, GROUP)
-    done = run("unshare", "--pid", "--fork", "--mount-proc", SLUICE, "-g", users.gate, "-n",
-               users.filter, "upgrade")
+    done = users.owner("upgrade")
     assert PUBLISHED not in done.err and not os.path.exists(left)
 
 
@@ -695,20 +693,20 @@ def spoil_path(how):
     return spoil
 
 
-def of_reader(path, text):
+def of_stranger(path, text):
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
-    os.chown(path, READER, GROUP)
+    os.chown(path, STRANGER, GROUP)
 
 
 def writable(path, text):
-    of_reader(path, text)
+    of_stranger(path, text)
     os.chown(path, OWNER, GROUP)
     os.chmod(path, 0o660)
 
 
 def linked(path, text):
-    of_reader(path + "-", text)
+    of_stranger(path + "-", text)
     os.chown(path + "-", OWNER, GROUP)
     os.symlink(path + "-", path)
 
@@ -720,7 +718,7 @@ def large(path, text):
 
 
 HOSTILE = {
-    "gone": spoil_path(lambda path, text: None), "of-a-reader": spoil_path(of_reader),
+    "gone": spoil_path(lambda path, text: None), "of-a-stranger": spoil_path(of_stranger),
     "writable": spoil_path(writable), "symlink": spoil_path(linked), "large": spoil_path(large),
     "fifo": spoil_path(lambda path, text: os.mkfifo(path)),
     "directory": spoil_path(lambda path, text: os.mkdir(path)),
@@ -767,11 +765,11 @@ def test_a_file_that_is_not_to_be_believed(users, how):
     assert devices(users)[0]
 
 
-@pytest.mark.parametrize("how", ["reader", "writable", "missing"])
+@pytest.mark.parametrize("how", ["stranger", "writable", "missing"])
 def test_a_directory_that_is_not_to_be_believed(users, how):
     """Nothing is read there, nothing written, and a change is made all the same."""
-    if how == "reader":
-        os.chown(PUBLISHED, READER, GROUP)
+    if how == "stranger":
+        os.chown(PUBLISHED, STRANGER, GROUP)
     elif how == "writable":
         os.chmod(PUBLISHED, 0o777)
     else:

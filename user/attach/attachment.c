@@ -12,12 +12,18 @@
 #include <bpf/libbpf.h>
 
 #include "attach/filter.h"
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 
 /* --- Pins ----------------------------------------------------------------------------------- */
+
+/* No hook is named `program` or `next`, so attachment_of_pin() ignores these pins. */
+static const char *const leads[] = {
+	[PIN_ATTACHMENT] = "",
+	[PIN_PROGRAM] = "program-",
+	[PIN_NEXT] = "next-",
+};
 
 /* bpffs allows no '.', and a device's name has no ':'. */
 static void replace(char *text, char from, char to)
@@ -26,43 +32,27 @@ static void replace(char *text, char from, char to)
 		*text = to;
 }
 
-static const char *pin_format(const struct attachment *a, const char *lead, char name[PIN_NAME])
+struct pin_name attachment_pin(const struct attachment *a, enum attachment_pin which)
 {
-	char device[IF_NAMESIZE];
+	struct pin_name name;
+	int length;
 
-	snprintf(device, sizeof(device), "%s", a->pinned.device);
-	replace(device, '.', ':');
-	snprintf(name, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-%s", lead, hook_names[a->hook],
-		 mode_names[a->mode], a->pinned.netns, a->pinned.ifindex, device);
+	if (which == PIN_QDISC) {
+		snprintf(name.text, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns,
+			 a->pinned.ifindex);
+		return name;
+	}
+	if (which == PIN_PROGRAM && a->mode == MODE_CLSACT)
+		which = PIN_ATTACHMENT;
+	length = snprintf(name.text, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-", leads[which],
+			  hook_names[a->hook], mode_names[a->mode], a->pinned.netns,
+			  a->pinned.ifindex);
+	snprintf(name.text + length, PIN_NAME - length, "%s", a->pinned.device);
+	replace(name.text + length, '.', ':');
 	return name;
 }
 
-const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	return pin_format(a, "", name);
-}
-
-#define PROGRAM_LEAD "program-"
-#define NEXT_LEAD    "next-"
-
-/* No hook is named `program` or `next`, so attachment_of_pin() ignores these pins. */
-const char *attachment_program_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	return pin_format(a, a->mode == MODE_CLSACT ? "" : PROGRAM_LEAD, name);
-}
-
-const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	return pin_format(a, NEXT_LEAD, name);
-}
-
-const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	snprintf(name, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns, a->pinned.ifindex);
-	return name;
-}
-
-/* Parses the name of a pin. False: it is no attachment's. */
+/* Parses the name of a pin. Returns false if it is not the name of PIN_ATTACHMENT. */
 static bool attachment_of_pin(const char *name, struct attachment *ret)
 {
 	struct attachment a = {0};
@@ -83,7 +73,7 @@ static bool attachment_of_pin(const char *name, struct attachment *ret)
 	return true;
 }
 
-struct attachment attachment_of(const struct device *device, enum hook hook)
+struct attachment attachment_of(const struct netdev *device, enum hook hook)
 {
 	struct attachment a = {.hook = hook, .netns = netns_current(), .ifindex = device->ifindex};
 
@@ -94,7 +84,7 @@ struct attachment attachment_of(const struct device *device, enum hook hook)
 	return a;
 }
 
-/* --- Ids of programs ------------------------------------------------------------------------ */
+/* --- Programs ------------------------------------------------------------------------------- */
 
 uint32_t program_id_of(int program_fd)
 {
@@ -104,14 +94,16 @@ uint32_t program_id_of(int program_fd)
 	return bpf_obj_get_info_by_fd(program_fd, &info, &size) ? 0 : info.id;
 }
 
-uint32_t program_id_pinned(const struct pins *pins, const char *name)
+int attachment_program_open(const struct gate *gate, const struct attachment *a)
 {
-	_cleanup_close_ int fd = pin_open(pins, name);
+	for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
+		_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, pin).text);
 
-	return fd < 0 ? 0 : program_id_of(fd);
+		if (fd >= 0 && program_id_of(fd) == a->program_id)
+			return steal_fd(&fd);
+	}
+	return bpf_prog_get_fd_by_id(a->program_id); /* the pins were removed */
 }
-
-/* --- Devices and what they run -------------------------------------------------------------- */
 
 static bool xdp_runs(unsigned int ifindex, uint32_t program_id)
 {
@@ -126,7 +118,7 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 {
 	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
 
-	/* bpf_prog_query takes an ifindex as target_fd: the kernel has both in one union */
+	/* bpf_prog_query() accepts an ifindex as target_fd: the kernel has both in one union */
 	if (bpf_prog_query(ifindex, ingress ? TCX_INGRESS : TCX_EGRESS, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -135,6 +127,8 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 	return false;
 }
 
+/* --- Devices and what they run -------------------------------------------------------------- */
+
 /* A device in a namespace, and whether it runs the program of an attachment. */
 struct sighting {
 	char device[IF_NAMESIZE]; /* "": the namespace has no device of that number */
@@ -142,48 +136,48 @@ struct sighting {
 };
 
 /*
- * Looks in a namespace for the device of that number. program_id 0: only for its name. Returns 0,
- * or an errno of netns_visit() or of the query, without an error.
+ * Looks in a namespace for the device a->ifindex. program_id 0: only for its name. Returns 0, or an
+ * errno of netns_visit() or of the query, without an error.
  */
-static int device_look(const struct attachment *a, uint64_t netns, unsigned int ifindex,
-		       uint32_t program_id, struct sighting *ret)
+static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,
+		       struct sighting *ret)
 {
+	bool ingress = a->hook == HOOK_INGRESS;
 	_cleanup_netns_ int back = -1;
 	int err = netns_visit(netns, &back);
 
 	*ret = (struct sighting){0};
 	if (err)
 		return err;
-	if (!if_indextoname(ifindex, ret->device)) {
+	if (!if_indextoname(a->ifindex, ret->device)) {
 		ret->device[0] = '\0';
 		return errno == ENXIO ? 0 : -errno;
 	}
-	if (!program_id)
-		return 0;
-	if (a->mode == MODE_CLSACT)
-		return filter_find(ifindex, a->hook == HOOK_INGRESS, program_id, &ret->runs);
-	ret->runs = a->mode == MODE_TCX ? tcx_runs(ifindex, a->hook == HOOK_INGRESS, program_id)
-					: xdp_runs(ifindex, program_id);
+	if (program_id && a->mode == MODE_CLSACT)
+		return filter_find(a->ifindex, ingress, program_id, &ret->runs);
+	if (program_id)
+		ret->runs = a->mode == MODE_TCX ? tcx_runs(a->ifindex, ingress, program_id)
+						: xdp_runs(a->ifindex, program_id);
 	return 0;
 }
 
 /* Whether a device belongs to another attachment of the gate: numbers repeat in namespaces. */
-static bool is_of_another(const struct gate *gate, enum hook hook, uint64_t netns,
-			  unsigned int ifindex, const char *device)
+static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
+			  const char *device)
 {
-	struct attachment other = {.hook = hook, .pinned = {.netns = netns, .ifindex = ifindex}};
-	char name[PIN_NAME];
+	struct attachment other = {.hook = a->hook,
+				   .pinned = {.netns = netns, .ifindex = a->ifindex}};
 
 	snprintf(other.pinned.device, sizeof(other.pinned.device), "%s", device);
 	for (other.mode = MODE_AUTO + 1; other.mode < MODES; other.mode++)
-		if (pin_exists(&gate->links, attachment_pin(&other, name)))
+		if (pin_exists(&gate->links, attachment_pin(&other, PIN_ATTACHMENT).text))
 			return true;
 	return false;
 }
 
 /*
- * Looks up a link, which has the device's number but not its namespace: it is searched where the
- * link was attached, then in all namespaces. Returns 0 or a negative errno.
+ * Looks up a link, which has the device's number but not its namespace: searches the namespace
+ * where the link was attached, then all others. Returns 0 or a negative errno.
  */
 static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
@@ -200,14 +194,13 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 		return 0;
 	a->program_id = info.prog_id;
 	a->ifindex = info.xdp.ifindex;
-	device_look(a, netns, a->ifindex, a->program_id, &seen);
+	device_look(a, netns, a->program_id, &seen);
 	if (!seen.runs && netns_list(&all, &count))
 		return -ENOMEM;
 	for (unsigned int i = 0; !seen.runs && i < count; i++) {
 		netns = all[i];
-		device_look(a, netns, a->ifindex, a->program_id, &seen);
-		seen.runs =
-			seen.runs && !is_of_another(gate, a->hook, netns, a->ifindex, seen.device);
+		device_look(a, netns, a->program_id, &seen);
+		seen.runs = seen.runs && !is_of_another(gate, a, netns, seen.device);
 	}
 	if (seen.runs) {
 		a->netns = netns;
@@ -218,22 +211,23 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 
 /*
  * Looks up a filter. It is in the recorded namespace or gone, because a move of the device removes
- * its filters. It runs the program of the pin that is open here, or of the next pin. If the caller
- * may not enter the namespace, the filter is assumed to exist. Returns 0 or a negative errno.
+ * its filters. It runs the program of the open pin, or of PIN_NEXT. If the caller may not enter the
+ * namespace, the filter is assumed to exist. Returns 0 or a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	uint32_t id = program_id_of(program_fd);
 	struct sighting seen;
-	char name[PIN_NAME];
 	int err;
 
 	if (!id)
 		return -errno;
-	err = device_look(a, a->netns, a->ifindex, id, &seen);
+	err = device_look(a, a->netns, id, &seen);
 	if (!err && !seen.runs) {
-		id = program_id_pinned(&gate->links, attachment_next_pin(a, name));
-		err = device_look(a, a->netns, a->ifindex, id, &seen);
+		_cleanup_close_ int next = pin_open(&gate->links, attachment_pin(a, PIN_NEXT).text);
+
+		id = next < 0 ? 0 : program_id_of(next);
+		err = device_look(a, a->netns, id, &seen);
 	}
 	if (seen.runs || err == -EPERM)
 		a->program_id = id;
@@ -245,13 +239,13 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 
 int attachment_look(const struct gate *gate, struct attachment *a)
 {
-	char name[PIN_NAME];
-	_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, name));
+	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
+	_cleanup_close_ int fd = pin_open(&gate->links, name.text);
 	struct sighting seen;
 	int err = 0;
 
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
-		return pin_failed("open", &gate->links, name, fd);
+		return pin_failed("open", &gate->links, name.text, fd);
 	a->program_id = 0;
 	a->netns = a->pinned.netns;
 	a->ifindex = a->pinned.ifindex;
@@ -259,9 +253,9 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 	if (fd >= 0)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
-		return pin_failed("read", &gate->links, name, err);
+		return pin_failed("read", &gate->links, name.text, err);
 	/* a number is reused: with another name it is another device */
-	a->device_gone = !a->program_id && (device_look(a, a->netns, a->pinned.ifindex, 0, &seen) ||
+	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;
 }
@@ -300,7 +294,6 @@ static int is_pin(const struct dirent *entry)
 
 int attachments_expire(const struct gate *gate)
 {
-	static const char *const leads[] = {PROGRAM_LEAD, NEXT_LEAD};
 	struct dirent **entries;
 	int count;
 	int err = pins_list(&gate->links, is_pin, &entries, &count);
@@ -310,10 +303,13 @@ int attachments_expire(const struct gate *gate)
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 
-		for (size_t j = 0; j < ARRAY_SIZE(leads); j++)
-			if (!strncmp(name, leads[j], strlen(leads[j])) &&
-			    !pin_exists(&gate->links, name + strlen(leads[j])))
+		for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
+			size_t length = strlen(leads[pin]);
+
+			if (!strncmp(name, leads[pin], length) &&
+			    !pin_exists(&gate->links, name + length))
 				pin_remove(&gate->links, name);
+		}
 		free(entries[i]);
 	}
 	free(entries);
@@ -339,4 +335,65 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 	}
 	free(entries);
 	return err;
+}
+
+/* --- The owner of a device's XDP program ----------------------------------------------------- */
+
+/* Sets the owner's gate if the program is this gate's. Called by gates_for_each(). */
+static int owner_look(const char *name, void *data)
+{
+	struct gate gate = GATE_CLOSED;
+	struct attachment all[ATTACHMENTS_MAX];
+	struct xdp_owner *owner = data;
+	unsigned int count = 0;
+
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	/* after an error the search continues: another gate may own the program */
+	if (!gate_dir_open(&gate))
+		attachments_read(&gate, all, &count);
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].hook == HOOK_XDP && all[i].program_id == owner->program_id &&
+		    all[i].ifindex == owner->ifindex)
+			memcpy(owner->gate, gate.name, sizeof(gate.name));
+	gate_close(&gate);
+	return 0;
+}
+
+struct xdp_owner xdp_owner_find(unsigned int ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct xdp_owner owner = {.ifindex = ifindex};
+	struct bpf_prog_info info = {0};
+	_cleanup_close_ int fd = -1;
+	__u32 size = sizeof(info);
+
+	if (bpf_xdp_query(ifindex, 0, &query))
+		return owner;
+	owner.program_id = query.prog_id       ?: query.drv_prog_id
+			   ?: query.skb_prog_id ?: query.hw_prog_id;
+	if (!owner.program_id)
+		return owner;
+	gates_for_each(owner_look, &owner);
+	fd = bpf_prog_get_fd_by_id(owner.program_id);
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+		snprintf(owner.name, sizeof(owner.name), "%s", info.name);
+	return owner;
+}
+
+bool xdp_owner_is_libxdp(const struct xdp_owner *owner)
+{
+	return !strcmp(owner->name, "xdp_dispatcher");
+}
+
+const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT])
+{
+	bool named = *owner->name;
+
+	if (*owner->gate)
+		snprintf(text, XDP_OWNER_TEXT, "gate '%s'", owner->gate);
+	else
+		snprintf(text, XDP_OWNER_TEXT, "a program%s%s%s, id %u, of another software%s",
+			 named ? " '" : "", owner->name, named ? "'" : "", owner->program_id,
+			 xdp_owner_is_libxdp(owner) ? ": the dispatcher of libxdp" : "");
+	return text;
 }

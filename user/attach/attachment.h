@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: an attachment is a program of ours on a hook of a device. Its pin is below the gate's
- * links/, with the name HOOK-MODE-NETNS-IFINDEX-DEVICE. Where the hook has links, the link is
- * pinned, and its program beside it; for clsact the program is, by whose id the filter is found.
+ * Attach: an attachment is a program of ours on a hook of a device. Its pin is in the gate's
+ * links/, with the name HOOK-MODE-NETNS-IFINDEX-DEVICE. If the hook has links, the link is pinned,
+ * and its program beside it. For clsact the program is pinned, by whose id the filter is found.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -33,32 +33,30 @@ struct attachment {
 	bool device_gone;    /* with program_id 0: the device is gone, not only the filter */
 };
 
-/* A new attachment of a device of the current network namespace. */
-struct attachment attachment_of(const struct device *device, enum hook hook);
+/* Returns a new attachment of a device of the current network namespace. */
+struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
-/* Formats the name of the attachment's pin in the gate's `links`. */
-const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
+enum attachment_pin {
+	PIN_ATTACHMENT, /* the link, or for clsact the program */
+	PIN_PROGRAM,	/* the program: opening it by id needs CAP_SYS_ADMIN */
+	/*
+	 * The new program while it is replaced. At every moment the attachment runs the program of
+	 * PIN_PROGRAM or PIN_NEXT, so its filter can be found.
+	 */
+	PIN_NEXT,
+	PIN_QDISC, /* marks the clsact qdisc as ours: it is removed with its last filter */
+};
 
-/*
- * Formats the name of the pin of the program: opening a program by id needs CAP_SYS_ADMIN. For
- * clsact it is attachment_pin().
- */
-const char *attachment_program_pin(const struct attachment *attachment, char name[PIN_NAME]);
+struct pin_name {
+	char text[PIN_NAME];
+};
 
-/*
- * Formats the name of a second pin, which exists while the program is replaced. At every moment
- * the attachment runs the program of one of the two pins, so its filter can be recognised.
- */
-const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
-
-/*
- * Formats the name of the pin that marks the clsact qdisc as ours: it is removed with its filter.
- */
-const char *attachment_qdisc_pin(const struct attachment *attachment, char name[PIN_NAME]);
+/* Returns the name of a pin of the attachment in the gate's `links`. */
+struct pin_name attachment_pin(const struct attachment *attachment, enum attachment_pin which);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
 
-/* The attach types of tcx, which older headers of the build machine lack (Linux 6.6). */
+/* The attach types of tcx (Linux 6.6), which older headers of the build machine lack. */
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
@@ -75,15 +73,15 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 /* Removes pins of programs without an attachment, from a killed command. The gate is locked. */
 int attachments_expire(const struct gate *gate);
 
-/*
- * Sets program_id, device_gone and the present device of an attachment. Fails if the kernel cannot
- * be asked, for example if there is no memory.
- */
+/* Sets program_id, device_gone and the present device. Fails if the kernel cannot be asked. */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
+
+/* Opens the program that the attachment runs. Returns an fd or a negative errno. */
+int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
  * Whether a merged packet counts as one. Generic XDP runs after GRO, and native XDP of a tap sees
- * packets that a process merged. Neither knows the number of segments.
+ * packets that a process merged. Neither has the number of segments.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
@@ -100,10 +98,28 @@ bool attachments_both_receive(const struct attachment *a, const struct attachmen
 const char *attachment_remedy(const struct attachment *attachment, const char *gate,
 			      char text[REMEDY_TEXT]);
 
-/* The kernel's id of a program; 0: fd is no program. */
+/* Returns the kernel's id of a program; 0: fd is no program. */
 uint32_t program_id_of(int program_fd);
 
-/* The kernel's id of a pinned program; 0: there is none. */
-uint32_t program_id_pinned(const struct pins *pins, const char *name);
+/* --- The owner of a device's XDP program ----------------------------------------------------- */
+
+/* A device has room for one XDP program: of a gate, of another software, or libxdp's dispatcher. */
+struct xdp_owner {
+	unsigned int ifindex;
+	uint32_t program_id;	  /* 0: the device has no XDP program */
+	char name[16];		  /* of the program; "": this process may not see it */
+	char gate[GATE_NAME + 1]; /* the gate that owns the program; "": no gate does */
+};
+
+/* Finds the owner on a device of the current network namespace. */
+struct xdp_owner xdp_owner_find(unsigned int ifindex);
+
+/* Whether the program is the dispatcher of libxdp, which calls several programs. */
+bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
+
+#define XDP_OWNER_TEXT (GATE_NAME + 96)
+
+/* Formats "gate 'main'", or "a program 'xdp_filter', id 7, of another software". */
+const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 #endif

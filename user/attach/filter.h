@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Attach: clsact, the hooks of TC on kernels without tcx (before 6.6): a qdisc and, in it, bpf
- * filters. Filters have no pins: ours is known by the id of the program that it runs.
+ * filters. Filters have no pins: ours is found by the id of the program that it runs.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H
@@ -24,12 +24,9 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 /*
- * Replaces the program of the filter that runs the program of that id. Each packet meets the
- * old or the new program. -ENOENT: there is no such filter.
+ * Replaces the program of the filter that runs the program of that id; program_fd -1: removes the
+ * filter. Each packet meets the old or the new program. -ENOENT: there is no such filter.
  */
-int filter_replace(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
-
-/* Removes the filter that runs that program, if there is one. */
-int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id);
+int filter_change(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 
 #endif

@@ -57,10 +57,8 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 
 	if (message->nlmsg_type != RTM_NEWLINK ||
 	    mnl_nlmsg_get_payload_len(message) < sizeof(*header) ||
-	    mnl_attr_parse(message, sizeof(*header), attr_keep, &attrs) < 0) {
-		errno = EBADMSG;
-		return MNL_CB_ERROR;
-	}
+	    mnl_attr_parse(message, sizeof(*header), attr_keep, &attrs) < 0)
+		return message_failed(EBADMSG);
 	device.ifindex = header->ifi_index;
 	snprintf(device.name, sizeof(device.name), "%s", attr_text(table[IFLA_IFNAME]));
 	device.is_ethernet = header->ifi_type == ARPHRD_ETHER;
@@ -74,24 +72,24 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.mtu = attr_u32(table[IFLA_MTU]);
 	kind_read(table, &device);
 	counters_read(table[IFLA_STATS64], &device);
-	if (!array_grow(devices->list, devices->count, devices->room)) {
-		errno = ENOMEM;
-		return MNL_CB_ERROR;
-	}
+	if (!array_grow(devices->list, devices->count, devices->room))
+		return message_failed(ENOMEM);
 	devices->list[devices->count++] = device;
 	return MNL_CB_OK;
+}
+
+static void restart(void *data)
+{
+	netdevs_free(data);
 }
 
 int netdevs_read(struct netdevs *ret)
 {
 	const struct ifinfomsg header = {0};
-	int err = -EINTR;
+	int err;
 
 	*ret = (struct netdevs){0};
-	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
-		netdevs_free(ret);
-		err = route_dump(RTM_GETLINK, &header, sizeof(header), link_parse, ret);
-	}
+	err = route_dump(RTM_GETLINK, &header, sizeof(header), restart, link_parse, ret);
 	if (!err)
 		return 0;
 	netdevs_free(ret);
@@ -102,6 +100,11 @@ void netdevs_free(struct netdevs *devices)
 {
 	free(devices->list);
 	*devices = (struct netdevs){0};
+}
+
+bool netdev_is_tap(const struct netdev *device)
+{
+	return !strcmp(device->kind, "tun");
 }
 
 const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex)
@@ -122,19 +125,7 @@ const struct netdev *netdevs_find_name(const struct netdevs *devices, const char
 
 /* --- Devices that programs can be attached to ----------------------------------------------- */
 
-struct device device_of(const struct netdev *from)
-{
-	struct device device = {
-		.ifindex = from->ifindex,
-		.is_tap = !strcmp(from->kind, "tun"),
-		.is_veth = !strcmp(from->kind, "veth"),
-	};
-
-	memcpy(device.name, from->name, sizeof(device.name));
-	return device;
-}
-
-int device_find_in(const struct netdevs *devices, const char *name, struct device *ret)
+int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret)
 {
 	const struct netdev *found = netdevs_find_name(devices, name);
 
@@ -151,11 +142,11 @@ int device_find_in(const struct netdevs *devices, const char *name, struct devic
 		return error_add(EOPNOTSUPP, "not-ethernet", NULL,
 				 "%s does not carry Ethernet frames, the only kind sluice reads",
 				 name);
-	*ret = device_of(found);
+	*ret = *found;
 	return 0;
 }
 
-int device_find(const char *name, struct device *ret)
+int device_find(const char *name, struct netdev *ret)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
 	int err = netdevs_read(&devices);

@@ -9,12 +9,10 @@
 
 #include "base/cleanup.h"
 
-#define NETDEV_KIND 16
-
 struct netdev {
 	unsigned int ifindex;
 	char name[IF_NAMESIZE];
-	char kind[NETDEV_KIND]; /* "veth", "vlan"; "": none, as of a network card */
+	char kind[16]; /* "veth", "vlan"; "": none, as of a network card */
 	bool is_ethernet;
 	bool is_loopback;
 	bool is_hardware; /* a function of a device on a bus, such as PCI or virtio */
@@ -28,13 +26,8 @@ struct netdev {
 	uint64_t received, sent;
 };
 
-/* What commands and hooks need to know of a device. */
-struct device {
-	char name[IF_NAMESIZE];
-	unsigned int ifindex;
-	bool is_tap; /* frames come from a process, such as a virtual machine, by /dev/net/tun */
-	bool is_veth;
-};
+/* Whether frames come from a process, such as a virtual machine, by /dev/net/tun. */
+bool netdev_is_tap(const struct netdev *device);
 
 struct netdevs {
 	struct netdev *list;
@@ -47,18 +40,15 @@ void netdevs_free(struct netdevs *devices);
 
 #define _cleanup_netdevs_ _cleanup_(netdevs_free)
 
-/* Returns NULL if there is no device of that number. */
+/* Return NULL if there is no such device. */
 const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex);
-
 const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name);
 
-struct device device_of(const struct netdev *device);
-
 /* Finds a device by name. Fails if there is none, or if its frames are not Ethernet. */
-int device_find(const char *name, struct device *ret);
+int device_find(const char *name, struct netdev *ret);
 
 /* device_find() among devices that were read. */
-int device_find_in(const struct netdevs *devices, const char *name, struct device *ret);
+int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret);
 
 /* Whether `upper` gets packets that `lower` has received, over any number of devices between. */
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);

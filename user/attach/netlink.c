@@ -49,16 +49,20 @@ uint8_t attr_u8(const struct nlattr *attr)
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
 #define DUMP_SIZE 32768 /* the kernel fills at most this much at once */
+#define DUMPS_MAX 10
+
+int message_failed(int err)
+{
+	errno = err;
+	return MNL_CB_ERROR;
+}
 
 int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 {
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/*
-	 * mnl_cb_run() ends silently at a message that was cut, and takes a length beyond INT_MAX
-	 * for a negative one
-	 */
+	/* mnl_cb_run() ends silently at a message that was cut, and reads lengths as signed */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)
@@ -73,7 +77,8 @@ static void socket_end(struct mnl_socket **socket)
 		mnl_socket_close(*socket);
 }
 
-int route_dump(uint16_t type, const void *header, size_t header_size, mnl_cb_t call, void *data)
+static int dump_once(uint16_t type, const void *header, size_t header_size, mnl_cb_t call,
+		     void *data)
 {
 	__attribute__((cleanup(socket_end))) struct mnl_socket *socket =
 		mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
@@ -94,5 +99,17 @@ int route_dump(uint16_t type, const void *header, size_t header_size, mnl_cb_t c
 
 		err = size < 0 ? -errno : messages_run(buffer, size, call, data);
 	} while (err > 0);
+	return err;
+}
+
+int route_dump(uint16_t type, const void *header, size_t header_size, void (*restart)(void *data),
+	       mnl_cb_t call, void *data)
+{
+	int err = dump_once(type, header, header_size, call, data);
+
+	for (int i = 1; i < DUMPS_MAX && err == -EINTR; i++) {
+		restart(data);
+		err = dump_once(type, header, header_size, call, data);
+	}
 	return err;
 }

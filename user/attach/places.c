@@ -4,13 +4,10 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attach/attach.h"
-#include "attach/netdevs.h"
 #include "attach/published.h"
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 
@@ -21,31 +18,28 @@ enum mode attachment_mode(const struct attachment *a)
 	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
-bool attachment_place(const struct attachment *a, struct place *ret)
+/* Converts an attachment. Returns false if no file can name it, or its namespace. */
+static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
-	char netns[NETNS_NAME];
 
 	/* a name that is cut, or stands for the initial namespace, is not that of the namespace */
-	if (!netns_name(a->netns, netns) || (*netns && netns_named(netns) != a->netns))
+	if (!netns_name(a->netns, place.netns) ||
+	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
 	snprintf(place.device, sizeof(place.device), "%s", a->device);
-	memcpy(place.netns, netns, sizeof(place.netns));
-	if (!place_is_nameable(&place))
-		return false;
 	*ret = place;
-	return true;
+	return place_is_nameable(&place);
 }
 
 int gate_places(const struct gate *gate, struct places *ret)
 {
 	struct places places = {0};
+	struct place place;
 	struct seen seen;
 	int err = attachments_see(gate, &seen);
 
 	for (unsigned int i = 0; !err && i < seen.count; i++) {
-		struct place place;
-
 		if (!seen.all[i].program_id)
 			continue;
 		if (attachment_place(&seen.all[i], &place))
@@ -65,31 +59,22 @@ int gate_places(const struct gate *gate, struct places *ret)
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* Whether to report a device that is missing, and an item that has no effect. */
-enum missing {
-	MISSING_FAILS,	/* it is an error, unless the place is optional */
-	MISSING_NOTED,	/* it is a notice */
-	MISSING_SILENT, /* as for a process that tries again: also no notices about other items */
-};
-
 /* Plans to attach a device of a place, unless an earlier place means it, too. */
-static int device_want(const struct place *place, const struct netdevs *devices,
-		       const struct device *device, enum missing missing, struct placings *placings)
+static int device_want(const struct place *place, const struct netdev *device, enum missing missing,
+		       struct placings *placings)
 {
 	struct attachment a = attachment_of(device, place->hook);
-	bool reports = missing != MISSING_SILENT;
-	int err;
+	int err = attach_choose_hook(device, place->mode, missing != MISSING_SILENT, &a.hook);
 
-	a.mode = place->mode;
-	err = attach_choose_hook(devices, device, a.mode, reports, &a.hook);
 	if (err)
 		return err;
+	a.mode = place->mode;
 	for (unsigned int i = 0; i < placings->wanted_count; i++) {
 		const struct attachment *first = &placings->wanted[i];
 
 		if (first->netns != a.netns || first->ifindex != a.ifindex || first->hook != a.hook)
 			continue;
-		if (first->mode != a.mode && reports)
+		if (first->mode != a.mode && missing != MISSING_SILENT)
 			error_notice(
 				"item-repeated", "attach",
 				"an earlier item means %s, too, on hook %s: mode %s counts, and "
@@ -103,9 +88,6 @@ static int device_want(const struct place *place, const struct netdevs *devices,
 			ENOSPC, "too-many-attachments", "attach",
 			"'%s' makes more than %d attachments, the most that a gate can hold",
 			place->device, ATTACHMENTS_MAX);
-	if (!array_grow(placings->wanted, placings->wanted_count, placings->wanted_room))
-		return error_add(ENOMEM, "no-memory", NULL, "cannot keep %u devices: out of memory",
-				 placings->wanted_count + 1);
 	placings->wanted[placings->wanted_count++] = a;
 	return 0;
 }
@@ -118,18 +100,18 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 			bool *ret_found)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
-	bool is_lenient = place->optional || missing != MISSING_FAILS;
-	struct device device;
+	struct netdev device;
 	int err = netdevs_read(&devices);
 
 	if (err)
 		return err;
 	if (!place_is_pattern(place)) {
-		if (is_lenient && !netdevs_find_name(&devices, place->device))
+		if ((place->optional || missing != MISSING_FAILS) &&
+		    !netdevs_find_name(&devices, place->device))
 			return 0;
 		*ret_found = true;
 		err = device_find_in(&devices, place->device, &device);
-		return err ?: device_want(place, &devices, &device, missing, placings);
+		return err ?: device_want(place, &device, missing, placings);
 	}
 	for (unsigned int i = 0; !err && i < devices.count; i++) {
 		const struct netdev *each = &devices.list[i];
@@ -138,8 +120,7 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 		    (place->hook != HOOK_EGRESS && !strcmp(each->kind, "ifb")))
 			continue;
 		*ret_found = true;
-		device = device_of(each);
-		err = device_want(place, &devices, &device, missing, placings);
+		err = device_want(place, each, missing, placings);
 	}
 	return err;
 }
@@ -148,7 +129,6 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {
-	bool is_lenient = place->optional || missing != MISSING_FAILS;
 	uint64_t netns = *place->netns ? netns_named(place->netns) : netns_current();
 	_cleanup_netns_ int back = -1;
 	int err;
@@ -158,7 +138,7 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 		return error_add(errno, "netns-open", NULL,
 				 "cannot open network namespace '%s': %s", place->netns,
 				 why(errno));
-	if (!netns && !is_lenient)
+	if (!netns && !place->optional && missing == MISSING_FAILS)
 		return error_add(
 			ENOENT, "no-such-netns", "attach",
 			"there is no network namespace '%s' for %s: see 'ip netns list', or "
@@ -203,7 +183,6 @@ static bool mode_serves(enum mode has, enum mode wanted)
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
 {
-	bool may_be_ingress = wanted->hook == HOOK_XDP && wanted->mode == MODE_AUTO;
 	int ingress = -1, other = -1;
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -217,35 +196,29 @@ static int find_there(const struct attachment *all, unsigned int count,
 		if (all[i].hook == HOOK_INGRESS)
 			ingress = i;
 	}
-	return other < 0 && may_be_ingress ? ingress : other;
+	return other < 0 && wanted->hook == HOOK_XDP && wanted->mode == MODE_AUTO ? ingress : other;
 }
 
-static int placing_add(struct placings *placings, const struct placing *placing)
+static void plan_detach(struct placings *placings, const struct attachment *a)
 {
-	if (!array_grow(placings->list, placings->count, placings->room))
-		return error_add(ENOMEM, "no-memory", NULL, "cannot keep %u devices: out of memory",
-				 placings->count + 1);
-	placings->list[placings->count++] = *placing;
-	return 0;
+	placings->list[placings->count++] = (struct placing){.attachment = *a, .detaches = true};
 }
 
 /*
  * Plans the steps from the attachments that exist to the wanted ones. An attachment that filters
- * nothing goes first: it may have the pin that its device is to have again. A device that no file
- * can name is no file's to detach: a dump leaves it out, too.
+ * nothing is detached first: it may have the pin that its device is to have again. A device that no
+ * file can name stays attached: a dump leaves it out, too.
  */
-static int plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
-		     bool detaches)
+static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
+		      bool detaches)
 {
 	bool stays[ATTACHMENTS_MAX] = {false};
 	struct place place;
-	int err = 0;
 
-	for (unsigned int i = 0; !err && detaches && i < count; i++)
+	for (unsigned int i = 0; detaches && i < count; i++)
 		if (!all[i].program_id)
-			err = placing_add(placings, &(struct placing){.attachment = all[i],
-								      .detaches = true});
-	for (unsigned int i = 0; !err && i < placings->wanted_count; i++) {
+			plan_detach(placings, &all[i]);
+	for (unsigned int i = 0; i < placings->wanted_count; i++) {
 		struct placing placing = {.attachment = placings->wanted[i]};
 		int there = find_there(all, count, &placing.attachment);
 
@@ -256,66 +229,43 @@ static int plan_make(struct placings *placings, const struct attachment *all, un
 			placing.replaces = true;
 			placing.before = all[there];
 		}
-		err = placing_add(placings, &placing);
+		placings->list[placings->count++] = placing;
 	}
-	for (unsigned int i = 0; !err && detaches && i < count; i++) {
+	for (unsigned int i = 0; detaches && i < count; i++) {
 		if (stays[i] || !all[i].program_id)
 			continue;
 		if (attachment_place(&all[i], &place))
-			err = placing_add(placings, &(struct placing){.attachment = all[i],
-								      .detaches = true});
+			plan_detach(placings, &all[i]);
 		else
 			error_notice("unnamed-device", all[i].device,
 				     "no file can name it, or its network namespace: it stays "
 				     "attached on hook %s",
 				     hook_names[all[i].hook]);
 	}
-	return err;
 }
 
-int placings_plan(const struct gate *gate, const struct places *places, bool may_lack,
-		  struct placings *ret)
+int placings_plan(const struct gate *gate, const struct places *places, enum missing missing,
+		  bool *ret_missing, struct placings *ret)
 {
-	enum missing missing = may_lack ? MISSING_NOTED : MISSING_FAILS;
 	struct seen seen = {.sight = SIGHT_LINKS};
-	struct placings placings = {0};
 	int err = places->specified ? attachments_see(gate, &seen) : 0;
-	bool found;
 
-	if (!err && seen.sight == SIGHT_NONE) /* a notice says why */
+	ret->count = ret->wanted_count = ret->failed = 0;
+	if (!err && seen.sight == SIGHT_NONE) /* a notice gives the reason */
 		err = -EACCES;
-	for (unsigned int i = 0; !err && i < places->count; i++)
-		err = place_want(&places->list[i], missing, &placings, &found);
-	if (!err)
-		err = plan_make(&placings, seen.all, seen.count, places->specified);
-	if (err)
-		placings_free(&placings);
-	else
-		*ret = placings;
-	return err;
-}
-
-int placings_plan_present(const struct gate *gate, const struct places *places, bool *ret_missing,
-			  struct placings *ret)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	struct placings placings = {0};
-	unsigned int count = 0;
-	int err = places->specified ? attachments_read(gate, all, &count) : 0;
-
 	for (unsigned int i = 0; !err && i < places->count; i++) {
 		bool found;
-		int failed = place_want(&places->list[i], MISSING_SILENT, &placings, &found);
+		int failed = place_want(&places->list[i], missing, ret, &found);
 
-		placings.failed += failed != 0;
-		ret_missing[i] = !failed && !found && !places->list[i].optional;
+		if (missing == MISSING_SILENT)
+			ret->failed += failed != 0;
+		else
+			err = failed;
+		if (ret_missing)
+			ret_missing[i] = !failed && !found && !places->list[i].optional;
 	}
 	if (!err)
-		err = plan_make(&placings, all, count, places->specified && !placings.failed);
-	if (err)
-		placings_free(&placings);
-	else
-		*ret = placings;
+		plan_make(ret, seen.all, seen.count, places->specified && !ret->failed);
 	return err;
 }
 
@@ -323,30 +273,25 @@ int placings_plan_present(const struct gate *gate, const struct places *places, 
 
 /*
  * Attaches in the namespace of the device, which is found by its number, because it may have
- * another name by now, or else by its name. beside: the hook has an attachment in another mode.
- * ret_was_there: the device was attached so.
+ * another name by now, or otherwise by its name. beside: the hook has an attachment in another
+ * mode. ret_existed: the device was attached so.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
-			bool beside, bool *ret_was_there)
+			bool beside, bool *ret_existed)
 {
 	_cleanup_netns_ int back = -1;
 	char name[IF_NAMESIZE];
-	struct device device;
-	enum mode mode = a->mode;
-	enum hook hook = a->hook;
+	struct netdev device;
 	int err = netns_visit(a->netns, &back);
 
-	*ret_was_there = false;
+	*ret_existed = false;
 	if (err)
 		return error_add(err, "netns-enter", NULL,
 				 "cannot enter the network namespace of %s: %s", a->device,
 				 netns_why(err));
-	err = device_find(if_indextoname(a->ifindex, name) ? name : a->device, &device);
-	if (!err && !beside)
-		err = attach_find(gate, &device, hook, mode, a, ret_was_there);
-	if (err || *ret_was_there)
-		return err;
-	return attach_device(gate, programs, &device, hook, mode, a, ret_was_there);
+	return device_find(if_indextoname(a->ifindex, name) ? name : a->device, &device)
+		       ?: attach_device(gate, programs, &device, a->hook, a->mode, beside, a,
+					ret_existed);
 }
 
 /*
@@ -355,8 +300,8 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
-	bool was_there;
-	int err = attach_there(gate, programs, &placing->attachment, true, &was_there);
+	bool existed;
+	int err = attach_there(gate, programs, &placing->attachment, true, &existed);
 
 	if (err)
 		return err;
@@ -396,13 +341,13 @@ static int replace_xdp(const struct gate *gate, struct programs *programs, struc
 static int placing_make(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attachment *a = &placing->attachment;
-	bool was_there = false;
+	bool existed = false;
 	int err;
 
 	if (placing->detaches)
 		err = detach(gate, a);
 	else if (!placing->replaces)
-		err = attach_there(gate, programs, a, false, &was_there);
+		err = attach_there(gate, programs, a, false, &existed);
 	else if (placing->before.hook == HOOK_XDP)
 		err = replace_xdp(gate, programs, placing);
 	else
@@ -410,11 +355,11 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 	if (!err && placing->replaces)
 		error_notice("mode-changed", a->device, "attached in mode %s instead of %s",
 			     mode_names[a->mode], mode_names[placing->before.mode]);
-	placing->done = !err && !was_there;
+	placing->done = !err && !existed;
 	return err;
 }
 
-/* The last first: what was detached filters again before what was attached goes. */
+/* Undoes the last step first: what was detached filters again before what was attached goes. */
 static int undo(const struct gate *gate, struct programs *programs, struct placings *placings)
 {
 	int err = 0;
@@ -440,15 +385,31 @@ static int undo(const struct gate *gate, struct programs *programs, struct placi
 
 int placings_make(const struct gate *gate, struct placings *placings)
 {
-	struct programs programs = PROGRAMS_CLOSED;
-	int err = 0;
+	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
 
-	for (unsigned int i = 0; !err && i < placings->count; i++)
-		err = placing_make(gate, &programs, &placings->list[i]);
-	if (err)
+	for (unsigned int i = 0; i < placings->count; i++) {
+		int err = placing_make(gate, &programs, &placings->list[i]);
+
+		if (!err)
+			continue;
 		undo(gate, &programs, placings);
-	programs_close(&programs);
-	return err;
+		return err;
+	}
+	return 0;
+}
+
+void placings_make_present(const struct gate *gate, struct programs *programs,
+			   struct placings *placings)
+{
+	for (unsigned int i = 0; i < placings->count; i++)
+		placings->failed += placing_make(gate, programs, &placings->list[i]) != 0;
+}
+
+int placings_undo(const struct gate *gate, struct placings *placings)
+{
+	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
+
+	return undo(gate, &programs, placings);
 }
 
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX])
@@ -462,27 +423,4 @@ unsigned int placings_made(const struct placings *placings, struct attachment re
 			ret[count++] = placing->attachment;
 	}
 	return count;
-}
-
-int placings_undo(const struct gate *gate, struct placings *placings)
-{
-	struct programs programs = PROGRAMS_CLOSED;
-	int err = undo(gate, &programs, placings);
-
-	programs_close(&programs);
-	return err;
-}
-
-void placings_make_present(const struct gate *gate, struct programs *programs,
-			   struct placings *placings)
-{
-	for (unsigned int i = 0; i < placings->count; i++)
-		placings->failed += placing_make(gate, programs, &placings->list[i]) != 0;
-}
-
-void placings_free(struct placings *placings)
-{
-	free(placings->list);
-	free(placings->wanted);
-	*placings = (struct placings){0};
 }

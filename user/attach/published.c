@@ -3,18 +3,17 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/owner.h"
 #include "base/text.h"
 
@@ -24,54 +23,25 @@
 /* Room for ATTACHMENTS_MAX of them, twice. */
 #define PUBLISHED_BYTES (128 << 10)
 
-/* "GATE.json", and while it is written ".GATE.json.PID". */
-#define FILE_NAME (GATE_NAME + 32)
-
 const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
 {
 	snprintf(path, PUBLISHED_PATH, PUBLISHED_DIR "/%s.json", gate->name);
 	return path;
 }
 
-/* --- Whom to believe ------------------------------------------------------------------------ */
-
-/* Whether a file or directory is root's or the gate owner's, and only its owner may write to it. */
-static bool is_believed(const struct gate *gate, const struct stat *st)
+/* Returns 0, -ENOENT, or -EPERM if a user who is not trusted may write to the directory. */
+static int dir_check(void)
 {
-	struct stat of_gate;
-
-	return !fstat(gate->dir.fd, &of_gate) && (!st->st_uid || st->st_uid == of_gate.st_uid) &&
-	       !(st->st_mode & 0022);
-}
-
-/* Opens the directory. -ENOENT: there is none; -EPERM: it is not to be believed. */
-static int dir_open(const struct gate *gate)
-{
-	_cleanup_close_ int fd =
-		open(PUBLISHED_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
-	if (fd < 0)
+	if (lstat(PUBLISHED_DIR, &st))
 		return -errno;
-	return !fstat(fd, &st) && is_believed(gate, &st) ? steal_fd(&fd) : -EPERM;
+	return S_ISDIR(st.st_mode) && owner_alone_writes(&st) ? 0 : -EPERM;
 }
 
-/* --- The file ------------------------------------------------------------------------------- */
+/* --- Reading -------------------------------------------------------------------------------- */
 
-/* One attachment. A device's name may hold any bytes: JSON takes it as hexadecimal digits. */
-static json_t *attachment_pack(const struct attachment *a, time_t since)
-{
-	char device[2 * IF_NAMESIZE + 1] = "", *to = device;
-
-	for (const char *c = a->device; *c; c++)
-		to += snprintf(to, 3, "%02x", (unsigned char)*c);
-	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:I, s:b, s:I}", "device_hex", device,
-			 "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
-			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
-			 (json_int_t)a->program_id, "device_gone", a->device_gone, "since",
-			 (json_int_t)since);
-}
-
+/* Parses a device's name, which may hold any bytes, from hexadecimal digits. */
 static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 {
 	size_t length = strlen(hex) / 2;
@@ -130,7 +100,7 @@ static json_int_t directory_number(const struct gate *gate)
 	return fstat(gate->dir.fd, &st) ? 0 : st.st_ino;
 }
 
-/* Returns what is wrong with it; NULL: nothing. */
+/* Returns NULL, or why the file cannot be used. */
 static const char *document_unpack(const struct gate *gate, json_t *document, struct seen *ret)
 {
 	json_int_t version, directory, uptime;
@@ -139,99 +109,95 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 	json_t *list, *each;
 	size_t i;
 
-	if (json_unpack(document, "{s:I}", "version", &version))
-		return "it is none of sluice's";
-	if (version != PUBLISHED_VERSION)
-		return "another version of sluice wrote it";
 	if (json_unpack(document, "{s:I, s:s, s:I, s:I, s:o !}", "version", &version, "gate", &name,
 			"directory", &directory, "uptime_ns", &uptime, "attachments", &list) ||
-	    !json_is_array(list) || json_array_size(list) > ATTACHMENTS_MAX)
-		return "it is none of sluice's";
+	    version != PUBLISHED_VERSION || !json_is_array(list) ||
+	    json_array_size(list) > ATTACHMENTS_MAX)
+		return "another version of sluice wrote it, or another program";
 	if (strcmp(name, gate->name) || directory != directory_number(gate) || uptime < 0 ||
 	    (uint64_t)uptime > now)
-		return "it is of an earlier gate";
+		return "it belongs to an earlier gate";
 	json_array_foreach(list, i, each)
 	{
 		if (!attachment_unpack(each, &ret->all[i], &ret->since[i]))
-			return "an attachment in it makes no sense";
+			return "it has an invalid attachment";
 	}
 	ret->count = json_array_size(list);
 	ret->age_ns = now - uptime;
 	return NULL;
 }
 
-/* Opens and checks the file. Returns an fd, or a negative errno. */
-static int file_open(const struct gate *gate, int dir)
+/* Reads the file. Fails with an error if there is none, or if it cannot be used. */
+static int published_read(const struct gate *gate, struct seen *ret)
 {
-	_cleanup_close_ int fd = -1;
-	char name[FILE_NAME];
-	struct stat st;
+	char path[PUBLISHED_PATH];
+	struct file file = {0};
+	bool exists = false;
+	json_t *document = NULL;
+	const char *wrong = "its directory does not exist, or an untrusted user may write there";
+	int err = dir_check() ? 0 : file_read_own(published_path(gate, path), &file, &exists);
 
-	snprintf(name, sizeof(name), "%s.json", gate->name);
-	/* O_NONBLOCK: a FIFO is opened at once, and refused */
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_believed(gate, &st) ||
-	    st.st_size > PUBLISHED_BYTES)
-		return -EPERM;
-	return steal_fd(&fd);
+	if (err)
+		return err;
+	if (exists) {
+		if (file.size <= PUBLISHED_BYTES)
+			document = json_loadb(file.text, file.size, JSON_REJECT_DUPLICATES, NULL);
+		wrong = document ? document_unpack(gate, document, ret) : "it is not JSON";
+		json_decref(document);
+		file_free(&file);
+	} else if (!dir_check()) {
+		wrong = "it does not exist";
+	}
+	return wrong ? error_add(EPERM, "published", NULL, "%s", wrong) : 0;
 }
 
-/* Returns why nothing is published that can be believed; NULL: `ret` is filled. */
-static const char *published_read(const struct gate *gate, struct seen *ret)
-{
-	_cleanup_close_ int dir = dir_open(gate), fd = dir < 0 ? dir : file_open(gate, dir);
-	_cleanup_free_ char *text = NULL;
-	const char *wrong = "it is no JSON";
-	json_t *document;
-	ssize_t size;
-
-	ret->count = 0;
-	if (fd == -ENOENT)
-		return "it is not there";
-	if (fd == -EPERM || fd == -ELOOP)
-		return "it is not to be believed: root or the owner of the gate writes it, and "
-		       "nobody else may write there";
-	if (fd < 0)
-		return strerror(-fd);
-	text = malloc(PUBLISHED_BYTES);
-	size = text ? read(fd, text, PUBLISHED_BYTES) : -1;
-	document = size < 0 ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
-	if (document)
-		wrong = document_unpack(gate, document, ret);
-	json_decref(document);
-	return wrong;
-}
-
-/* --- Reading -------------------------------------------------------------------------------- */
+/* Replaces the errors from `mark` on by a notice, whose text may refer to them. */
+#define notice_instead(mark, id, ...)                                                              \
+	do {                                                                                       \
+		error_notice(id, NULL, __VA_ARGS__);                                               \
+		while (error_count() > (mark) + 1)                                                 \
+			error_remove(mark);                                                        \
+	} while (0)
 
 int attachments_see(const struct gate *gate, struct seen *ret)
 {
+	unsigned int mark = error_count();
 	char path[PUBLISHED_PATH];
-	const char *wrong;
 	struct stat st;
 
 	*ret = (struct seen){.sight = SIGHT_LINKS};
 	if (!gate->dir.reads_only)
 		return attachments_read(gate, ret->all, &ret->count);
-	wrong = published_read(gate, ret);
-	ret->sight = wrong ? SIGHT_NONE : SIGHT_PUBLISHED;
-	if (!wrong)
+	ret->sight = SIGHT_PUBLISHED;
+	if (!published_read(gate, ret))
 		return 0;
-	ret->count = 0;
+	*ret = (struct seen){.sight = SIGHT_NONE};
 	if (fstat(gate->dir.fd, &st))
-		return error_add(errno, "gate-read", NULL, "cannot look at %s: %s", gate->dir.path,
-				 why(errno));
-	error_notice("attachments-unseen", NULL,
-		     "gate '%s': what it is attached to is not to be seen: links are open to "
-		     "root%s%s only, and %s, which tells others, cannot be used: %s",
-		     gate->name, st.st_uid ? " and " : "", st.st_uid ? owner_name(st.st_uid) : "",
-		     published_path(gate, path), wrong);
+		st.st_uid = 0;
+	notice_instead(
+		mark, "attachments-unseen",
+		"gate '%s': its devices cannot be read: only root%s%s may open links, and %s "
+		"cannot be used: %s",
+		gate->name, st.st_uid ? " and " : "", st.st_uid ? owner_name(st.st_uid) : "",
+		published_path(gate, path), error_last(mark)->text);
 	return 0;
 }
 
 /* --- Publishing ----------------------------------------------------------------------------- */
+
+/* Packs an attachment. A device's name may hold any bytes, so it is in hexadecimal digits. */
+static json_t *attachment_pack(const struct attachment *a, time_t since)
+{
+	char device[2 * IF_NAMESIZE + 1] = "", *to = device;
+
+	for (const char *c = a->device; *c; c++)
+		to += snprintf(to, 3, "%02x", (unsigned char)*c);
+	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:I, s:b, s:I}", "device_hex", device,
+			 "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
+			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
+			 (json_int_t)a->program_id, "device_gone", a->device_gone, "since",
+			 (json_int_t)since);
+}
 
 /* The moment at which an attachment was first published. */
 static time_t since_of(const struct seen *before, const struct attachment *a, time_t now)
@@ -261,71 +227,49 @@ static json_t *document_pack(const struct gate *gate, const struct seen *now,
 			 (json_int_t)uptime_ns(), "attachments", list);
 }
 
-/* Writes a new file and gives it the name. Returns 0 or a negative errno. */
-static int published_write(const struct gate *gate, int dir, const json_t *document)
+/* Fails with an error. */
+static int published_write(const struct gate *gate, const char *path)
 {
-	char name[FILE_NAME], new[FILE_NAME];
-	_cleanup_close_ int fd = -1;
+	_cleanup_free_ struct seen *now = calloc(1, sizeof(*now));
+	_cleanup_free_ struct seen *before = calloc(1, sizeof(*before));
+	_cleanup_free_ char *text = NULL;
+	unsigned int mark = error_count();
+	json_t *document;
 	struct stat st;
-	int err = 0;
+	int err = now && before ? attachments_read(gate, now->all, &now->count) : 0;
 
-	snprintf(name, sizeof(name), "%s.json", gate->name);
-	snprintf(new, sizeof(new), ".%s.json.%d", gate->name, getpid());
-	unlinkat(dir, new, 0); /* of a killed process; in a container the numbers recur */
-	fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	if (json_dumpfd(document, fd, JSON_COMPACT))
-		err = errno ? -errno : -EIO;
-	/* the group of the gate; a directory of another group keeps its own */
-	if (!err && !fstat(gate->dir.fd, &st) && fchown(fd, -1, st.st_gid))
-		errno = 0;
-	if (!err && (fchmod(fd, 0640) || renameat(dir, new, dir, name)))
-		err = -errno;
 	if (err)
-		unlinkat(dir, new, 0);
-	return err;
+		return err;
+	if (now && before && !fstat(gate->dir.fd, &st)) {
+		published_read(gate, before);
+		error_drop(mark);
+		document = document_pack(gate, now, before);
+		text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+		json_decref(document);
+	}
+	return text ? file_replace(path, text, strlen(text), 0640, st.st_gid)
+		    : error_add(ENOMEM, "publish", NULL, "out of memory");
 }
 
 void attachments_publish(const struct gate *gate)
 {
-	_cleanup_free_ struct seen *now = calloc(1, sizeof(*now));
-	_cleanup_free_ struct seen *before = calloc(1, sizeof(*before));
-	_cleanup_close_ int dir = pins_are_shared(&gate->dir) ? dir_open(gate) : -ENOENT;
+	unsigned int mark = error_count();
 	char path[PUBLISHED_PATH];
-	json_t *document = NULL;
-	struct owner self;
-	int err = dir;
+	int err = dir_check();
 
-	if (dir == -ENOENT)
+	if (err == -ENOENT || !pins_are_shared(&gate->dir))
 		return;
-	if (dir >= 0 && now && before && !attachments_read(gate, now->all, &now->count)) {
-		published_read(gate, before);
-		document = document_pack(gate, now, before);
-	}
-	if (dir >= 0)
-		err = document ? owner_become(dir, &self) : -ENOMEM;
-	if (dir >= 0 && !err) {
-		err = published_write(gate, dir, document);
-		owner_leave(&self);
-	}
-	json_decref(document);
-	if (err && err != -ENOENT)
-		error_notice("publish", NULL,
-			     "gate '%s': cannot tell readers what it is attached to, in %s: %s",
-			     gate->name, published_path(gate, path),
-			     err == -EPERM || err == -EACCES ? PUBLISHED_DIR
-				     " is not the gate's owner's, or others may "
-				     "write there"
-							     : strerror(-err));
+	err = err ? error_add(err, "publish", NULL, "an untrusted user may write to the directory")
+		  : published_write(gate, published_path(gate, path));
+	if (err)
+		notice_instead(mark, "publish", "gate '%s': cannot write %s for readers: %s",
+			       gate->name, published_path(gate, path), error_last(mark)->text);
 }
 
 void attachments_unpublish(const struct gate *gate)
 {
-	_cleanup_close_ int dir = dir_open(gate);
-	char name[FILE_NAME];
+	char path[PUBLISHED_PATH];
 
-	snprintf(name, sizeof(name), "%s.json", gate->name);
-	if (dir >= 0)
-		unlinkat(dir, name, 0);
+	if (!dir_check())
+		file_remove(published_path(gate, path));
 }

@@ -11,8 +11,8 @@
 #include <linux/rtnetlink.h>
 
 #include "attach/netlink.h"
-#include "attach/netlink.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 
@@ -23,8 +23,6 @@ static const struct fq_limits fq_default = {.limit = 10000,
 					    .flow_limit = 100,
 					    .horizon_ns = 10000000 * NS_PER_US,
 					    .horizon_drop = true};
-
-static const struct fq_limits fq_most = {UINT32_MAX, UINT32_MAX, UINT64_MAX, false};
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
@@ -62,21 +60,15 @@ static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
 	return true;
 }
 
-static int parse_failed(int err)
-{
-	errno = err;
-	return MNL_CB_ERROR;
-}
-
 static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
 		     const struct nlattr *options)
 {
 	struct qdisc qdisc = {.queue = queue, .is_fq = !strcmp(kind, "fq")};
 
 	if (qdisc.is_fq && !fq_parse(options, &qdisc.fq))
-		return parse_failed(EBADMSG);
+		return message_failed(EBADMSG);
 	if (!array_grow(qdiscs->list, qdiscs->count, qdiscs->room))
-		return parse_failed(ENOMEM);
+		return message_failed(ENOMEM);
 	qdiscs->list[qdiscs->count++] = qdisc;
 	return MNL_CB_OK;
 }
@@ -91,12 +83,12 @@ static int qdisc_parse(const struct nlmsghdr *message, void *data)
 	const char *kind;
 
 	if (message->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(message) < sizeof(*tc))
-		return parse_failed(EBADMSG);
+		return message_failed(EBADMSG);
 	if (tc->tcm_ifindex != (int)qdiscs->ifindex)
 		return MNL_CB_OK;
 	if (mnl_attr_parse(message, sizeof(*tc), attr_keep, &attrs) < 0 || !table[TCA_KIND] ||
 	    mnl_attr_validate(table[TCA_KIND], MNL_TYPE_NUL_STRING) < 0)
-		return parse_failed(EBADMSG);
+		return message_failed(EBADMSG);
 	kind = mnl_attr_get_str(table[TCA_KIND]);
 	if (tc->tcm_parent == TC_H_ROOT) {
 		qdiscs->handle = tc->tcm_handle;
@@ -132,28 +124,32 @@ int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct
 	return more;
 }
 
-/* --- The dump ------------------------------------------------------------------------------- */
-
-int qdiscs_read(const struct device *device, struct qdiscs *ret)
+static void qdiscs_restart(void *data)
 {
-	/* of all devices: kernels do not select by tcm_ifindex */
-	const struct tcmsg header = {0};
-	char name[IF_NAMESIZE];
-	int err = -EINTR;
+	struct qdiscs *qdiscs = data;
+	unsigned int ifindex = qdiscs->ifindex;
 
-	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
-		*ret = (struct qdiscs)QDISCS_NONE;
-		ret->ifindex = device->ifindex;
-		err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdisc_parse, ret);
-		/* a missing device has no qdiscs, as one that was never up */
-		if (!err && !ret->count && !if_indextoname(device->ifindex, name))
-			err = -ENODEV;
-		if (err)
-			qdiscs_free(ret);
-	}
-	if (err)
+	qdiscs_free(qdiscs);
+	qdiscs->ifindex = ifindex;
+}
+
+int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
+{
+	const struct tcmsg header = {0}; /* of all devices: kernels ignore tcm_ifindex */
+	char name[IF_NAMESIZE];
+	int err;
+
+	*ret = (struct qdiscs)QDISCS_NONE;
+	ret->ifindex = ifindex;
+	err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdiscs_restart, qdisc_parse, ret);
+	/* a missing device has no qdiscs, like a device that was never up */
+	if (!err && !ret->count && !if_indextoname(ifindex, name))
+		err = -ENODEV;
+	if (err) {
+		qdiscs_free(ret);
 		return error_add(err, "qdiscs-read", NULL, "cannot read the qdiscs of %s: %s",
-				 device->name, why(err));
+				 device, why(err));
+	}
 	qdiscs_sort(ret);
 	return 0;
 }
@@ -164,7 +160,7 @@ void qdiscs_free(struct qdiscs *qdiscs)
 	*qdiscs = (struct qdiscs)QDISCS_NONE;
 }
 
-/* --- What the qdiscs are good for ----------------------------------------------------------- */
+/* --- What the qdiscs hold ------------------------------------------------------------------- */
 
 bool fq_everywhere(const struct qdiscs *qdiscs)
 {
@@ -174,26 +170,35 @@ bool fq_everywhere(const struct qdiscs *qdiscs)
 	return qdiscs->count;
 }
 
-static void limits_lower(struct fq_limits *least, const struct fq_limits *fq)
+bool fq_holds(const struct fq_limits *has, const struct fq_limits *need)
 {
-	if (fq->limit < least->limit)
-		least->limit = fq->limit;
-	if (fq->flow_limit < least->flow_limit)
-		least->flow_limit = fq->flow_limit;
-	if (fq->horizon_ns < least->horizon_ns)
-		least->horizon_ns = fq->horizon_ns;
-	least->horizon_drop |= fq->horizon_drop;
+	return has->limit >= need->limit && has->flow_limit >= need->flow_limit &&
+	       has->horizon_ns >= need->horizon_ns;
 }
 
-struct fq_limits fq_least(const struct qdiscs *qdiscs)
+static bool qdisc_lacks(const struct qdisc *qdisc, const struct fq_limits *need)
 {
-	struct fq_limits least = fq_most;
+	return !qdisc->is_fq || !fq_holds(&qdisc->fq, need);
+}
+
+struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need)
+{
+	struct fq_limits least = {UINT32_MAX, UINT32_MAX, UINT64_MAX, false};
 	bool found = false;
 
 	for (unsigned int i = 0; i < qdiscs->count; i++) {
-		if (!qdiscs->list[i].is_fq)
+		const struct qdisc *qdisc = &qdiscs->list[i];
+		const struct fq_limits *fq = qdisc->is_fq ? &qdisc->fq : &fq_default;
+
+		if (need ? !qdisc_lacks(qdisc, need) : !qdisc->is_fq)
 			continue;
-		limits_lower(&least, &qdiscs->list[i].fq);
+		if (fq->limit < least.limit)
+			least.limit = fq->limit;
+		if (fq->flow_limit < least.flow_limit)
+			least.flow_limit = fq->flow_limit;
+		if (fq->horizon_ns < least.horizon_ns)
+			least.horizon_ns = fq->horizon_ns;
+		least.horizon_drop |= fq->horizon_drop;
 		found = true;
 	}
 	return found ? least : fq_default;
@@ -201,24 +206,11 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs)
 
 /* --- The command that is missing ------------------------------------------------------------ */
 
-static bool qdisc_lacks(const struct qdisc *qdisc, const struct fq_limits *need)
-{
-	return !qdisc->is_fq || qdisc->fq.limit < need->limit ||
-	       qdisc->fq.flow_limit < need->flow_limit || qdisc->fq.horizon_ns < need->horizon_ns;
-}
-
-/* The qdisc that the command makes, with the options by which it differs from what is there. */
+/* Writes the qdisc, with the options in which an existing or a new fq holds too little. */
 static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct fq_limits *need)
 {
-	struct fq_limits least = qdiscs->count ? fq_most : fq_default;
+	struct fq_limits least = fq_least(qdiscs, need);
 
-	/* an fq keeps what the command does not name; any other qdisc becomes an fq by default */
-	for (unsigned int i = 0; i < qdiscs->count; i++) {
-		const struct qdisc *qdisc = &qdiscs->list[i];
-
-		if (qdisc_lacks(qdisc, need))
-			limits_lower(&least, qdisc->is_fq ? &qdisc->fq : &fq_default);
-	}
 	fputs(" fq", out);
 	if (need->limit > least.limit)
 		fprintf(out, " limit %" PRIu32, need->limit);
@@ -229,48 +221,37 @@ static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct f
 			(need->horizon_ns + NS_PER_US - 1) / NS_PER_US);
 }
 
-/* Whether the command is for this qdisc: below an mq that the kernel made it is for all. */
-static bool qdisc_is_due(const struct qdiscs *qdiscs, unsigned int i, const struct fq_limits *need)
-{
-	return !qdiscs->handle || qdisc_lacks(&qdiscs->list[i], need);
-}
-
 /*
- * The command for queues of a root mq. One fq as the root would do, but then all queues take turns
- * at its lock. tc takes their numbers as hexadecimal ones. No command can name what lies below an
- * mq that the kernel made: that is replaced first, and all of its queues with it.
+ * Writes the command for queues of a root mq. One fq as the root would hold packets back, too, but
+ * then all queues would share its lock. tc reads queues as hexadecimal numbers. No command can name
+ * a qdisc below an mq that the kernel made: that mq is replaced first, and all of its queues.
  */
 static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
 			 const struct fq_limits *need)
 {
 	unsigned int major = qdiscs->handle ? TC_H_MAJ(qdiscs->handle) >> 16 : 1, due = 0;
-	char queue[8] = "$n";
+	_cleanup_free_ char *queues = calloc(qdiscs->count, sizeof(" ffff"));
+	size_t length = 0;
 
-	for (unsigned int i = 0; i < qdiscs->count; i++)
-		due += qdisc_is_due(qdiscs, i, need);
+	for (unsigned int i = 0; queues && i < qdiscs->count; i++) {
+		if (qdiscs->handle && !qdisc_lacks(&qdiscs->list[i], need))
+			continue;
+		length += sprintf(queues + length, " %x", qdiscs->list[i].queue);
+		due++;
+	}
 	if (!qdiscs->handle)
 		fprintf(out, "tc %sqdisc replace dev %s root handle %x: mq && ", netns_typed(),
 			device, major);
 	if (due > 1)
-		fputs("for n in", out);
-	for (unsigned int i = 0; i < qdiscs->count; i++) {
-		if (!qdisc_is_due(qdiscs, i, need))
-			continue;
-		if (due > 1)
-			fprintf(out, " %x", qdiscs->list[i].queue);
-		else
-			snprintf(queue, sizeof(queue), "%x", qdiscs->list[i].queue);
-	}
-	if (due > 1)
-		fputs("; do ", out);
-	fprintf(out, "tc %sqdisc replace dev %s parent %x:%s", netns_typed(), device, major, queue);
+		fprintf(out, "for n in%s; do ", queues);
+	fprintf(out, "tc %sqdisc replace dev %s parent %x:%s", netns_typed(), device, major,
+		due == 1 ? queues + 1 : "$n");
 	options_write(out, qdiscs, need);
 	if (due > 1)
 		fputs("; done", out);
 }
 
-char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
-		 const struct fq_limits *need)
+char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need)
 {
 	bool lacks = !qdiscs->count;
 	char *text = NULL;
@@ -281,11 +262,11 @@ char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
 		return NULL;
 	for (unsigned int i = 0; i < qdiscs->count; i++)
 		lacks |= qdisc_lacks(&qdiscs->list[i], need);
+	device = word_typed(device);
 	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
-		queues_write(out, word_typed(device->name), qdiscs, need);
+		queues_write(out, device, qdiscs, need);
 	} else if (lacks) {
-		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(),
-			word_typed(device->name));
+		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(), device);
 		options_write(out, qdiscs, need);
 	}
 	if (!fclose(out))

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "attach/netdevs.h"
+#include "base/cleanup.h"
 
 #define QDISC_KIND 16 /* the kernel's IFNAMSIZ */
 
@@ -20,7 +20,7 @@ struct fq_limits {
 	uint32_t limit;	     /* packets */
 	uint32_t flow_limit; /* packets of one flow; a socket is one */
 	uint64_t horizon_ns; /* the longest time until a departure; UINT64_MAX: any */
-	bool horizon_drop;   /* a packet beyond the horizon is dropped; else it departs there */
+	bool horizon_drop; /* a packet beyond the horizon is dropped; otherwise it departs there */
 };
 
 /* A qdisc that hands packets to the device. */
@@ -31,10 +31,10 @@ struct qdisc {
 };
 
 /*
- * The qdiscs of a device. Of a root mq the kernel lists the qdiscs that it made itself for the
- * queues in use (real_num_tx_queues), and of the others only those that a command made. One of
- * these that is no fq counts, as its queue may come into use. A queue from which a command took the
- * qdisc is not listed, and drops its packets.
+ * The qdiscs of a device. Below a root mq the kernel lists the qdiscs that it made itself for the
+ * queues in use (real_num_tx_queues), and for other queues only those that a command made, which
+ * count, because a queue may come into use. A queue whose qdisc a command removed is not listed,
+ * and drops its packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* the kind; "noop": none, as on a device that was never up */
@@ -50,11 +50,11 @@ struct qdiscs {
 	}
 
 /* Reads the qdiscs of a device of the current network namespace. qdiscs_free() frees them. */
-int qdiscs_read(const struct device *device, struct qdiscs *ret);
+int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret);
 
 /*
- * Adds to qdiscs, at first QDISCS_NONE, what messages of a dump of RTM_GETQDISC say of a device.
- * Returns 0 at the end of the dump, 1 when more of it follows, or a negative errno.
+ * Adds the messages of a dump of RTM_GETQDISC to qdiscs, at first QDISCS_NONE. Returns 0 at the end
+ * of the dump, 1 if more of it follows, or a negative errno.
  */
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs);
 
@@ -65,18 +65,20 @@ void qdiscs_free(struct qdiscs *qdiscs);
 /* Whether every packet that the device sends passes an fq. */
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
-/*
- * The least limits of a device's fq; where it has none, those of one that is made without options.
- * horizon_drop: of any of them.
- */
-struct fq_limits fq_least(const struct qdiscs *qdiscs);
+/* Whether an fq holds as many packets as needed, for as long. */
+bool fq_holds(const struct fq_limits *has, const struct fq_limits *need);
 
 /*
- * The command that puts an fq of at least these limits on the way of every packet. It changes only
- * the qdiscs that are no fq, or hold less; "": there is none. need: zero limits ask for nothing.
- * free() ends the text; NULL: out of memory.
+ * Returns the least limits of a device's fq, or those of a new fq if it has none. need: the
+ * least of the qdiscs that hold less; a qdisc that is no fq counts as a new fq.
  */
-char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
-		 const struct fq_limits *need);
+struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
+
+/*
+ * Returns the command that puts an fq of at least these limits on the way of every packet. It
+ * changes only the qdiscs that are no fq, or hold less; "": nothing is missing. The caller frees
+ * the text. NULL: out of memory.
+ */
+char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 #endif

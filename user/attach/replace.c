@@ -6,93 +6,63 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-#include "attach/attachment.h"
 #include "attach/filter.h"
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
-
-/* --- Replacing the program of one attachment ------------------------------------------------ */
 
 static int program_replace(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	_cleanup_netns_ int back = -1;
 	_cleanup_close_ int fd = -1;
-	char name[PIN_NAME];
-	int err;
 
-	if (a->mode == MODE_CLSACT) {
-		err = netns_visit(a->netns, &back);
-		return err
-			       ?: filter_replace(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
-						 program_fd);
-	}
-	fd = pin_open(&gate->links, attachment_pin(a, name));
+	if (a->mode == MODE_CLSACT)
+		return netns_visit(a->netns, &back)
+			       ?: filter_change(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
+						program_fd);
+	fd = pin_open(&gate->links, attachment_pin(a, PIN_ATTACHMENT).text);
 	return fd < 0 ? fd : bpf_link_update(fd, program_fd, NULL);
 }
 
 /*
- * Replaces the program of an attachment, and updates its program_id. At every moment one of the
- * attachment's two pins refers to the program that it runs. So an interrupted replacement leaves at
+ * Replaces the program of an attachment, and updates its program_id. At every moment PIN_PROGRAM or
+ * PIN_NEXT refers to the program that the attachment runs. So an interrupted replacement leaves at
  * most one extra pin, which the next one removes.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
+	struct pin_name name = attachment_pin(a, PIN_PROGRAM), next = attachment_pin(a, PIN_NEXT);
+	struct pin_name qdisc = attachment_pin(a, PIN_QDISC);
 	const struct pins *links = &gate->links;
-	char name[PIN_NAME], next[PIN_NAME], qdisc[PIN_NAME];
+	_cleanup_close_ int fd = pin_open(links, name.text);
 	int err = 0;
 
-	attachment_program_pin(a, name);
-	attachment_next_pin(a, next);
-	if (program_id_pinned(links, name) != a->program_id)
-		err = pin_rename(links, next, links, name);
+	if (fd < 0 || program_id_of(fd) != a->program_id)
+		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
 		err = 0; /* the pin of its program was removed */
-	err = err ?: pin_replace(links, next, program_fd);
+	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
 	if (err) {
-		pin_remove(links, next);
+		pin_remove(links, next.text);
 		return err;
 	}
-	err = pin_rename(links, next, links, name);
+	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;
 	/* the qdisc's pin must not keep the old program alive */
-	if (a->mode == MODE_CLSACT && pin_exists(links, attachment_qdisc_pin(a, qdisc)) &&
-	    !pin_replace(links, next, program_fd))
-		pin_rename(links, next, links, qdisc);
+	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
+	    !pin_replace(links, next.text, program_fd))
+		pin_rename(links, next.text, links, qdisc.text);
 	a->program_id = program_id_of(program_fd);
 	return 0;
 }
 
-/* --- Replacing the programs of a gate ------------------------------------------------------- */
-
 void replacements_close(struct replacements *replacements)
 {
 	while (replacements->count)
-		close(replacements->program_fd[--replacements->count]);
-}
-
-/*
- * Opens the program of an attachment by one of its pins, or by id if these were removed.
- */
-static int program_open(const struct gate *gate, const struct attachment *a)
-{
-	const char *(*pins[])(const struct attachment *, char *) = {attachment_program_pin,
-								    attachment_next_pin};
-	char name[PIN_NAME];
-
-	for (size_t i = 0; i < ARRAY_SIZE(pins); i++) {
-		int fd = pin_open(&gate->links, pins[i](a, name));
-
-		if (fd >= 0 && program_id_of(fd) == a->program_id)
-			return fd;
-		if (fd >= 0)
-			close(fd);
-	}
-	return bpf_prog_get_fd_by_id(a->program_id);
+		close(replacements->one[--replacements->count].program_fd);
 }
 
 static void note_skipped(const struct attachment *a)
@@ -124,7 +94,7 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 			note_skipped(a);
 			continue;
 		}
-		fd = program_open(gate, a);
+		fd = attachment_program_open(gate, a);
 		if (fd < 0)
 			return error_add(errno, "program-open", NULL,
 					 "cannot open program %u of %s, to have it back: %s",
@@ -133,8 +103,7 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 						 ? "its pin was removed, and this once needs "
 						   "CAP_SYS_ADMIN: run it as root"
 						 : why(errno));
-		replacements->one[replacements->count] = (struct replaced){*a, a->program_id};
-		replacements->program_fd[replacements->count++] = fd;
+		replacements->one[replacements->count++] = (struct replaced){*a, a->program_id, fd};
 	}
 	return err;
 }
@@ -165,7 +134,7 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 
 		if (a->program_id == replacements->one[i].before)
 			continue;
-		err = switch_or_gone(gate, a, replacements->program_fd[i]);
+		err = switch_or_gone(gate, a, replacements->one[i].program_fd);
 		if (!err)
 			continue;
 		error_notice("program-lost", a->device,
@@ -194,41 +163,32 @@ static int replacements_switch(const struct gate *gate, const struct programs *p
 	return 0;
 }
 
-/* Removes attachments that are gone by now, and adds notices. */
-static void replacements_prune(struct replacements *replacements)
-{
-	unsigned int count = replacements->count;
-
-	replacements->count = 0;
-	for (unsigned int i = 0; i < count; i++) {
-		if (!replacements->one[i].attachment.program_id) {
-			note_skipped(&replacements->one[i].attachment);
-			close(replacements->program_fd[i]);
-			continue;
-		}
-		replacements->one[replacements->count] = replacements->one[i];
-		replacements->program_fd[replacements->count++] = replacements->program_fd[i];
-	}
-}
-
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	unsigned int hooks = 0;
+	unsigned int hooks = 0, count;
 	int err;
 
 	ret->count = 0;
 	err = replacements_open(gate, ret);
 	for (unsigned int i = 0; !err && i < ret->count; i++)
 		hooks |= HOOK_BIT(ret->one[i].attachment.hook);
-	if (!err)
-		err = programs_load(next, hooks, &programs);
-	if (!err)
-		err = replacements_switch(gate, &programs, ret);
+	err = err ?: programs_load(next, hooks, &programs)
+		  ?: replacements_switch(gate, &programs, ret);
 	programs_close(&programs);
-	if (err)
+	if (err) {
 		replacements_close(ret);
-	else
-		replacements_prune(ret);
-	return err;
+		return err;
+	}
+	count = ret->count;
+	ret->count = 0;
+	for (unsigned int i = 0; i < count; i++) {
+		if (!ret->one[i].attachment.program_id) { /* it is gone by now */
+			note_skipped(&ret->one[i].attachment);
+			close(ret->one[i].program_fd);
+			continue;
+		}
+		ret->one[ret->count++] = ret->one[i];
+	}
+	return 0;
 }

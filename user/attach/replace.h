@@ -7,25 +7,21 @@
 #define SLUICE_REPLACE_H
 
 #include "attach/attachment.h"
-#include "gate/gate.h"
-
-/* One attachment that was replaced. */
-struct replaced {
-	struct attachment attachment; /* with its new program */
-	uint32_t before;	      /* the old program's id */
-};
 
 struct replacements {
-	struct replaced one[ATTACHMENTS_MAX];
-	int program_fd[ATTACHMENTS_MAX]; /* the old programs, kept open for programs_restore() */
+	struct replaced {
+		struct attachment attachment; /* with its new program */
+		uint32_t before;	      /* the id of the old program */
+		int program_fd;		      /* the old program, to put it back */
+	} one[ATTACHMENTS_MAX];
 	unsigned int count;
 };
 
 /*
  * Replaces the programs of every attachment that is alive by those of this binary on the maps of
- * `next`, which may be the same gate, and reports the other attachments. All or none: if one fails,
- * those before it get their old programs back. The gate is open for a change. The caller closes
- * `ret`.
+ * `next`, which may be the same gate, and adds a notice for each other attachment. All or none: if
+ * a replacement fails, those before it are undone. The gate is open for a change. The caller
+ * closes `ret`.
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

@@ -59,7 +59,7 @@ struct attaching {
 static int name_check(const char *name, bool is_first)
 {
 	const char *nearly = keyword_nearly(&command_attach, name);
-	struct device device;
+	struct netdev device;
 
 	if (is_first || if_nametoindex(name))
 		return device_find(name, &device);
@@ -98,15 +98,14 @@ static int shaping_check_names(const struct gate *gate, const struct attach_args
 
 	for (unsigned int i = 0; !err && shaping.any && i < args->devices.count; i++) {
 		struct attachment wanted;
-		struct device device;
+		struct netdev device;
 
 		err = device_find(args->devices.words[i], &device);
 		if (err)
 			break;
 		wanted = attachment_of(&device, args->hook);
-		err = attach_find_hook(&device, args->mode, false, &wanted.hook)
-			?: shaping_check_hooks(gate, &shaping, &wanted)
-			?: shaping_check_device(&shaping, &wanted, args->no_fq);
+		err = attach_choose_hook(&device, args->mode, false, &wanted.hook)
+			      ?: shaping_check_new(gate, &shaping, &wanted, args->no_fq);
 	}
 	return err;
 }
@@ -124,14 +123,12 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 		struct attachment *made = &ret->made[i];
 		bool *existed = &ret->existed[i];
 		enum hook hook = args->hook;
-		struct device device;
+		struct netdev device;
 
 		err = device_find(args->devices.words[i], &device)
-			      ?: attach_find_hook(&device, args->mode, true, &hook)
-			      ?: attach_find(gate, &device, hook, args->mode, made, existed);
-		if (!err && !*existed)
-			err = attach_device(gate, &programs, &device, hook, args->mode, made,
-					    existed);
+			      ?: attach_choose_hook(&device, args->mode, true, &hook)
+			      ?: attach_device(gate, &programs, &device, hook, args->mode, false,
+					       made, existed);
 		if (!err)
 			continue;
 		while (i--)

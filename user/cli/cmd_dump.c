@@ -178,7 +178,6 @@ struct diff {
 
 static void diff_free(struct diff *diff)
 {
-	placings_free(&diff->placings);
 	ruleset_free(&diff->rules);
 	config_free(&diff->config);
 }
@@ -193,7 +192,7 @@ static int diff_read(const char *file, struct diff *diff)
 		err = gate_open(&gate, diff->gate, GATE_READ, NULL)
 			      ?: gate_sizes_read(&gate, &diff->sizes)
 			      ?: rules_read(&gate, &diff->rules);
-	err = err ?: placings_plan(&gate, &diff->config.places, true, &diff->placings)
+	err = err ?: placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		  ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
 	/* lists of both sides have the same index now, and so the same end */
 	if (!err && diff->rules.lists)

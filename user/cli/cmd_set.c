@@ -133,7 +133,8 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 		rule->inherit = args->prefix.bits ? INHERIT_YES : INHERIT_NO;
 	shaping_add(&shaping, &(struct rule){.limits = limits->count, .limit = limits->list});
 	err = limits_put(gate, limits, spec_has(&args->spec, SPEC_NAME), rule)
-		      ?: shaping_check(gate, &shaping, args->no_fq) ?: change_make(gate, change);
+		      ?: shaping_check(gate, &shaping, NULL, 0, args->no_fq)
+		      ?: change_make(gate, change);
 	if (!err)
 		warn_policy(gate, rule, is_new && !args->inherit);
 	return err;

@@ -28,7 +28,7 @@ static void warn_merged(const struct attachment *a)
 	if (netns_visit(a->netns, &back) || netdevs_read(&devices))
 		return;
 	found = netdevs_find_name(&devices, a->device);
-	is_tap = found && device_of(found).is_tap;
+	is_tap = found && netdev_is_tap(found);
 	if (found && attachment_merges(a, is_tap))
 		error_notice("merged", a->device,
 			     "in mode %s%s, a packet that was merged of many (GRO, GSO) counts as "

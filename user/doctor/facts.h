@@ -8,7 +8,6 @@
 
 #include "attach/attachment.h"
 #include "attach/netdevs.h"
-#include "attach/xdp_owner.h"
 #include "doctor/nic.h"
 #include "doctor/rule_facts.h"
 #include "keep/lock_file.h"

@@ -24,7 +24,6 @@ void apply_free(struct apply *apply)
 {
 	ruleset_free(&apply->before);
 	ruleset_free(&apply->wanted);
-	placings_free(&apply->placings);
 }
 
 /* --- Preparing ------------------------------------------------------------------------------ */
@@ -162,10 +161,8 @@ static int shaping_prepare(const struct gate *gate, const struct config *config,
 
 	for (unsigned int i = 0; i < config->rules.count; i++)
 		shaping_add(&shaping, &config->rules.rules[i]);
-	if (!config->places.specified)
-		return shaping_check(gate, &shaping, may_lack);
-	return shaping_check_planned(gate, &shaping, placings->wanted, placings->wanted_count,
-				     may_lack);
+	return shaping_check(gate, &shaping, config->places.specified ? placings->wanted : NULL,
+			     placings->wanted_count, may_lack);
 }
 
 int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
@@ -181,7 +178,7 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 	if (!may->resize)
 		err = sizes_check(gate, ret);
 	if (!err)
-		err = placings_plan(gate, &config->places, false, &ret->placings);
+		err = placings_plan(gate, &config->places, MISSING_FAILS, NULL, &ret->placings);
 	return err ?: shaping_prepare(gate, config, ret, may->lack_fq);
 }
 

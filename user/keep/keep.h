@@ -100,8 +100,8 @@ struct keep {
 	bool state_is_read;
 
 	struct programs programs;
-	uint32_t programs_gate;	   /* the id of map `gate` for which they were loaded */
-	struct attachment *wanted; /* all that should be attached */
+	uint32_t programs_gate; /* the id of map `gate` for which they were loaded */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* all that should be attached */
 	unsigned int wanted_count, attached, failed;
 	char waiting[STATUS_TEXT]; /* "; waiting for eth0": the devices that are missing */
 	bool by_others;		   /* another process changed the attachments */

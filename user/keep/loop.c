@@ -334,7 +334,6 @@ static void keep_free(struct keep *keep)
 	state_file_free(&keep->saved);
 	gate_snapshot_free(&keep->snapshot);
 	programs_close(&keep->programs);
-	free(keep->wanted);
 	watch_close(&keep->watch);
 	close_fd(&keep->signals);
 	close_fd(&keep->clock);

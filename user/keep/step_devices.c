@@ -94,12 +94,12 @@ static void missing_warn(struct keep *keep, const bool *missing)
 
 static int places_make(struct keep *keep, const struct gate *gate)
 {
-	_cleanup_(placings_free) struct placings placings = {0};
 	const struct places *places = &keep->config.places;
+	struct placings placings;
 	struct attachment made[ATTACHMENTS_MAX];
 	bool missing[places->count + 1];
 	struct shaping shaping = {0};
-	int err = placings_plan_present(gate, places, missing, &placings);
+	int err = placings_plan(gate, places, MISSING_SILENT, missing, &placings);
 
 	if (err)
 		return err;
@@ -120,10 +120,9 @@ static int places_make(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < keep->config.rules.count; i++)
 		shaping_add(&shaping, &keep->config.rules.rules[i]);
 	if (placings.count)
-		shaping_check_planned(gate, &shaping, placings.wanted, placings.wanted_count, true);
+		shaping_check(gate, &shaping, placings.wanted, placings.wanted_count, true);
 	keep->failed = placings.failed;
-	free(keep->wanted);
-	keep->wanted = steal_pointer(&placings.wanted);
+	memcpy(keep->wanted, placings.wanted, sizeof(keep->wanted));
 	keep->wanted_count = placings.wanted_count;
 	return keep->failed ? -EIO : 0;
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include "test.h"
+#include "attach/netdevs.h"
 #include "attach/qdisc.h"
 #include "qdisc_dumps.h"
 
@@ -95,7 +96,7 @@ static void test_dumps_are_read(void **state)
 		assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), 0);
 		assert_string_equal(qdiscs.root, dumps[i].root);
 		assert_int_equal(fq_everywhere(&qdiscs), dumps[i].everywhere);
-		least = fq_least(&qdiscs);
+		least = fq_least(&qdiscs, NULL);
 		assert_int_equal(least.limit, dumps[i].least.limit);
 		assert_int_equal(least.flow_limit, dumps[i].least.flow_limit);
 		assert_int_equal(least.horizon_ns, dumps[i].least.horizon_ns);
@@ -387,11 +388,11 @@ static const struct {
 
 static void test_the_missing_command(void **state)
 {
-	static const struct device device = {.name = "veth0", .ifindex = DEVICE};
+	static const struct netdev device = {.name = "veth0", .ifindex = DEVICE};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		char *command = fq_command(&device, &commands[i].qdiscs, &commands[i].need);
+		char *command = fq_command(device.name, &commands[i].qdiscs, &commands[i].need);
 
 		print_message("# %s\n", commands[i].name);
 		assert_string_equal(command, commands[i].command);

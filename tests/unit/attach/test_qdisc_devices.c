@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <linux/if_tun.h>
 #include "test.h"
+#include "attach/netdevs.h"
 #include "attach/qdisc.h"
 #include "base/error.h"
 
@@ -38,10 +39,10 @@ static bool run(const char *command)
 static struct qdiscs read_qdiscs(void)
 {
 	struct qdiscs qdiscs;
-	struct device device;
+	struct netdev device;
 
 	assert_int_equal(device_find("dev0", &device), 0);
-	assert_int_equal(qdiscs_read(&device, &qdiscs), 0);
+	assert_int_equal(qdiscs_read(device.ifindex, device.name, &qdiscs), 0);
 	return qdiscs;
 }
 
@@ -133,11 +134,11 @@ static void test_of_many_queues_those_in_use_count(void **state)
 
 static void test_a_missing_device_is_told(void **state)
 {
-	const struct device gone = {.name = "dev0", .ifindex = 4711};
+	const struct netdev gone = {.name = "dev0", .ifindex = 4711};
 	struct qdiscs qdiscs;
 
 	begin_or_skip(state);
-	assert_int_equal(qdiscs_read(&gone, &qdiscs), -ENODEV);
+	assert_int_equal(qdiscs_read(gone.ifindex, gone.name, &qdiscs), -ENODEV);
 	assert_string_equal(error_last(0)->id, "qdiscs-read");
 	error_drop(0);
 }
@@ -156,11 +157,11 @@ static void fq_or_skip(void **state)
 static void check_command(const struct fq_limits *need, const char *options)
 {
 	struct qdiscs qdiscs = read_qdiscs();
-	struct device device;
+	struct netdev device;
 	char *command;
 
 	assert_int_equal(device_find("dev0", &device), 0);
-	command = fq_command(&device, &qdiscs, need);
+	command = fq_command(device.name, &qdiscs, need);
 	print_message("# %s\n", command);
 	assert_non_null(strstr(command, options));
 	assert_true(run(command));
@@ -169,7 +170,7 @@ static void check_command(const struct fq_limits *need, const char *options)
 
 	qdiscs = read_qdiscs();
 	assert_true(fq_everywhere(&qdiscs));
-	command = fq_command(&device, &qdiscs, need);
+	command = fq_command(device.name, &qdiscs, need);
 	assert_string_equal(command, "");
 	free(command);
 	qdiscs_free(&qdiscs);
@@ -214,7 +215,7 @@ static void test_the_missing_command_below_an_mq_of_the_kernel(void **state)
 static void check_least(struct fq_limits right)
 {
 	struct qdiscs qdiscs = read_qdiscs();
-	struct fq_limits least = fq_least(&qdiscs);
+	struct fq_limits least = fq_least(&qdiscs, NULL);
 
 	assert_string_equal(qdiscs.root, "fq");
 	assert_int_equal(least.limit, right.limit);
