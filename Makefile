@@ -171,7 +171,7 @@ comma := ,
 
 # Fuzzers of words and files, without a kernel; quiet.c replaces the printing of messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
-FUZZ_SRC := $(filter-out user/base/log.c user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
+FUZZ_SRC := $(filter-out user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
 	user/keep/state_file.c \
 	$(addprefix user/share/,slots.c connection.c cluster.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "sluice.h"
 #include "vary.h"
 

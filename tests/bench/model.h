@@ -8,7 +8,7 @@
 #ifndef SLUICE_BENCH_MODEL_H
 #define SLUICE_BENCH_MODEL_H
 
-#include "base/log.h"
+#include "base/error.h"
 
 /* Counts, and prints the table. */
 int model_run(void);

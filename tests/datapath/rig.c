@@ -12,7 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "gate/array_view.h"
 #include "gate/gate_make.h"
 #include "rules/ruleset.h"

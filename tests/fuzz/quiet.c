@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/error.h and log.h without text: what a fuzzer tries is wrong a million times. */
+/* user/base/error.h without text: what a fuzzer tries is wrong a million times. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/log.h"
 
 int error_add(int err, const char *id, const char *object, const char *format, ...)
 {

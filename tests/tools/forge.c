@@ -25,7 +25,6 @@
 #include <bpf/libbpf.h>
 
 #include "base/netns.h"
-#include "base/streams.h"
 #include "frames.h"
 #include "lane.h"
 #include "rules/prefix.h"
@@ -162,7 +161,6 @@ int main(int argc, char **argv)
 	struct job job = {0};
 	int status;
 
-	streams_open();
 	if (argc < 6 || argc > 8)
 		return error_misuse("bench", NULL,
 				    "usage: forge NETNS DEV PREFIX SECONDS CPU [PPS [RUN]]");

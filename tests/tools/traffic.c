@@ -34,7 +34,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/streams.h"
 
 #define SECONDS_MAX  600
 #define RATE_MAX     10000000
@@ -392,7 +391,6 @@ int main(int argc, char **argv)
 	const char *netns = NULL;
 	int option;
 
-	streams_open();
 	inet_pton(AF_INET, "198.51.100.1", &target.v4);
 	inet_pton(AF_INET6, "2001:db8:ffff::1", &target.v6);
 	while ((option = getopt(argc, argv, "+n:d:D:p:c:h")) != -1) {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "attach/netdevs.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "gate/pins.h"
 #include "gate/object.h"
 #include "rules/devices.h"

@@ -11,7 +11,7 @@
 
 #include "attach/netlink.h"
 #include "base/array.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text.h"
 
 /* Reads the kind of a device, and what it is stacked on. */

@@ -5,17 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
-#include <bpf/bpf.h>
-#include <linux/bpf.h>
 #include <sys/stat.h>
 #include <sys/times.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "sluice.h"
 
 #define TIMENS_OFFSETS	"/proc/self/timens_offsets"
@@ -34,12 +30,11 @@ uint64_t clock_read(clockid_t clock)
 
 /*
  * Returns the time, in ns, by which CLOCK_MONOTONIC of this process is ahead of the kernel's own. A
- * time namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns(). A
- * kernel without time namespaces has no file of offsets.
+ * time namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns().
  *
  * The file has the offsets of the namespace of children. After unshare(2) only the children move;
- * the process follows at the next exec (from Linux 6.3), or never. Such a process is assumed to be
- * in the initial namespace.
+ * the process follows at the next exec (from Linux 6.3), or never, so it is assumed to be in the
+ * initial namespace.
  */
 static int64_t offset_ns(void)
 {
@@ -103,10 +98,10 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * The moment that was meant is in the unit before the end, as until_after() has rounded it up. The
- * search for a whole second begins one unit earlier: the two clocks are read one after the other,
- * here and in until_at(), and a task that is preempted in between must not find the next second. So
- * an end of whole seconds is the same each time, and any other is at most one unit early.
+ * until_after() has rounded up, so the moment that was meant is in the unit before the end. The
+ * search for a whole second begins one unit earlier, because the two clocks are read one after the
+ * other, here and in until_at(). An end of whole seconds is the same each time, and any other is at
+ * most one unit early.
  */
 time_t until_time(uint32_t until)
 {
@@ -140,127 +135,73 @@ bool until_equal(uint32_t a, uint32_t b)
 
 /* --- Jiffies -------------------------------------------------------------------------------- */
 
-/*
- * Loads a program that writes bpf_jiffies64() into its context. Its return value has 32 bits only.
- */
-static int program_load(void)
+uint64_t jiffies_now(void)
 {
-	const struct bpf_insn instructions[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_1},
-		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64},
-		{.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_0},
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_SLEEPABLE);
-
-	return bpf_prog_load(BPF_PROG_TYPE_SYSCALL, "sluice_jiffies", "GPL", instructions,
-			     ARRAY_SIZE(instructions), &opts);
-}
-
-#define CLOCK_TICK_NS (1000000000ULL / sysconf(_SC_CLK_TCK))
-
-/*
- * The last jiffy that can be the present jiffy. times(2) returns jiffies64 in ticks of 10 ms,
- * rounded down.
- */
-static uint64_t jiffies_at_most(void)
-{
+	uint64_t tick_ns = NS_PER_SEC / sysconf(_SC_CLK_TCK), ticks;
 	struct timespec jiffy;
 	struct tms unused;
-	uint64_t ticks = times(&unused);
 
+	ticks = times(&unused);
 	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
-	return ((ticks + 1) * CLOCK_TICK_NS - 1) / jiffy.tv_nsec;
-}
-
-int jiffies_read(uint64_t *ret)
-{
-	uint64_t jiffies = 0;
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
-	_cleanup_close_ int fd = program_load();
-	int err = fd < 0 ? fd : bpf_prog_test_run_opts(fd, &opts);
-
-	if (err < 0 && err != -EPERM)
-		return error_add(err, "jiffies", NULL, "cannot read the kernel's tick count: %s",
-				 why(err));
-	*ret = err < 0 ? jiffies_at_most() : jiffies;
-	return 0;
+	return ((ticks + 1) * tick_ns - 1) / jiffy.tv_nsec;
 }
 
 /* --- Calendar ------------------------------------------------------------------------------- */
 
-/* Whether the text begins in this shape, in which 0 stands for any digit and T for T or t. */
-static bool shape_fits(const char *text, const char *shape)
-{
-	for (; *shape; shape++, text++)
-		if (*shape == '0' ? !isdigit((unsigned char)*text)
-				  : *shape != toupper((unsigned char)*text))
-			return false;
-	return true;
-}
-
-/* Parses "Z" or "+02:00" up to the end of the text. */
+/* Parses "Z" or "+02:00". */
 static bool offset_parse(const char *text, long *ret_seconds)
 {
-	long hours, minutes;
+	unsigned int hours, minutes;
+	char again[8];
 
 	*ret_seconds = 0;
-	if (shape_fits(text, "Z"))
-		return !text[1];
-	if (!shape_fits(text, "+00:00") && !shape_fits(text, "-00:00"))
+	if (!strcasecmp(text, "Z"))
+		return true;
+	if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2u:%2u", &hours, &minutes) != 2)
 		return false;
-	hours = atoi(text + 1);
-	minutes = atoi(text + 4);
-	*ret_seconds = (*text == '-' ? -60 : 60) * (60 * hours + minutes);
-	return !text[6] && hours < 24 && minutes < 60;
-}
-
-/* Parses a moment in UTC. False: the calendar has no such day or hour. */
-static bool date_parse(const char *text, time_t *ret)
-{
-	struct tm date = {
-		.tm_year = atoi(text) - 1900,
-		.tm_mon = atoi(text + 5) - 1,
-		.tm_mday = atoi(text + 8),
-		.tm_hour = atoi(text + 11),
-		.tm_min = atoi(text + 14),
-		.tm_sec = atoi(text + 17),
-	};
-	struct tm real = date;
-
-	*ret = timegm(&real); /* carries what overflows into the next field */
-	return real.tm_mon == date.tm_mon && real.tm_mday == date.tm_mday &&
-	       real.tm_hour == date.tm_hour && real.tm_min == date.tm_min &&
-	       real.tm_sec == date.tm_sec;
+	snprintf(again, sizeof(again), "%02u:%02u", hours, minutes);
+	*ret_seconds = (*text == '-' ? -60L : 60L) * (60 * hours + minutes);
+	return !strcmp(text + 1, again) && hours < 24 && minutes < 60;
 }
 
 int moment_parse(const char *text, time_t *ret)
 {
-	static const char shape[] = "0000-00-00T00:00:00";
-	const char *end = text + strlen(shape);
+	char date[] = "0000-00-00T00:00:00", again[MOMENT_TEXT];
+	size_t length = strlen(date);
+	struct tm fields = {0};
+	bool is_real;
 	time_t when;
 	long offset;
 
-	if (!shape_fits(text, shape))
-		return error_misuse("moment", NULL,
-				    "'%s' is not a moment: write 2026-11-21T13:00:00Z", text);
-	if (shape_fits(end, ".0"))
-		end += 1 + strspn(end + 1, "0123456789");
-	if (!offset_parse(end, &offset))
+	for (size_t i = 0; i < length; i++) {
+		bool fits = date[i] == '0' ? isdigit((unsigned char)text[i])
+					   : date[i] == toupper((unsigned char)text[i]);
+
+		if (!fits)
+			return error_misuse("moment", NULL,
+					    "'%s' is not a moment: write 2026-11-21T13:00:00Z",
+					    text);
+		date[i] = toupper((unsigned char)text[i]);
+	}
+	text += length;
+	if (text[0] == '.' && isdigit((unsigned char)text[1]))
+		text += 1 + strspn(text + 1, "0123456789");
+	if (!offset_parse(text, &offset))
 		return error_misuse("moment-offset", NULL,
-				    "'%s' does not end in Z or an offset from UTC: write +02:00",
-				    text);
-	if (!date_parse(text, &when))
-		return error_misuse("no-such-moment", NULL, "'%s': the calendar has no such moment",
-				    text);
+				    "'%s%s' does not end in Z or an offset from UTC: write +02:00",
+				    date, text);
+	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
+	when = timegm(&fields); /* carries what overflows into the next field */
+	if (!is_real || strncmp(moment_format(when, again), date, length))
+		return error_misuse("no-such-moment", NULL,
+				    "'%s%s': the calendar has no such moment", date, text);
 	*ret = when - offset;
 	return 0;
 }
 
 /*
- * The longest time that an entry may last, 730d, and a day: the end of one that was given so is
- * rounded up when it is printed, and a file that has it may be read when the clock was set back.
+ * The longest time that an entry may last, 730d, and a day: a printed end is rounded up, and the
+ * clock may have been set back before it is read.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/error.h"
 
 #define NS_PER_SEC ((uint64_t)1000000000)
 #define NS_PER_MS  ((uint64_t)1000000)
@@ -30,8 +30,8 @@ uint32_t until_after(uint64_t ns);
 
 /*
  * until_at() converts a moment of the calendar to such an end; 1: the moment is past. until_time()
- * is the reverse, in whole seconds: the moment itself when until_at() made the end, and otherwise
- * the next second, or this one by less than a unit.
+ * returns the moment, in whole seconds: exactly, if until_at() made the end, and otherwise rounded
+ * up, or down by less than a unit.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
@@ -47,28 +47,17 @@ bool until_is_cut(uint32_t was, uint32_t now);
 /* The time, in ns, that an entry lasts from now. until: not 0. 0: it has ended. */
 uint64_t until_left_ns(uint32_t until);
 
-/* --- Jiffies -------------------------------------------------------------------------------- */
-
-/*
- * Reads bpf_jiffies64(). Only BPF programs can read it, so this runs one. Without CAP_BPF it is the
- * last jiffy of the present 10 ms.
- */
-int jiffies_read(uint64_t *ret);
+/* Returns the present jiffy of bpf_jiffies64(), or a later one of the present 10 ms. */
+uint64_t jiffies_now(void);
 
 /* --- Calendar ------------------------------------------------------------------------------- */
 
 #define MOMENT_TEXT 32 /* room for any formatted moment up to the year 9999 */
 
-/*
- * Parses "2026-11-21T13:00:00Z", or a moment with an offset, "+02:00". A fraction of a second is
- * dropped.
- */
+/* Parses "2026-11-21T13:00:00Z", or with an offset, "+02:00". Drops a fraction of a second. */
 int moment_parse(const char *text, time_t *ret);
 
-/*
- * Parses the moment at which an entry ends, at most two years away, and converts it as until_at()
- * does. ret_ended: it is past.
- */
+/* Parses the end of an entry, at most two years away, for until_at(). ret_ended: it is past. */
 int until_parse(const char *text, uint32_t *ret, bool *ret_ended);
 
 /* Formats a moment in UTC. */

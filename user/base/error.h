@@ -9,6 +9,7 @@
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 enum sl_severity {
@@ -65,6 +66,23 @@ void error_place(unsigned int mark, const char *place);
 
 /* Formats "OBJECT: text; hint". The caller frees the text. NULL: out of memory. */
 char *error_format(const struct sl_error *error);
+
+/* --- Errno and capabilities ----------------------------------------------------------------- */
+
+/*
+ * Returns the meaning of an errno of bpf(2) and similar calls, positive or negative: names the
+ * missing capability, or a full memory or map. The text lives until the next call.
+ */
+const char *why(int err);
+
+/*
+ * Returns the capabilities that this process lacks, as "CAP_BPF, CAP_NET_ADMIN"; NULL: none. The
+ * text lives until the next call.
+ */
+const char *caps_missing(void);
+
+/* Fails, and names what is missing, unless the process has all capabilities. */
+int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */
 

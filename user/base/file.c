@@ -15,43 +15,17 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* A file is read when it has not changed for this long. */
+/* A file is read if it has not changed for this long. */
 #define STILL_MS 100
 
-/*
- * How much older than it is a file may seem. Some file systems round its time down to a second, as
- * ext4 with small inodes, or to two, as FAT. A time without a fraction may be such a time.
- */
+/* Largest error of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
 #define ROUNDED_MS 2000
 
-static const char *kind_name(mode_t mode)
+static int call_failed(const char *id, const char *what, const char *name)
 {
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFIFO:
-		return "a FIFO";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFLNK:
-		return "a symbolic link";
-	default:
-		return "a device";
-	}
-}
-
-/* A shell replaces `<(COMMAND)` by the path of a pipe. */
-static const char *pipe_hint(mode_t mode)
-{
-	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
-		return "";
-	return ": write the output of a command to a file, or pipe it in and name '-' as the file, "
-	       "as in 'deny -f -' and 'apply -'";
-}
-
-static int read_failed(const char *name)
-{
-	return error_add(errno, "file-read", NULL, "cannot read %s: %s", name, strerror(errno));
+	return error_add(errno, id, NULL, "cannot %s %s: %s", what, name,
+			 errno == ELOOP ? "it is a symbolic link, which is not followed"
+					: strerror(errno));
 }
 
 static int refuse_size(const char *name)
@@ -62,24 +36,41 @@ static int refuse_size(const char *name)
 		FILE_MAX >> 20);
 }
 
+/* Refuses what is not a regular file. A shell replaces `<(COMMAND)` by the path of a pipe. */
+static int kind_check(const char *path, mode_t mode)
+{
+	bool is_pipe = S_ISFIFO(mode) || S_ISSOCK(mode);
+
+	if (S_ISREG(mode))
+		return 0;
+	return error_misuse("not-a-file", NULL, "%s is %s, and not a regular file%s", path,
+			    S_ISDIR(mode)    ? "a directory"
+			    : S_ISFIFO(mode) ? "a FIFO"
+			    : S_ISSOCK(mode) ? "a socket"
+			    : S_ISLNK(mode)  ? "a symbolic link"
+					     : "a device",
+			    is_pipe ? ": write the output of a command to a file, or pipe it in "
+				      "and name '-' as the file, as in 'deny -f -' and 'apply -'"
+				    : "");
+}
+
 /*
  * Opens a regular file of at most FILE_MAX bytes. O_NONBLOCK: open(2) of a FIFO or a device returns
  * at once, and the file is refused.
  */
-static int file_open(const char *path, int *ret_fd)
+static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	int err;
 
 	if (fd < 0)
-		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
-				 strerror(errno));
-	if (fstat(fd, &st))
-		return read_failed(path);
-	if (!S_ISREG(st.st_mode))
-		return error_misuse("not-a-file", NULL, "%s is %s, and not a regular file%s", path,
-				    kind_name(st.st_mode), pipe_hint(st.st_mode));
-	if (st.st_size > FILE_MAX)
+		return call_failed("file-open", "open", path);
+	if (fstat(fd, ret_stat))
+		return call_failed("file-read", "read", path);
+	err = kind_check(path, ret_stat->st_mode);
+	if (err)
+		return err;
+	if (ret_stat->st_size > FILE_MAX)
 		return refuse_size(path);
 	*ret_fd = steal_fd(&fd);
 	return 0;
@@ -94,7 +85,7 @@ static int file_fill(int fd, const char *name, struct file *file)
 
 	do {
 		if (got < 0 && errno != EINTR)
-			return read_failed(name);
+			return call_failed("file-read", "read", name);
 		if (got > 0)
 			file->size += got;
 		if (file->size > FILE_MAX)
@@ -115,56 +106,50 @@ static int file_fill(int fd, const char *name, struct file *file)
 	return 0;
 }
 
-static int64_t age_ms(const struct stat *st)
+/*
+ * Waits until the last change of the file is STILL_MS old: the times of a file are those when a
+ * write began, not when it ended.
+ */
+static void file_settle(const struct stat *st)
 {
+	int64_t age, wait;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (now.tv_sec - st->st_mtim.tv_sec) * 1000LL +
-	       (now.tv_nsec - st->st_mtim.tv_nsec) / 1000000;
-}
-
-/*
- * Reads the state of the file, from which on it must not change, and waits until its last change is
- * STILL_MS old: the times of a file are those when a write began, not when it ended. A writer that
- * pauses for longer than STILL_MS is not noticed.
- */
-static int file_settle(int fd, const char *path, struct stat *ret)
-{
-	int64_t age, wait;
-
-	if (fstat(fd, ret))
-		return read_failed(path);
-	age = age_ms(ret);
-	wait = STILL_MS + (ret->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
+	age = (now.tv_sec - st->st_mtim.tv_sec) * 1000LL +
+	      (now.tv_nsec - st->st_mtim.tv_nsec) / 1000000;
+	wait = STILL_MS + (st->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
 	if (age <= 0) /* the file's time is from another clock */
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
-	return 0;
+}
+
+static bool time_equal(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 /*
- * Refuses a file that was changed in place while it was read. A file that was replaced has no
- * effect: fd still refers to the old file.
+ * Refuses a file that was changed in place while it was read. Replacing the file has no effect: fd
+ * still refers to the old file.
  */
 static int file_read_path(const char *path, struct file *file)
 {
-	struct stat before = {0}, after;
+	struct stat before, after;
 	_cleanup_close_ int fd = -1;
-	int err = file_open(path, &fd);
+	int err = file_open(path, 0, &fd, &before);
 
-	if (!err)
-		err = file_settle(fd, path, &before);
-	if (!err)
-		err = file_fill(fd, path, file);
+	if (err)
+		return err;
+	file_settle(&before);
+	err = file_fill(fd, path, file);
 	if (err)
 		return err;
 	if (fstat(fd, &after))
-		return read_failed(path);
+		return call_failed("file-read", "read", path);
 	if (after.st_size == before.st_size && (size_t)after.st_size == file->size &&
-	    after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
-	    after.st_mtim.tv_nsec == before.st_mtim.tv_nsec)
+	    time_equal(&after.st_mtim, &before.st_mtim))
 		return 0;
 	return error_misuse("file-changing", NULL,
 			    "%s changed while it was read: try again when it is written", path);
@@ -206,11 +191,6 @@ uint64_t stamp_written(const struct stamp *stamp)
 	return written < 0 ? 0 : written < now ? written : now;
 }
 
-static bool time_equal(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 bool stamp_equal(const struct stamp *a, const struct stamp *b)
 {
 	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
@@ -224,44 +204,29 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b)
 
 /* --- Files of Sluice's own ------------------------------------------------------------------ */
 
-static int own_check(int fd, const char *path, struct file *file)
+int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 {
+	_cleanup_close_ int fd = -1;
+	struct file file = {0};
 	struct stat st;
+	int err;
 
-	if (fstat(fd, &st))
-		return read_failed(path);
-	if (!S_ISREG(st.st_mode))
-		return error_add(EINVAL, "not-a-file", NULL, "%s is %s, and not a regular file",
-				 path, kind_name(st.st_mode));
+	*ret_is_there = !lstat(path, &st) || errno != ENOENT;
+	if (!*ret_is_there)
+		return 0;
+	err = file_open(path, O_NOFOLLOW, &fd, &st);
+	if (err)
+		return err;
 	if (!owner_alone_writes(&st))
 		return error_add(
 			EPERM, "untrusted-file", NULL,
-			"%s belongs to %s, mode %04o, and so is not believed: it has to be "
-			"root's, the caller's or of user '" OWNER_USER "', and only its "
-			"owner's to write",
+			"%s belongs to %s, mode %04o, and so is not trusted: it must belong to "
+			"root, the caller or user '" OWNER_USER "', and only its owner may write "
+			"to it",
 			path, owner_name(st.st_uid), st.st_mode & 07777);
-	file->owner = st.st_uid;
-	file->mode = st.st_mode & 07777;
-	return st.st_size > FILE_MAX ? refuse_size(path) : 0;
-}
-
-int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
-{
-	_cleanup_close_ int fd =
-		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	struct file file = {0};
-	int err;
-
-	*ret_is_there = fd >= 0 || errno != ENOENT;
-	if (!*ret_is_there)
-		return 0;
-	if (fd < 0)
-		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
-				 errno == ELOOP ? "it is a symbolic link, which is not followed"
-						: strerror(errno));
-	err = own_check(fd, path, &file);
-	if (!err)
-		err = file_fill(fd, path, &file);
+	file.owner = st.st_uid;
+	file.mode = st.st_mode & 07777;
+	err = file_fill(fd, path, &file);
 	if (err)
 		file_free(&file);
 	else
@@ -274,28 +239,23 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	ssize_t got;
+	int err;
 
 	*ret_size = 0;
-	/* a device is not opened: some do something when they are */
+	/* opening a device may have an effect */
 	if (lstat(path, &st))
-		return errno == ENOENT ? 0
-				       : error_add(errno, "file-open", NULL, "cannot open %s: %s",
-						   path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return error_misuse("not-a-file", NULL, "%s is %s, and not a regular file", path,
-				    kind_name(st.st_mode));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	if (fd < 0)
-		return error_add(errno, "file-open", NULL, "cannot open %s: %s", path,
-				 strerror(errno));
+		return errno == ENOENT ? 0 : call_failed("file-open", "open", path);
+	err = kind_check(path, st.st_mode) ?: file_open(path, O_NOFOLLOW, &fd, &st);
+	if (err)
+		return err;
 	got = read(fd, text, room);
 	if (got < 0)
-		return read_failed(path);
+		return call_failed("file-read", "read", path);
 	*ret_size = got;
 	return 0;
 }
 
-/* Writes all of it, and waits until the disk has it. 0 or a negative errno. */
+/* Writes the text and waits until the disk has it. Returns 0 or a negative errno. */
 static int fd_write(int fd, const char *text, size_t size)
 {
 	while (size) {
@@ -315,8 +275,9 @@ static int fd_write(int fd, const char *text, size_t size)
 static int file_put(int directory, const char *name, const struct file *file, mode_t mode,
 		    gid_t group)
 {
+	_cleanup_close_ int fd = -1;
 	char fresh[NAME_MAX + 1];
-	int fd, err;
+	int err;
 
 	if (snprintf(fresh, sizeof(fresh), "%s.new", name) > NAME_MAX)
 		return -ENAMETOOLONG;
@@ -328,34 +289,10 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	/* a caller outside the group leaves the file to its own group */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
-	if (!err && fchmod(fd, mode)) /* whatever the umask */
-		err = -errno;
-	close(fd);
-	if (!err && renameat(directory, fresh, directory, name))
+	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))
 		err = -errno;
 	if (err)
 		unlinkat(directory, fresh, 0);
-	return err;
-}
-
-/*
- * file_put() as the owner of the directory. Only root can, and a file of an untrusted user would
- * not be read again.
- */
-static int file_put_as_owner(int directory, const char *name, const struct file *file, mode_t mode,
-			     gid_t group)
-{
-	struct owner self;
-	struct stat st;
-	int err;
-
-	if (geteuid() || fstat(directory, &st) || !owner_is_trusted(st.st_uid))
-		return file_put(directory, name, file, mode, group);
-	err = owner_become(directory, &self);
-	if (err)
-		return err;
-	err = file_put(directory, name, file, mode, group);
-	owner_leave(&self);
 	return err;
 }
 
@@ -366,8 +303,19 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	_cleanup_free_ char *parent = name == path ? strdup(".") : strndup(path, name - path);
 	_cleanup_close_ int directory =
 		parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	int err = directory < 0 ? -errno : file_put_as_owner(directory, name, &file, mode, group);
+	int err = directory < 0 ? -errno : 0;
+	bool becomes = false;
+	struct owner self;
+	struct stat st;
 
+	/* only root can make files as another user; a file of an untrusted user would be refused */
+	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
+		err = owner_become(directory, &self);
+		becomes = !err;
+	}
+	err = err ?: file_put(directory, name, &file, mode, group);
+	if (becomes)
+		owner_leave(&self);
 	if (!err && fsync(directory))
 		err = -errno;
 	return err ? error_add(err, "file-write", NULL, "cannot write %s: %s", path, strerror(-err))

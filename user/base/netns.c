@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "base/netns.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 
 #define NETNS_SELF    "/proc/thread-self/ns/net"
 #define NETNS_INITIAL "/proc/1/ns/net"
+#define NETNS_PATH    (sizeof(NETNS_DIR) + 1 + NAME_MAX)
 
 static uint64_t netns_of(const char *path)
 {
@@ -40,7 +40,7 @@ uint64_t netns_home(void)
 
 int netns_enter(const char *name)
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[NETNS_PATH];
 	_cleanup_close_ int fd = -1;
 
 	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)
@@ -64,7 +64,7 @@ int netns_enter(const char *name)
 
 uint64_t netns_named(const char *name)
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[NETNS_PATH];
 	struct stat st, self;
 
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
@@ -77,42 +77,40 @@ uint64_t netns_named(const char *name)
 	return 0;
 }
 
-/*
- * The path of the namespace of that number. False: errno tells why. ENOENT: it is neither named nor
- * the initial one.
- */
-static bool netns_path(uint64_t netns, char *path, size_t size)
+/* Returns the path of the namespace of that number, if it is named or the initial one. */
+static bool netns_path(uint64_t netns, char path[NETNS_PATH])
 {
-	bool found = false;
-	struct dirent *entry;
-	DIR *dir;
+	_cleanup_(globfree) glob_t named = {0};
+	bool found = netns == netns_of(NETNS_INITIAL);
 
-	if (netns == netns_of(NETNS_INITIAL)) {
-		snprintf(path, size, NETNS_INITIAL);
-		return true;
+	snprintf(path, NETNS_PATH, NETNS_INITIAL);
+	if (!found)
+		glob(NETNS_DIR "/*", GLOB_NOSORT, NULL, &named);
+	for (size_t i = 0; !found && i < named.gl_pathc; i++) {
+		snprintf(path, NETNS_PATH, "%s", named.gl_pathv[i]);
+		found = netns_of(path) == netns;
 	}
-	dir = opendir(NETNS_DIR);
-	if (!dir)
-		return false;
-	while (!found && (entry = readdir(dir))) {
-		snprintf(path, size, NETNS_DIR "/%s", entry->d_name);
-		found = entry->d_name[0] != '.' && netns_of(path) == netns;
-	}
-	closedir(dir);
-	errno = ENOENT;
 	return found;
+}
+
+uint64_t netns_of_process(int pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	return netns_of(path);
 }
 
 int netns_visit(uint64_t netns, int *ret_back)
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[NETNS_PATH];
 	_cleanup_close_ int here = -1, there = -1;
 
 	*ret_back = -1;
 	if (netns == netns_current())
 		return 0;
-	if (!netns_path(netns, path, sizeof(path)))
-		return -errno;
+	if (!netns_path(netns, path))
+		return -ENOENT;
 	home = netns_home(); /* netns_home() is asked for during the visit, too */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
@@ -142,37 +140,33 @@ const char *netns_why(int err)
 
 int netns_list(uint64_t **ret, unsigned int *ret_count)
 {
-	uint64_t fixed[] = {netns_current(), netns_of(NETNS_INITIAL)}, netns;
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	unsigned int count = 0, room = 0;
-	uint64_t *list = NULL;
-	struct dirent *entry;
-	DIR *dir = opendir(NETNS_DIR);
+	_cleanup_(globfree) glob_t named = {0};
+	unsigned int count = 0;
+	uint64_t *list;
 
-	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		if (array_grow(list, count, room))
-			list[count++] = fixed[i];
-	while (dir && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), NETNS_DIR "/%s", entry->d_name);
-		netns = entry->d_name[0] == '.' ? 0 : netns_of(path);
-		if (netns && array_grow(list, count, room))
-			list[count++] = netns;
+	glob(NETNS_DIR "/*", GLOB_NOSORT, NULL, &named);
+	list = calloc(named.gl_pathc + 2, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	list[count++] = netns_current();
+	list[count++] = netns_of(NETNS_INITIAL);
+	for (size_t i = 0; i < named.gl_pathc; i++) {
+		list[count] = netns_of(named.gl_pathv[i]);
+		count += list[count] != 0;
 	}
-	if (dir)
-		closedir(dir);
 	*ret = list;
 	*ret_count = count;
-	return list ? 0 : -ENOMEM;
+	return 0;
 }
 
 bool netns_name(uint64_t netns, char name[NETNS_NAME])
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[NETNS_PATH];
 
 	name[0] = '\0';
 	if (netns == netns_current())
 		return true;
-	if (!netns_path(netns, path, sizeof(path)))
+	if (!netns_path(netns, path))
 		return false;
 	snprintf(name, NETNS_NAME, "%.*s", NETNS_NAME - 1,
 		 strcmp(path, NETNS_INITIAL) ? strrchr(path, '/') + 1 : "(initial)");
@@ -181,10 +175,10 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME])
 
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[NETNS_PATH];
 
 	*text = '\0';
-	if (netns != from && netns_path(netns, path, sizeof(path)) && strcmp(path, NETNS_INITIAL))
+	if (netns != from && netns_path(netns, path) && strcmp(path, NETNS_INITIAL))
 		snprintf(text, NETNS_OPTION, "-n %s ", word_typed(strrchr(path, '/') + 1));
 	return text;
 }
@@ -202,12 +196,4 @@ const char *netns_typed(void)
 	static char text[NETNS_OPTION];
 
 	return netns_option(netns_current(), netns_home(), text);
-}
-
-uint64_t netns_of_process(int pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
-	return netns_of(path);
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text.h"
 
 #define NETNS_DIR    "/run/netns" /* a file for each named one */

@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/gate.h"

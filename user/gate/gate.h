@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "gate/array_view.h"
 #include "rules/limit.h"
 #include "sluice.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/mounts.h"
+#include "base/host.h"
 #include "gate/gate.h"
 
 struct gate_snapshot {

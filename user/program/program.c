@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,9 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/netns.h"
-#include "base/streams.h"
 #include "base/text.h"
 #include "gate/gate.h"
 #include "program/writer.h"
@@ -258,6 +257,18 @@ static int output_end(const struct context *context, int result)
 	}
 	error_flush();
 	return exit;
+}
+
+/*
+ * Opens /dev/null on standard input, output and error if they are closed. Otherwise the next file
+ * or socket would get such a descriptor, and messages would be written to it. The direction is
+ * wrong on purpose, so that reads of input and writes of output still fail.
+ */
+static void streams_open(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+			exit(1);
 }
 
 int program_main(const struct program *program, int argc, char **argv)

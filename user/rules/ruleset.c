@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "share/choice.h"
 
 /* A flood asks more of a slow limit than 64 bits of ticks hold; more would change nothing. */

@@ -24,7 +24,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/snapshot.h"

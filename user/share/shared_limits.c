@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"

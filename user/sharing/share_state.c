@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "gate/policy.h"
 #include "keep/lock_file.h"

@@ -35,16 +35,15 @@ static const struct {
 	{"a device that is gone", 4, 99, false},
 };
 
-static void test_which_device_is_above(void **state)
+TEST(test_which_device_is_above)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (netdevs_are_stacked(&links, cases[i].upper, cases[i].lower) != cases[i].above)
 			fail_msg("%s", cases[i].name);
 }
 
 /* The kernel makes no circle; a dump that changes meanwhile may show one. */
-static void test_a_circle_ends(void **state)
+TEST(test_a_circle_ends)
 {
 	struct netdev circle[] = {
 		{.ifindex = 1, .master = 2, .parent = 2},
@@ -53,14 +52,12 @@ static void test_a_circle_ends(void **state)
 	};
 	struct netdevs round = {.list = circle, .count = 3};
 
-	(void)state;
 	assert_false(netdevs_are_stacked(&round, 3, 1));
 	assert_false(netdevs_are_stacked(&round, 1, 3));
 }
 
-static void test_the_program_that_is_in_the_way(void **state)
+TEST(test_the_program_that_is_in_the_way)
 {
-	(void)state;
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[2].has_xdp = true; /* the bond */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");

@@ -84,9 +84,8 @@ static const struct {
 	 {10000, 100, 10000000000, true}},
 };
 
-static void test_dumps_are_read(void **state)
+TEST(test_dumps_are_read)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(dumps); i++) {
 		struct bytes bytes = bytes_of(dumps[i].dump);
 		struct qdiscs qdiscs = QDISCS_NONE;
@@ -106,12 +105,11 @@ static void test_dumps_are_read(void **state)
 	}
 }
 
-static void test_another_device_has_its_own(void **state)
+TEST(test_another_device_has_its_own)
 {
 	struct bytes bytes = bytes_of(LO_PFIFO FQ DONE);
 	struct qdiscs qdiscs = QDISCS_NONE;
 
-	(void)state;
 	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, 1, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "pfifo");
 	assert_false(fq_everywhere(&qdiscs));
@@ -119,12 +117,11 @@ static void test_another_device_has_its_own(void **state)
 	free(bytes.data);
 }
 
-static void test_below_another_root_than_mq_nothing_counts(void **state)
+TEST(test_below_another_root_than_mq_nothing_counts)
 {
 	struct bytes bytes = bytes_of(MQ MQ_2_FQ MQ_1_FQ DONE);
 	struct qdiscs qdiscs = QDISCS_NONE;
 
-	(void)state;
 	bytes.data[40] = 'x'; /* of "mq" */
 	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "xq");
@@ -134,12 +131,11 @@ static void test_below_another_root_than_mq_nothing_counts(void **state)
 	free(bytes.data);
 }
 
-static void test_a_dump_in_two_parts_is_one(void **state)
+TEST(test_a_dump_in_two_parts_is_one)
 {
 	struct bytes first = bytes_of(LO_PFIFO MQ MQ_2_FQ), second = bytes_of(MQ_1_FQ DONE);
 	struct qdiscs qdiscs = QDISCS_NONE;
 
-	(void)state;
 	assert_int_equal(qdiscs_parse(first.data, first.size, DEVICE, &qdiscs), 1);
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
@@ -165,11 +161,10 @@ static bool is_whole(size_t size)
 }
 
 /* A part of a dump is never taken for the whole, wherever it is cut. */
-static void test_a_cut_dump_is_refused(void **state)
+TEST(test_a_cut_dump_is_refused)
 {
 	struct bytes whole = bytes_of(LO_PFIFO MQ MQ_2_FQ MQ_1_FQ DONE);
 
-	(void)state;
 	for (size_t size = 0; size < whole.size; size++) {
 		struct qdiscs qdiscs = QDISCS_NONE;
 		unsigned char *cut = malloc(size ?: 1);
@@ -184,11 +179,10 @@ static void test_a_cut_dump_is_refused(void **state)
 }
 
 /* A message that is cut at every byte, its length and that of its attributes told as they are. */
-static void test_a_short_message_is_refused(void **state)
+TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);
 
-	(void)state;
 	/* up to the attribute HORIZON_DROP, behind which nothing is needed */
 	for (size_t size = 16; size < 36 + 8 + 4 + 15 * 8; size += 4) {
 		struct qdiscs qdiscs = QDISCS_NONE;
@@ -214,9 +208,8 @@ static const struct {
 	{"a limit of two bytes", 48, 6},
 };
 
-static void test_a_wrong_message_is_refused(void **state)
+TEST(test_a_wrong_message_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong_bytes); i++) {
 		struct bytes bytes = bytes_of(FQ);
 		struct qdiscs qdiscs = QDISCS_NONE;
@@ -230,11 +223,10 @@ static void test_a_wrong_message_is_refused(void **state)
 }
 
 /* Whatever byte is another one: no read beyond the message, which the sanitizer would see. */
-static void test_a_wrong_byte_does_no_harm(void **state)
+TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct bytes bytes = bytes_of(MQ MQ_1_FQ DONE);
 
@@ -251,7 +243,7 @@ static void test_a_wrong_byte_does_no_harm(void **state)
 	}
 }
 
-static void test_an_error_of_the_kernel_is_its_errno(void **state)
+TEST(test_an_error_of_the_kernel_is_its_errno)
 {
 	struct bytes bytes = bytes_of("24000000"
 				      "0200"
@@ -266,18 +258,16 @@ static void test_an_error_of_the_kernel_is_its_errno(void **state)
 				      "00000000");
 	struct qdiscs qdiscs = QDISCS_NONE;
 
-	(void)state;
 	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), -EPERM);
 	free(bytes.data);
 }
 
 /* The kernel marks a message of a dump in which a change came between. */
-static void test_an_interrupted_dump_says_so(void **state)
+TEST(test_an_interrupted_dump_says_so)
 {
 	struct bytes bytes = bytes_of(FQ DONE);
 	struct qdiscs qdiscs = QDISCS_NONE;
 
-	(void)state;
 	bytes.data[6] |= 0x10; /* NLM_F_DUMP_INTR */
 	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), -EINTR);
 	qdiscs_free(&qdiscs);
@@ -386,11 +376,10 @@ static const struct {
 	 "tc qdisc replace dev veth0 root fq"},
 };
 
-static void test_the_missing_command(void **state)
+TEST(test_the_missing_command)
 {
 	static const struct netdev device = {.name = "veth0", .ifindex = DEVICE};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		char *command = fq_command(device.name, &commands[i].qdiscs, &commands[i].need);
 

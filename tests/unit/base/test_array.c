@@ -5,12 +5,11 @@
 
 #define ITEMS 1000
 
-static void test_growth_keeps_the_items(void **state)
+TEST(test_growth_keeps_the_items)
 {
 	unsigned int count = 0, room = 0;
 	uint64_t *items = NULL;
 
-	(void)state;
 	for (; count < ITEMS; count++) {
 		assert_true(array_grow(items, count, room));
 		items[count] = count * 0x9e3779b97f4a7c15ULL;
@@ -20,12 +19,11 @@ static void test_growth_keeps_the_items(void **state)
 	free(items);
 }
 
-static void test_room_doubles_when_it_is_full_and_only_then(void **state)
+TEST(test_room_doubles_when_it_is_full_and_only_then)
 {
 	unsigned int count = 0, room = 0, expected = ARRAY_ROOM_FIRST;
 	char *items = NULL;
 
-	(void)state;
 	for (; count < ITEMS; count++) {
 		if (count == expected)
 			expected *= 2;
@@ -36,12 +34,11 @@ static void test_room_doubles_when_it_is_full_and_only_then(void **state)
 }
 
 /* Memory for one item stands for that of 2^31: it is only passed on. */
-static void test_room_that_would_overflow_is_refused(void **state)
+TEST(test_room_that_would_overflow_is_refused)
 {
 	unsigned int room = 1U << 31;
 	char *memory = malloc(1), *items = memory;
 
-	(void)state;
 	assert_false(array_grow(items, room, room));
 	assert_ptr_equal(items, memory);
 	assert_int_equal(room, 1U << 31);

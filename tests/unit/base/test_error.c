@@ -4,7 +4,7 @@
 #include "test.h"
 #include "base/error.h"
 
-static void test_the_first_semicolon_of_the_format_begins_the_hint(void **state)
+TEST(test_the_first_semicolon_of_the_format_begins_the_hint)
 {
 	static const struct {
 		const char *format, *name, *text, *hint;
@@ -15,7 +15,6 @@ static void test_the_first_semicolon_of_the_format_begins_the_hint(void **state)
 		{"no '%s'; see", "a\x1f", "no 'a?'", "see"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct sl_error *error;
 
@@ -31,12 +30,11 @@ static void test_the_first_semicolon_of_the_format_begins_the_hint(void **state)
 	}
 }
 
-static void test_items_from_a_mark_get_a_place_and_are_dropped(void **state)
+TEST(test_items_from_a_mark_get_a_place_and_are_dropped)
 {
 	unsigned int mark;
 	char *text;
 
-	(void)state;
 	error_warn("list-old", "bad.txt", "old");
 	mark = error_count();
 	assert_int_equal(error_misuse("bad-rate", "fast", "not a rate; try 1kpps"), -EINVAL);
@@ -54,11 +52,10 @@ static void test_items_from_a_mark_get_a_place_and_are_dropped(void **state)
 	error_drop(0);
 }
 
-static void test_one_item_is_removed(void **state)
+TEST(test_one_item_is_removed)
 {
 	static const char *const objects[] = {"a", "b", "c"};
 
-	(void)state;
 	for (size_t removed = 0; removed < ARRAY_SIZE(objects); removed++) {
 		for (size_t i = 0; i < ARRAY_SIZE(objects); i++)
 			error_warn("x", objects[i], "x");
@@ -78,9 +75,8 @@ static void count_printed(const struct sl_error *error)
 	printed++;
 }
 
-static void test_a_flush_prints_all_items_once(void **state)
+TEST(test_a_flush_prints_all_items_once)
 {
-	(void)state;
 	error_set_printer(count_printed);
 	for (int i = 0; i < 100; i++)
 		error_inform("saved", NULL, "saved %d", i);

@@ -43,7 +43,7 @@ static void expect_refused(const char *path, int err, const char *id)
 
 /* --- Bytes ---------------------------------------------------------------------------------- */
 
-static void test_any_bytes_but_nul_are_read(void **state)
+TEST(test_any_bytes_but_nul_are_read)
 {
 	static const struct {
 		const char *text;
@@ -60,7 +60,6 @@ static void test_any_bytes_but_nul_are_read(void **state)
 		{"a\0", 2, "nul-byte"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct file file = {0};
 		int err = bytes_read(cases[i].text, cases[i].size, &file);
@@ -76,11 +75,10 @@ static void test_any_bytes_but_nul_are_read(void **state)
 	}
 }
 
-static void test_a_byte_order_mark_is_skipped(void **state)
+TEST(test_a_byte_order_mark_is_skipped)
 {
 	struct file file;
 
-	(void)state;
 	assert_int_equal(bytes_read("\xef\xbb\xbf"
 				    "ab",
 				    5, &file),
@@ -90,12 +88,11 @@ static void test_a_byte_order_mark_is_skipped(void **state)
 	file_free(&file);
 }
 
-static void test_all_bytes_of_any_size_are_read(void **state)
+TEST(test_all_bytes_of_any_size_are_read)
 {
 	static char text[3 << 20];
 	static const size_t sizes[] = {1, 4095, 65534, 65535, 65536, 65537, 131071, sizeof(text)};
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct file file;
@@ -109,9 +106,8 @@ static void test_all_bytes_of_any_size_are_read(void **state)
 
 /* --- What is no such file ------------------------------------------------------------------- */
 
-static void test_what_is_no_regular_file_is_refused(void **state)
+TEST(test_what_is_no_regular_file_is_refused)
 {
-	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	expect_refused("fifo", -EINVAL, "not-a-file");
 	unlink("fifo");
@@ -121,12 +117,11 @@ static void test_what_is_no_regular_file_is_refused(void **state)
 	expect_refused("", -ENOENT, "file-open");
 }
 
-static void test_a_file_above_90_mib_is_refused(void **state)
+TEST(test_a_file_above_90_mib_is_refused)
 {
 	int fd = open("large", O_WRONLY | O_CREAT, 0600);
 	struct file file;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, 100 << 20), 0);
 	expect_refused("large", -EINVAL, "file-too-large");
 	close(fd);
@@ -136,12 +131,11 @@ static void test_a_file_above_90_mib_is_refused(void **state)
 }
 
 /* Standard input may be of any kind, and no larger. */
-static void test_standard_input_may_be_of_any_kind(void **state)
+TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
 	struct file file;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(write(ends[1], "from a pipe", 11), 11);
 	close(ends[1]);
@@ -161,12 +155,11 @@ static void test_standard_input_may_be_of_any_kind(void **state)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /* A program may write a temporary file and run sluice while the file is open. */
-static void test_a_file_open_for_writing_is_read(void **state)
+TEST(test_a_file_open_for_writing_is_read)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
 	struct file file;
 
-	(void)state;
 	assert_int_equal(write(fd, "whole", 5), 5);
 	assert_int_equal(file_read("file", &file), 0);
 	assert_string_equal(file.text, "whole");
@@ -176,12 +169,11 @@ static void test_a_file_open_for_writing_is_read(void **state)
 }
 
 /* A clock that was set back, or another machine's. */
-static void test_a_file_from_the_future_is_read(void **state)
+TEST(test_a_file_from_the_future_is_read)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) + 3600}};
 	struct file file;
 
-	(void)state;
 	file_make("file", "whole", 5);
 	assert_int_equal(utimensat(AT_FDCWD, "file", times, 0), 0);
 	assert_int_equal(file_read("file", &file), 0);
@@ -230,9 +222,8 @@ static const char *refusal_amid(struct writer *writer)
 }
 
 /* A file that grows, or is written over, while it is read is refused. */
-static void test_a_file_that_changes_is_refused(void **state)
+TEST(test_a_file_that_changes_is_refused)
 {
-	(void)state;
 	for (int over = 0; over < 2; over++) {
 		struct writer writer = {.fd = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600),
 					.letter = over};
@@ -265,12 +256,11 @@ static void *append_later(void *data)
 }
 
 /* A file that seems to be old may be written now, where times are rounded. */
-static void test_a_file_with_a_rounded_time_that_changes_is_refused(void **state)
+TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
 	pthread_t thread;
 
-	(void)state;
 	append_at(fd, time(NULL));
 	assert_int_equal(pthread_create(&thread, NULL, append_later, &fd), 0);
 	expect_refused("file", -EINVAL, "file-changing");

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
-static void test_printable_text_is_utf8_without_control_characters(void **state)
+TEST(test_printable_text_is_utf8_without_control_characters)
 {
 	static const struct {
 		const char *text;
@@ -38,13 +38,12 @@ static void test_printable_text_is_utf8_without_control_characters(void **state)
 		{"\xc2\xa0", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (text_is_printable(cases[i].text) != cases[i].is)
 			fail_msg("case %zu", i);
 }
 
-static void test_a_word_is_quoted_where_a_shell_would_change_it(void **state)
+TEST(test_a_word_is_quoted_where_a_shell_would_change_it)
 {
 	static const char *const cases[][2] = {
 		{"eth0.10", "eth0.10"}, {"a@b", "a@b"},	      {"", "''"},
@@ -52,13 +51,12 @@ static void test_a_word_is_quoted_where_a_shell_would_change_it(void **state)
 		{"it's", "'it'\\''s'"}, {"~", "'~'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_string_equal(word_typed(cases[i][0]), cases[i][1]);
 }
 
 /* A shell reads back what it was given. */
-static void test_a_shell_reads_a_quoted_word_back(void **state)
+TEST(test_a_shell_reads_a_quoted_word_back)
 {
 	static const char *const words[] = {
 		"a;$(id)'\033[1m",
@@ -71,7 +69,6 @@ static void test_a_shell_reads_a_quoted_word_back(void **state)
 		"\x7f",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		char command[NAME_TYPED + sizeof("printf %s ")], read[64];
 		FILE *shell;
@@ -86,7 +83,7 @@ static void test_a_shell_reads_a_quoted_word_back(void **state)
 	}
 }
 
-static void test_a_name_is_shown_without_what_acts_on_a_terminal(void **state)
+TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 {
 	static const char *const cases[][2] = {
 		{"eth0", "eth0"},
@@ -103,17 +100,15 @@ static void test_a_name_is_shown_without_what_acts_on_a_terminal(void **state)
 		{"\xc3\xbc\xff\xc3\xbc", "\xc3\xbc?\xc3\xbc"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
 /* A message has several of them. */
-static void test_words_live_beside_each_other(void **state)
+TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];
 
-	(void)state;
 	for (int i = 0; i < WORDS_LIVE; i++) {
 		char name[2] = {(char)('a' + i), '\0'};
 
@@ -124,12 +119,11 @@ static void test_words_live_beside_each_other(void **state)
 		assert_int_equal(*words[i], 'a' + i);
 }
 
-static void test_the_longest_word_has_room(void **state)
+TEST(test_the_longest_word_has_room)
 {
 	static const char fill[] = {'\'', '\033', 'a', '-'};
 	char word[2 * WORD_TYPED];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fill); i++) {
 		memset(word, fill[i], sizeof(word) - 1);
 		word[sizeof(word) - 1] = '\0';
@@ -139,9 +133,8 @@ static void test_the_longest_word_has_room(void **state)
 	}
 }
 
-static void test_an_operand_is_no_option(void **state)
+TEST(test_an_operand_is_no_option)
 {
-	(void)state;
 	assert_string_equal(operand_typed("eth0"), "eth0");
 	assert_string_equal(operand_typed("-"), "-");
 	assert_string_equal(operand_typed("-x"), "-- -x");
