@@ -32,16 +32,17 @@ static int change_begin(const struct context *context, struct gate *gate,
 /* Puts `after` into force, and warns of side effects. */
 static int change_make(struct gate *gate, struct change *change)
 {
+	struct rule *before = &change->before, *lost = &change->lost;
 	struct shadowed shadowed;
-	int err = rule_difference(&change->before, &change->after, &change->lost)
-			  ?: rule_change(gate, &change->after, &shadowed);
+	int err = rule_is_empty(before) ? 0 : rule_difference(before, &change->after, lost);
 
+	lost->inherit = INHERIT_UNSPECIFIED;
+	err = err ?: rule_change(gate, &change->after, &shadowed);
 	if (err)
 		return err;
-	change->lost.inherit = INHERIT_UNSPECIFIED;
-	warn_rules(gate, &change->before, &change->after, 1);
+	warn_rules(gate, before, &change->after, 1);
 	warn_shadowed(gate, &shadowed, false);
-	if (change->before.limits || change->after.limits)
+	if (before->limits || change->after.limits)
 		kept_note(gate->name, KEPT_LIMITS, NULL);
 	return 0;
 }
@@ -205,9 +206,10 @@ static void set_print(const char *gate, const struct limits *limits, const struc
 	for (unsigned int i = 0; i < limits->count; i++)
 		limit_print(&rule->prefix, &limits->list[i]);
 	print_bool("inherit", rule_inherits(rule));
-	if (lost->limits)
+	if (lost->limits) {
 		print_limits("replaced", lost->limit, lost->limits, &rule->prefix);
-	print_commands(lost, NULL, NULL, gate, "replaced: ");
+		print_commands(lost, NULL, NULL, gate, "replaced: ");
+	}
 	print_end();
 }
 
@@ -358,8 +360,8 @@ static void newcomers_print(const struct gate *gate, const struct change *change
 		print_object("replaced");
 		print_budget_fields(&lost->spec);
 		print_end();
+		print_commands(&change->lost, NULL, NULL, gate->name, "replaced: ");
 	}
-	print_commands(&change->lost, NULL, NULL, gate->name, "replaced: ");
 	print_end();
 }
 

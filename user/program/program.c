@@ -137,23 +137,6 @@ void message_print(const struct sl_error *error)
 
 const struct value_type value_trial = VALUE_TIME(5 * NS_PER_SEC, 3600 * NS_PER_SEC);
 
-static int command_run(struct context *context, const struct command_line *line)
-{
-	const struct command *command = context->command;
-	_cleanup_free_ void *args = calloc(1, command->args_size ?: 1);
-	int err;
-
-	if (!args)
-		return error_add(ENOMEM, "no-memory", command->name, "out of memory");
-	err = words_parse(context, line, args);
-	if (err)
-		return err;
-	err = command->run(context, args);
-	if (context->program->finish)
-		context->program->finish(context, err);
-	return err;
-}
-
 /* Prints messages of libbpf on standard error (-v). */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -164,7 +147,9 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 static int run(struct context *context, struct command_line *line, int argc, char **argv)
 {
 	const struct program *program = context->program;
+	const struct command *command = NULL;
 	const char *const *option = line->option;
+	_cleanup_free_ void *args = NULL;
 	unsigned int mark = error_count();
 	int err;
 
@@ -176,8 +161,8 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		line->words[line->count++] = (char *)program->commands[0]->name;
 	err = options_parse(argc, argv, line);
 	if (line->count)
-		context->command = command_find(program, line->words[0]);
-	if (line->count && !context->command) {
+		command = context->command = command_find(program, line->words[0]);
+	if (line->count && !command) {
 		error_drop(mark); /* the other program may have that option */
 		return command_exec(program, argv, line->first);
 	}
@@ -187,25 +172,34 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	print_begin(context->json);
 	if (option[OPTION_VERSION])
 		return command_version.run(context, NULL);
-	if (!context->command) {
+	if (!command) {
 		usage_print(program, !option[OPTION_HELP]);
 		return option[OPTION_HELP] ? 0 : -EINVAL;
 	}
 	/* "complete help" is a word to complete */
 	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
-				    strcmp(context->command->name, "complete"))) {
-		command_print(context->command);
+				    strcmp(command->name, "complete"))) {
+		command_print(command);
 		return 0;
 	}
-	if (!context->command->run)
+	if (!command->run)
 		return command_exec(program, argv, line->first);
 	libbpf_set_print(option[OPTION_VERBOSE] ? print_libbpf : NULL);
 	context->gate = option[OPTION_GATE] ?: GATE_USUAL;
 	context->gate_given = option[OPTION_GATE];
+	args = calloc(1, command->args_size ?: 1);
+	if (!args)
+		return error_add(ENOMEM, "no-memory", command->name, "out of memory");
 	err = gate_check_name(context->gate);
 	if (!err && option[OPTION_NETNS])
 		err = netns_enter(option[OPTION_NETNS]);
-	return err ?: command_run(context, line);
+	err = err ?: words_parse(context, line, args);
+	if (err)
+		return err;
+	err = command->run(context, args);
+	if (program->finish)
+		program->finish(context, err);
+	return err;
 }
 
 /* Prints the first error as JSON: the cause of those that follow. */

@@ -221,14 +221,19 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 			 !(point && strchr(point + 1, '.'));
 	char own[WORD_TEXT];
 
-	if (keyword->type->extent == VALUE_WORD)
+	switch (keyword->type->extent) {
+	case VALUE_WORD:
 		return !count;
-	if (choice_word(keyword->type->name, "", count, own) && !strcmp(own, word))
-		return true;
-	if (keyword->type->extent == VALUE_WORDS)
-		return !keyword_find(command, word);
-	return !count || is_number || unit_is_known(word) ||
-	       (!strcmp(word, "per") && !isdigit((unsigned char)*next) && unit_is_known(next));
+	case VALUE_NUMBERS:
+		if (!count || is_number || unit_is_known(word) ||
+		    (!strcmp(word, "per") && !isdigit((unsigned char)*next) && unit_is_known(next)))
+			return true;
+		break;
+	case VALUE_WORDS:
+		if (!keyword_find(command, word))
+			return true;
+	}
+	return choice_word(keyword->type->name, "", count, own) && !strcmp(own, word);
 }
 
 /*
