@@ -211,7 +211,7 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
 
 # The simulator of shared limits: the tables of docs/cluster.md, in a minute of CPU. No root.
-$(BUILD)/sim/share: tests/sim/share.c $(addprefix $(BUILD)/user/share/,flow.o debt.o division.o choice.o)
+$(BUILD)/sim/share: tests/sim/share.c $(addprefix $(BUILD)/user/share/,flow.o debt.o choice.o)
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/lib $(CFLAGS) -O2 -MMD -MP -MF $@.d $(filter %.c %.o,$^) -lm -o $@

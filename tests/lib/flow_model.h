@@ -17,7 +17,6 @@
 #include "credit.h"
 #include "random.h"
 #include "share/debt.h"
-#include "share/division.h"
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 

@@ -262,7 +262,7 @@ struct candidate {
 struct scan {
 	uint64_t now, passed;	     /* since the previous scan */
 	uint64_t unreported, before; /* accounts->unreported now, and at the previous scan */
-	struct choices choices;	     /* numbers are those of `list` */
+	struct choices choices;	     /* numbers are indexes of `list` */
 	struct candidate *list;	     /* room for as many as there are accounts */
 	uint64_t due;
 };

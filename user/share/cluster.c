@@ -561,7 +561,7 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* a known map continues to be used, and the commands need time, too */
+	/* a known map continues to be used, and the commands also need time */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;

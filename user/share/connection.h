@@ -22,7 +22,7 @@
 
 #define ERROR_TEXT 256
 
-/* What all connections of a store have in common. */
+/* Shared by all connections of a store. */
 struct connection_setup {
 	char *user, *password;
 	struct ssl_ctx_st *tls; /* NULL: no TLS */

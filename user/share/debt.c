@@ -29,7 +29,7 @@ static struct sl_state state_copy(const struct sl_state *state)
 	};
 }
 
-/* Returns the state after the charge. What fills up by itself is no longer refundable. */
+/* Returns the state after the charge. A level that time has filled up is not refundable. */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
 				     int64_t *ret_charged)
@@ -131,4 +131,37 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 		return true;
 	word_swap(&state->blocked_until, next.blocked_until, seen.blocked_until);
 	return false;
+}
+
+/* --- Division ------------------------------------------------------------------------------- */
+
+bool division_step(struct division *division, uint64_t now)
+{
+	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1; /* as it does */
+
+	/* this process was stopped until the lease expired: earlier replies no longer count */
+	if (divides && !division->divides)
+		division->is_answered = false;
+	if (!divides && division->is_answered)
+		division->at = (now + DIVISION_LEASE) ?: 1;
+	division->divides = divides;
+	return divides;
+}
+
+void division_round(struct division *division, unsigned int lost, uint64_t now)
+{
+	if (lost >= FLOW_LOST) {
+		division->is_answered = false;
+		if (!division->divides)
+			division->at = now ?: 1;
+		division->divides = true;
+		return;
+	}
+	if (lost)
+		return;
+	if (!division->is_answered)
+		division->answered_at = now;
+	division->is_answered = true;
+	if (division->divides && credit_span(division->answered_at, now) >= (int64_t)DIVISION_GRACE)
+		division->at = (now + DIVISION_LEASE) ?: 1;
 }

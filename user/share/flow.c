@@ -7,7 +7,7 @@
 /* No amount is larger, so the sum of two cannot overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* What all nodes together keep for their own demand. The rest of the rate repays what is owed. */
+/* All nodes together keep this part for their own demand. The rest of the rate repays debts. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
 /* Less than this part of a burst counts as nothing owed: parts of parts are repaid forever. */
@@ -115,9 +115,9 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 			unsigned int nodes)
 {
 	int64_t beyond = (int64_t)taken - credit_min(flow->assumed, AMOUNT_MAX);
-	int64_t in_vain = credit_min(burst, AMOUNT_MAX) + flow->length;
+	int64_t surplus = credit_min(burst, AMOUNT_MAX) + flow->length;
 
-	flow->unsettled = credit_max(-in_vain, credit_min(flow->unsettled + beyond,
+	flow->unsettled = credit_max(-surplus, credit_min(flow->unsettled + beyond,
 							  flow_cap(burst, flow->length, nodes)));
 	/*
 	 * If all nodes ask for their parts, they leave credit in order to repay. If it were

@@ -10,7 +10,7 @@
  *   expected  the others' part of all demand if demand exceeds the rate, otherwise their demand
  *   repaid    1/nodes of what they took beyond that (`unsettled`), or all of it if nothing is
  *             offered anywhere; if nothing is offered here, also what leaves half of a burst
- *   refunded  if they took less: this node's part of what was charged in vain
+ *   refunded  if they took less: this node's part of what was charged too much
  *   kept      this node's own demand, at most 0.9 x rate/nodes: expected + repaid <= rate - kept
  *
  * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and refunds no more
@@ -75,7 +75,7 @@ struct flow {
 	uint64_t stepped_at;
 	uint64_t expected; /* a share of the rate */
 	uint64_t assumed;  /* what was charged as expected since the last reply */
-	int64_t unsettled; /* what the others took and was not charged; < 0: charged in vain */
+	int64_t unsettled; /* what the others took and was not charged; < 0: charged too much */
 	uint64_t repay;	   /* what this round still has to repay of it */
 	uint64_t repaying; /* the share of the rate at which it does */
 	uint64_t refund;   /* what the next step gives back */
@@ -118,7 +118,7 @@ void flow_unsent(struct flow *flow);
 
 /*
  * Forgets what the others do, as FLOW_LOST rounds without a reply do: the next totals are only
- * stored, what was charged in vain is not refunded, and nothing is charged for the time until now.
+ * stored, what was charged too much is not refunded, and nothing is charged for the time until now.
  * What is owed stays owed.
  */
 void flow_forget(struct flow *flow, uint64_t now);

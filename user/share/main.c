@@ -32,7 +32,6 @@
 #include "program/program.h"
 #include "rules/value.h"
 #include "share/accounts.h"
-#include "share/division.h"
 #include "share/exchange.h"
 #include "sharing/command_share.h"
 #include "sharing/share_state.h"
@@ -46,7 +45,7 @@
 #define ALIVE_MS       5000		 /* a node counts for this long after it was seen */
 #define EXPIRE_MIN_S   60		 /* counters of the store live at least this long */
 
-/* Characters of the boot id: 32 bits are enough to tell machines apart. */
+/* Characters of the boot id: 32 bits distinguish machines. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
@@ -73,7 +72,7 @@ struct share {
 	unsigned int lost;
 	char logged_why[SHARE_WHY]; /* the reason of the loss that was logged; "": no loss */
 	uint64_t why_at;	    /* when the reason became the present one, ns of uptime */
-	bool is_ready, ends;
+	bool ends;
 	struct share_state state;
 };
 
@@ -281,7 +280,6 @@ static void state_publish(struct share *share)
 					    share->command};
 	struct share_state *state = &share->state;
 	uint64_t now = uptime_ns();
-	char line[128];
 
 	state->reported = share->accounts.count;
 	state->left_out = share->accounts.left_out;
@@ -290,15 +288,10 @@ static void state_publish(struct share *share)
 	state->cpu_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
 	if (now >= share->publish_at && share_state_publish(&share->gate, &source, state))
 		share->publish_at = now + PUBLISH_AGAIN;
-	snprintf(line, sizeof(line), "%s; %" PRIu64 " %s reported; %" PRIu64 " %s",
-		 state->store_is_away ? "the store does not answer" : "in touch with the store",
-		 state->reported, plural(state->reported, "source", "sources"), state->nodes,
-		 plural(state->nodes, "node", "nodes"));
-	if (share->is_ready)
-		sd_notifyf(0, "STATUS=%s", line);
-	else
-		sd_notifyf(0, "READY=1\nSTATUS=%s", line);
-	share->is_ready = true;
+	sd_notifyf(0, "READY=1\nWATCHDOG=1\nSTATUS=%s; %" PRIu64 " %s reported; %" PRIu64 " %s",
+		   state->store_is_away ? "the store does not answer" : "in touch with the store",
+		   state->reported, plural(state->reported, "source", "sources"), state->nodes,
+		   plural(state->nodes, "node", "nodes"));
 }
 
 /*
@@ -412,14 +405,13 @@ static int look(struct share *share)
 	if (changed & (CHANGED_GATE | CHANGED_RULES))
 		share->gate_is_new = true;
 	state_publish(share);
-	sd_notify(0, "WATCHDOG=1");
 	return 0;
 }
 
 static int step(struct share *share)
 {
 	uint64_t now = uptime_ns(), ticks = uptime_ticks();
-	int err;
+	int err = 0;
 
 	states_charge(share, ticks);
 	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
@@ -427,18 +419,13 @@ static int step(struct share *share)
 	if (now >= share->look_at) {
 		share->look_at = now + LOOK_NS;
 		err = look(share);
-		if (err)
-			return err;
 	}
-	if (share->in_round)
-		return 0;
-	if (share->gate_is_new && !share->is_hidden) {
+	if (err || share->in_round)
+		return err;
+	if (share->gate_is_new && !share->is_hidden)
 		err = gate_follow(share);
-		if (err)
-			return err;
-	}
-	if (now < share->round_at)
-		return 0;
+	if (err || now < share->round_at)
+		return err;
 	/* a round that came late does not make the next one early */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
@@ -509,8 +496,8 @@ static int share_open(struct share *share, const struct store_options *store)
 		return error_add(ENOMEM, "no-memory", gate_object(gate),
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
-	 * Rounds begin at a random moment. If those of two nodes began at the same time, now one
-	 * and now the other would be first, and so see two rounds of the other or none.
+	 * Rounds begin at a random moment. If two nodes began theirs at the same time, the first to
+	 * report would alternate, and a node would see two rounds of the other node, or none.
 	 */
 	getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	share->round_at = uptime_ns() + random % share->words.round_ns;
@@ -530,10 +517,10 @@ static int share_open(struct share *share, const struct store_options *store)
 
 static void share_close(struct share *share)
 {
-	if (share->is_ready)
+	if (share->ends) { /* on purpose: limits are this node's alone */
 		sd_notify(0, "STOPPING=1");
-	if (share->ends) /* on purpose: limits are this node's alone */
 		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
+	}
 	exchange_close(share->exchange);
 	accounts_close(&share->accounts);
 	free(share->items);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What accounts report to the store in a round, learn from its reply, and charge for others.
+ * Rounds of accounts: the report to the store, its reply, and the charges for others.
  *
  * A block is reported once, with the time that it still lasts. A node assumes that a block lasts
  * from before it asked, so never longer than it does, and reports only a block that lasts longer

@@ -15,7 +15,7 @@
 #include "gate/rules.h"
 #include "rules/prefix.h"
 
-/* FNV-1a, 64 bits: it tells limits apart, and a collision gains nothing. */
+/* FNV-1a, 64 bits: distinguishes limits, and a collision gains nothing. */
 static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 {
 	const uint8_t *byte = bytes;

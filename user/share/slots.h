@@ -17,7 +17,7 @@ unsigned int slot_of_key(const char *key);
 
 #define HOST_TEXT 256 /* the longest name of DNS, and a NUL */
 
-/* Where a node listens. host: "" is that of the node that reported it. */
+/* The address of a node. host: "": the host of the node that reported it. */
 struct endpoint {
 	char host[HOST_TEXT];
 	uint16_t port;

@@ -2,7 +2,7 @@
 /*
  * Share: counters that machines have in common, in Redis or Valkey, alone or as a cluster.
  *
- * What got no reply is never sent again: consumption may be missed, and is never counted twice.
+ * A command without a reply is never sent again: consumption may be missed, and is never counted twice.
  * Replies are hostile input: they can be wrong, but can neither crash a caller nor cost it memory
  * without bound, nor time beyond timeout_ms. Calls block, and only one thread may use a store. They
  * block SIGPIPE in that thread, forever.

@@ -17,10 +17,10 @@ struct share_words {
 	const char *ca_file;
 };
 
-/* What shared limits are while the store does not reply. */
+/* Shared limits while the store does not reply. */
 enum share_on_loss {
 	ON_LOSS_LOCAL,	/* this node's alone */
-	ON_LOSS_DIVIDE, /* each node has 1/nodes of each: share/division.h */
+	ON_LOSS_DIVIDE, /* each node has 1/nodes of each: share/debt.h */
 };
 
 extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];

@@ -22,7 +22,7 @@
 #define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
 
-/* A state that is older is that of a process that stands still: as long as its lease. */
+/* The process of an older state is stopped. As long as its lease. */
 #define STATE_OLD_NS (3 * NS_PER_SEC)
 
 #define NUMBER(member) offsetof(struct share_state, member)
@@ -250,7 +250,7 @@ const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEX
 	if (sharing->silent_ns)
 		snprintf(since, sizeof(since), "for %" PRIu64 " s",
 			 sharing->silent_ns / NS_PER_SEC);
-	snprintf(text, SHARING_TEXT, "%s, which shares them, has told nothing %s",
+	snprintf(text, SHARING_TEXT, "%s, which shares them, has reported nothing %s",
 		 sharer_format(sharing, process), since);
 	return text;
 }
