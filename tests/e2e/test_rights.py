@@ -520,31 +520,6 @@ def test_a_gate_of_roots_alone_stays_so(users):
         users.sluice("detach", "all", gate=users.gate2)
 
 
-def test_a_gate_of_before_the_group_is_opened_by_roots_next_change(users):
-    """As the package finds one that was made before it was installed."""
-    gate = {"gate": users.gate2}
-    os.chown(PINS, 0, 0)
-    os.chmod(PINS, 0o700)
-    try:
-        users.sluice("attach", "in0", "hook", "egress", **gate)
-        os.chown(PINS, OWNER, GROUP)
-        os.chmod(PINS, 0o750)
-        refused(users.reader("status", status=None, **gate), "root", code=1)
-        users.sluice("deny", "192.0.2.9", **gate)
-        users.sluice("upgrade", **gate)  # which publishes what is attached
-        path = users.pins(gate=users.gate2)
-        assert mode(path) == 0o710 and mode(os.path.join(path, "links")) == 0o700
-        assert modes(path) == SHARED_MODES
-        assert owners(users.gate2) == {(OWNER, GROUP)}
-        assert users.reader("show", **gate).out == users.owner("show", **gate).out
-        users.owner("undeny", "192.0.2.9", **gate)
-        users.owner("detach", "in0", "hook", "egress", **gate)
-    finally:
-        os.chown(PINS, OWNER, GROUP)
-        os.chmod(PINS, 0o750)
-        users.sluice("detach", "all", status=None, **gate)
-
-
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
     """User sluice could not make it again."""
     with machine(tmp_path):

@@ -380,73 +380,6 @@ int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which)
 
 /* --- The directory of a gate ---------------------------------------------------------------- */
 
-/* Gives the entries of a directory of root's, and of those below it, to another owner. */
-static int entries_give(int directory, uid_t user, gid_t group)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!entries)
-		return -errno;
-	while (!err && (entry = readdir(entries))) {
-		_cleanup_close_ int below = -1;
-
-		if (!is_entry(entry))
-			continue;
-		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below >= 0)
-			err = entries_give(below, user, group);
-		if (!err && fchownat(fd, entry->d_name, user, group, AT_SYMLINK_NOFOLLOW))
-			err = -errno;
-	}
-	closedir(entries);
-	return err;
-}
-
-/* Lets the group of a directory open the maps in it. Directories in it stay as they are. */
-static int entries_share(int directory)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	struct stat st;
-
-	if (!entries)
-		return -errno;
-	while (!err && (entry = readdir(entries)))
-		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		    fchmodat(fd, entry->d_name, pin_is_private(entry->d_name) ? 0600 : 0640, 0))
-			err = -errno;
-	closedir(entries);
-	return err;
-}
-
-/*
- * Gives a gate's directory, and what is in it, the owner, group and modes that a new gate would
- * get: the gate was made before the package was installed. Only what belongs to root is given to
- * another owner: no other user can have put anything there. Modes are changed with the owner's
- * rights. What the caller may not change stays.
- */
-static void dir_adopt(const struct pins *root, const struct pins *dir)
-{
-	struct stat above, st;
-	struct owner self;
-
-	if (!pins_are_shared(root) || pins_are_shared(dir) || fstat(root->fd, &above) ||
-	    fstat(dir->fd, &st))
-		return;
-	if (!st.st_uid && (above.st_uid || above.st_gid != st.st_gid) &&
-	    (entries_give(dir->fd, above.st_uid, above.st_gid) ||
-	     fchown(dir->fd, above.st_uid, above.st_gid)))
-		return;
-	if (owner_become(dir->fd, &self))
-		return;
-	if (!entries_share(dir->fd))
-		fchmod(dir->fd, 0710);
-	owner_leave(&self);
-}
-
 /* A reader opens no links. */
 static int dir_open_in(const struct pins *root, struct gate *gate)
 {
@@ -498,10 +431,8 @@ static int lock_try(struct gate *gate, const struct pins *root)
 	err = lock_wait(gate);
 	if (!err && !fstat(gate->dir.fd, &locked) &&
 	    !fstatat(root->fd, gate->name, &named, AT_SYMLINK_NOFOLLOW) &&
-	    locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
-		dir_adopt(root, &gate->dir);
+	    locked.st_dev == named.st_dev && locked.st_ino == named.st_ino)
 		return pins_open(&gate->dir, GATE_LINKS, &gate->links);
-	}
 	pins_close(&gate->dir);
 	return err;
 }

@@ -100,8 +100,7 @@ int gate_dir_open(struct gate *gate);
 
 /*
  * Opens and locks the directory; make: creates a missing one, which is an error otherwise. The lock
- * lasts until the directory is closed. Waits up to 3 seconds for another command. A directory that
- * is older than the group of PINS_ROOT gets its owner, group and modes.
+ * lasts until the directory is closed. Waits up to 3 seconds for another command.
  */
 int gate_dir_lock(struct gate *gate, bool make);
 
