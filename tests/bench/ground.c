@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "frames.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/rules.h"
 #include "gate/transaction.h"
 #include "rules/prefix.h"

@@ -9,8 +9,7 @@
 
 #include "frames.h"
 #include "gate/gate.h"
-#include "gate/gate_make.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "gate/rules.h"
 #include "gate/table.h"
 #include "gate/transaction.h"

@@ -5,7 +5,7 @@
 #include "behind.h"
 #include "establish.h"
 #include "gate/gate.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "ground.h"
 #include "rules/prefix.h"
 #include "state/stats.h"

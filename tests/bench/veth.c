@@ -9,7 +9,7 @@
 
 #include "establish.h"
 #include "migrate/open.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "lanes.h"
 #include "limiters.h"
 

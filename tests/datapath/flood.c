@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gate/synchronize.h"
+#include "gate/gate.h"
 
 static int object_prog(const struct bpf_object *object, const char *name)
 {

@@ -13,8 +13,8 @@
 #include <bpf/libbpf.h>
 
 #include "base/error.h"
-#include "gate/array_view.h"
-#include "gate/gate_make.h"
+#include "gate/gate.h"
+#include "gate/maps.h"
 #include "rules/ruleset.h"
 #include "sluice.skel.h"
 #include "state/stats.h"

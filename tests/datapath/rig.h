@@ -13,9 +13,8 @@
 
 #include "attach/attachment.h"
 #include "crowd.h"
-#include "gate/counters.h"
 #include "gate/gate.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "gate/rules.h"
 #include "prefix_of.h"
 #include "rules/ruleset.h"

@@ -4,7 +4,7 @@
 
 #include <bpf/bpf.h>
 
-#include "gate/array_view.h"
+#include "gate/gate.h"
 #include "gate/table.h"
 #include "admission.h"
 #include "state/buckets.h"

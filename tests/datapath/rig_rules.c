@@ -9,6 +9,7 @@
 
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "gate/rules.h"
 #include "gate/transaction.h"
 #include "rules/limit_words.h"
 #include "spec_first.h"

@@ -8,9 +8,9 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 
+#include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "gate/lists.h"
-#include "gate/rulemap.h"
 #include "gate/transaction.h"
 
 /*

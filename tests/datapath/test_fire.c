@@ -6,6 +6,7 @@
 #include "rig.h"
 
 #include "gate/rulemap.h"
+#include "gate/rules.h"
 
 #define FIRE_NS 4000000000ULL
 

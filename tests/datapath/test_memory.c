@@ -4,13 +4,13 @@
  * uncounted.
  */
 #include "rig.h"
-#include "gate/gate_make.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "gate/table.h"
 #include "rules/ruleset.h"
 #include "table_find.h"
 
 #include <stdlib.h>
+#include <bpf/libbpf.h>
 
 /* --- Memory that a gate takes by default ---------------------------------------------------- */
 

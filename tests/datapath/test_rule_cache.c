@@ -10,6 +10,7 @@
 
 #include "aggregate.h"
 #include "gate/rulemap.h"
+#include "gate/rules.h"
 
 /* --- The counts of aggregates ---------------------------------------------------------------- */
 

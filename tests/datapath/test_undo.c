@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "gate/policy.h"
-#include "gate/rulemap.h"
 #include "gate/transaction.h"
 
 #define BASE_RULES 7

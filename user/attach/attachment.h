@@ -13,7 +13,7 @@
 #include "attach/netdevs.h"
 #include "base/error.h"
 #include "gate/pins.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "rules/devices.h"
 
 struct attachment {

@@ -551,7 +551,7 @@ const struct command command_undeny = {
 /* Counts the entries of each list. */
 static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
 {
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	unsigned int count;
 	int err = rulemap_read(gate, &entries, &count);

@@ -2,7 +2,7 @@
 /* apply and keep: make a gate as a rules file says, once or for good. */
 #include "cli/command.h"
 #include "config/config.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "keep/apply.h"
 #include "keep/keep.h"
 

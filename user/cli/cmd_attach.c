@@ -5,7 +5,7 @@
 #include "attach/replace.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/pins.h"
 #include "keep/lock_file.h"
 #include "sharing/share_state.h"

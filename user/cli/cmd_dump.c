@@ -5,7 +5,7 @@
 #include "attach/shaping.h"
 #include "cli/command.h"
 #include "config/config.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/pins.h"
 
 static int dump_run(const struct context *context, const void *args)

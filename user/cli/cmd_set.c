@@ -33,7 +33,7 @@ static int change_begin(const struct context *context, struct gate *gate,
 static int change_make(struct gate *gate, struct change *change)
 {
 	struct rule *before = &change->before, *lost = &change->lost;
-	struct shadowed shadowed;
+	struct shadowed shadowed = {0};
 	int err = rule_is_empty(before) ? 0 : rule_difference(before, &change->after, lost);
 
 	lost->inherit = INHERIT_UNSPECIFIED;

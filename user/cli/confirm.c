@@ -9,9 +9,9 @@
 #include "attach/places.h"
 #include "attach/published.h"
 #include "cli/command.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/pins.h"
-#include "gate/trial.h"
+#include "gate/gate.h"
 #include "keep/apply.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-#include "gate/shadowed.h"
 #include "keep/lock_file.h"
 #include "match.h"
 #include "sharing/share_state.h"
@@ -175,88 +174,44 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* "10.1.0.0/16, 10.1.2.0/24 and 3 more" */
-#define NAMED_TEXT (SHADOW_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))
-
-static const char *named_format(const struct shadow_group *group, char text[NAMED_TEXT])
+static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
-	unsigned int named = group->count < SHADOW_NAMED ? group->count : SHADOW_NAMED;
-	char prefix[PREFIX_TEXT];
-	size_t length = 0;
+	static const char *const of_name[SHADOW_REASONS] = {
+		[SHADOW_REPLACED] = "for other packets",
+		[SHADOW_OBSERVED] = "to observe",
+		[SHADOW_KEYED] = "for destinations",
+	};
+	const char *option = gate_option(gate->name);
+	char buffer[PREFIX_TEXT], why_text[192], hint[192] = "to keep both, use another name";
+	const char *prefix = prefix_format(&shadow->prefix, buffer);
 
-	for (unsigned int i = 0; i < named; i++) {
-		const char *separator = !i ? "" : i + 1 == group->count ? " and " : ", ";
-
-		length += snprintf(text + length, NAMED_TEXT - length, "%s%s", separator,
-				   prefix_format(&group->prefix[i], prefix));
+	if (shadow->reason == SHADOW_LIFTED) {
+		snprintf(why_text, sizeof(why_text), "%s does not inherit", prefix);
+		snprintf(hint, sizeof(hint),
+			 file ? "to keep that: 'inherit: true'"
+			      : "to keep that: 'sluice %sset %s inherit yes'",
+			 option, prefix);
+	} else if (shadow->reason == SHADOW_BUDGET) {
+		snprintf(why_text, sizeof(why_text), "%s has its own", prefix);
+		snprintf(hint, sizeof(hint),
+			 file ? "to inherit it, remove 'newcomers'"
+			      : "to inherit it: 'sluice %snewcomers %s none'",
+			 option, prefix);
+	} else {
+		snprintf(why_text, sizeof(why_text), "%s has %s %s", prefix,
+			 shadow->items_count > 1 ? "limits of these names" : "a limit of that name",
+			 of_name[shadow->reason]);
 	}
-	if (group->count > named)
-		snprintf(text + length, NAMED_TEXT - length, " and %u more", group->count - named);
-	return text;
-}
-
-/* Formats of (cause, name of a limit), and of the command that keeps what was lost. */
-static const struct {
-	const char *why;
-	const char *hint; /* of (-g option, prefix) */
-	const char *hint_in_file;
-} shadow_texts[SHADOW_REASONS] = {
-	[SHADOW_LIFTED] = {"%s does not inherit", "to keep that: 'sluice %sset %s inherit yes'",
-			   "to keep that: 'inherit: true'"},
-	[SHADOW_REPLACED] = {"%s has %s for other packets", "to keep both, use another name"},
-	[SHADOW_OBSERVED] = {"%s has %s to observe", "to keep both, use another name"},
-	[SHADOW_KEYED] = {"%s has %s for destinations", "to keep both, use another name"},
-	[SHADOW_BUDGET] = {"%s has its own", "to inherit it: 'sluice %snewcomers %s none'",
-			   "to inherit it, remove 'newcomers'"},
-	[SHADOW_DELETED] = {"it was deleted", "to keep that, set it there"},
-};
-
-static void warn_reason(const struct gate *gate, enum shadow_reason reason,
-			const struct shadow_group *group, bool had, bool file)
-{
-	const char *hint_format = shadow_texts[reason].hint;
-	const char *name =
-		plural(group->items_count, "a limit of that name", "limits of these names");
-	const char *verb = group->count > 1 ? had ? "no longer have" : "lack"
-			   : had	    ? "no longer has"
-					    : "lacks";
-	char named[NAMED_TEXT], buffer[PREFIX_TEXT], why_text[192], others[64] = "", hint[192];
-	const char *prefix = group->cause_is_each ? "PREFIX" : prefix_format(&group->cause, buffer);
-
-	if (file && shadow_texts[reason].hint_in_file)
-		hint_format = shadow_texts[reason].hint_in_file;
-	if (group->others)
-		snprintf(others, sizeof(others), ", and %u other %s limits in this way",
-			 group->others, plural(group->others, "prefix lacks", "prefixes lack"));
-	snprintf(why_text, sizeof(why_text), shadow_texts[reason].why,
-		 group->cause_is_each ? "each" : prefix, name);
-	snprintf(hint, sizeof(hint), hint_format, gate_option(gate->name), prefix);
-	error_notice("limit-shadowed", named_format(group, named), "%s %s: %s%s; %s", verb,
-		     group->items, why_text, others, hint);
+	error_notice("limit-shadowed", prefix, "lacks %s: %s; %s", shadow->items, why_text, hint);
 }
 
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file)
 {
-	const char *option = gate_option(gate->name);
-
-	for (unsigned int had = 0; had < 2; had++)
-		for (unsigned int reason = 0; reason < SHADOW_REASONS; reason++)
-			if (shadowed->group[had][reason].count)
-				warn_reason(gate, reason, &shadowed->group[had][reason], had, file);
-	for (unsigned int i = 0; i < shadowed->families; i++) {
-		const char *name = prefix_is_ipv4(&shadowed->family[i]) ? "IPv4" : "IPv6";
-		char buffer[PREFIX_TEXT];
-		const char *prefix = prefix_format(&shadowed->family[i], buffer);
-
-		error_notice("family-policy", prefix,
-			     "%s's own policy beside default: %s for %s; if both families were "
-			     "meant, write 'sluice %sdel %s' and 'sluice %sset default rate RATE'",
-			     name,
-			     shadowed->family_inherits[i]
-				     ? "its limits replace default's limits of the same name"
-				     : "no limit of default holds",
-			     name, option, prefix, option);
-	}
+	for (unsigned int i = 0; i < SHADOWS_MAX && shadowed->list[i].items_count; i++)
+		warn_shadow(gate, &shadowed->list[i], file);
+	if (shadowed->more)
+		error_notice("limit-shadowed", NULL,
+			     "policies lack %u more limits of shorter prefixes", shadowed->more);
 }
 
 /* --- The process that keeps the gate -------------------------------------------------------- */

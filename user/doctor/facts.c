@@ -21,7 +21,7 @@
 #include "migrate/open.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
-#include "gate/trial.h"
+#include "gate/gate.h"
 #include "state/pressure.h"
 #include "state/stats.h"
 

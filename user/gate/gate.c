@@ -6,9 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "aggregate.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "credit.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
@@ -80,6 +86,12 @@ int gate_begin(struct gate *gate, const char *name)
 
 /* --- Facts of maps -------------------------------------------------------------------------- */
 
+int gate_map_unread(const struct gate *gate, enum gate_map map, int err)
+{
+	return gate_error(gate, err, "map-unread", "cannot read map '%s': %s", gate_map_names[map],
+			  why(err));
+}
+
 uint32_t gate_map_id(int fd)
 {
 	struct bpf_map_info info = {0};
@@ -88,52 +100,37 @@ uint32_t gate_map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
-/* `in_use`, `newcomers` and `host_cache` contain hashes or parts of them, `sets` tags. */
+/*
+ * The sizes of the values of private maps; 0: the map is not private. `in_use`, `newcomers` and
+ * `host_cache` contain hashes or parts of them, `sets` tags.
+ */
+static const uint32_t private_sizes[GATE_MAPS] = {
+	[MAP_SETS] = sizeof(struct sl_set),
+	[MAP_IN_USE] = sizeof(struct sl_in_use),
+	[MAP_NEWCOMERS] = sizeof(struct sl_sketch),
+	[MAP_HOST_CACHE] = sizeof(struct sl_host_cache_set),
+	[MAP_SECRET] = sizeof(((struct gate *)0)->secret),
+};
+
 bool gate_map_is_private(enum gate_map map)
 {
-	return map == MAP_SECRET || map == MAP_SETS || map == MAP_IN_USE || map == MAP_NEWCOMERS ||
-	       map == MAP_HOST_CACHE;
+	return private_sizes[map];
 }
 
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
 {
-	bool is_closed = gate_map_is_private(map) && gate->map[map] < 0;
-	__u32 size = sizeof(*ret), states;
+	__u32 size = sizeof(*ret);
 
 	*ret = (struct bpf_map_info){0};
-	if (bpf_obj_get_info_by_fd(gate->map[is_closed ? MAP_STATES : map], ret, &size))
-		return -errno;
-	if (!is_closed)
-		return 0;
-	states = ret->max_entries;
-	*ret = (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY, .max_entries = 1};
-	switch (map) {
-	case MAP_SETS:
-		ret->value_size = sizeof(struct sl_set);
-		ret->max_entries = states / SL_WAYS;
-		break;
-	case MAP_IN_USE:
-		ret->type = BPF_MAP_TYPE_PERCPU_ARRAY;
-		ret->value_size = sizeof(struct sl_in_use);
-		break;
-	case MAP_NEWCOMERS:
-		ret->value_size = sizeof(struct sl_sketch);
-		ret->max_entries = gate->machine.cpu_ids * SL_SKETCH_LINES;
-		break;
-	case MAP_HOST_CACHE:
-		ret->value_size = sizeof(struct sl_host_cache_set);
-		ret->max_entries = gate->state->params.host_mask + 1;
-		break;
-	default:
-		ret->value_size = sizeof(gate->secret);
-	}
+	if (!gate_map_is_private(map) || gate->map[map] >= 0)
+		return bpf_obj_get_info_by_fd(gate->map[map], ret, &size) ? -errno : 0;
+	ret->type = map == MAP_IN_USE ? BPF_MAP_TYPE_PERCPU_ARRAY : BPF_MAP_TYPE_ARRAY;
+	ret->value_size = private_sizes[map];
+	ret->max_entries = map == MAP_SETS	   ? gate->state->params.set_mask + 1
+			   : map == MAP_HOST_CACHE ? gate->state->params.host_mask + 1
+			   : map == MAP_NEWCOMERS  ? gate->machine.cpu_ids * SL_SKETCH_LINES
+						   : 1;
 	return 0;
-}
-
-int gate_map_unread(const struct gate *gate, enum gate_map map, int err)
-{
-	return gate_error(gate, err, "map-unread", "cannot read map '%s': %s", gate_map_names[map],
-			  why(err));
 }
 
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
@@ -146,6 +143,16 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	*ret = info.max_entries;
 	return 0;
 }
+
+/* The kernel waits for an RCU grace period, and programs run under RCU. */
+void synchronize_programs(void)
+{
+	/* refused with nohz_full: packets need microseconds, so 100 ms is enough */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(100000);
+}
+
+/* --- State ---------------------------------------------------------------------------------- */
 
 uint32_t gate_policies_seen(const struct gate *gate)
 {
@@ -170,21 +177,111 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 	return first;
 }
 
-int gate_read_secret(struct gate *gate)
-{
-	__u32 first = 0;
-	int err;
+/* --- Trials --------------------------------------------------------------------------------- */
 
-	if (gate->map[MAP_SECRET] < 0)
+/*
+ * A trial's number is its begin, in units of a millisecond: a later gate of the same name does not
+ * count from one again. No two commands follow each other as fast.
+ */
+#define NUMBER_SHIFT 20
+
+uint32_t trial_begin(struct gate *gate, uint64_t ns)
+{
+	uint64_t now = uptime_ns();
+
+	gate->state->trial = now >> NUMBER_SHIFT;
+	__atomic_store_n(&gate->state->trial_until, now + ns, __ATOMIC_RELEASE);
+	return gate->state->trial;
+}
+
+bool trial_goes_on(const struct sl_gate *state, uint32_t trial)
+{
+	return __atomic_load_n(&state->trial_until, __ATOMIC_ACQUIRE) && state->trial == trial;
+}
+
+uint64_t trial_left_ns(const struct sl_gate *state)
+{
+	uint64_t now = uptime_ns();
+
+	return state->trial_until > now ? state->trial_until - now : 0;
+}
+
+bool trial_is_awaited(const struct sl_gate *state)
+{
+	return uptime_ns() < state->trial_until + TRIAL_GRACE_NS;
+}
+
+void trial_end(struct gate *gate)
+{
+	__atomic_store_n(&gate->state->trial_until, 0, __ATOMIC_RELEASE);
+}
+
+int trial_refuse(struct gate *gate)
+{
+	uint64_t left = trial_left_ns(gate->state);
+
+	if (!gate->state->trial_until)
 		return 0;
-	err = bpf_map_lookup_elem(gate->map[MAP_SECRET], &first, gate->secret);
-	if (err)
-		return gate_map_unread(gate, MAP_SECRET, err);
-	gate->has_secret = true;
+	if (trial_is_awaited(gate->state))
+		return gate_error(
+			gate, EBUSY, "on-trial",
+			"its trial goes on: the change is undone in %llu s; to keep it: 'sluice "
+			"%sconfirm'",
+			(unsigned long long)(left / NS_PER_SEC + 1), gate_option(gate->name));
+	error_notice("trial-over", gate_object(gate->name),
+		     "its trial is over, but the change was not undone; the rules in force stay");
+	trial_end(gate);
 	return 0;
 }
 
-/* --- Maps in memory ------------------------------------------------------------------------- */
+/* --- Arrays in memory ----------------------------------------------------------------------- */
+
+/* The values of one call: the kernel needs about a millisecond for them. */
+#define VIEW_BATCH 4096
+
+int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
+		    struct array_view *ret)
+{
+	void *values = is_copied ? calloc(count, value_size)
+				 : mmap(NULL, (size_t)count * value_size, PROT_READ | PROT_WRITE,
+					MAP_SHARED, fd, 0);
+
+	*ret = ARRAY_VIEW_CLOSED;
+	if (!values || values == MAP_FAILED)
+		return -errno;
+	*ret = (struct array_view){values, fd, count, value_size, is_copied};
+	return 0;
+}
+
+/* An array returns its values in the order of their indexes. */
+int array_view_refresh(const struct array_view *view, uint32_t count)
+{
+	uint32_t keys[VIEW_BATCH], token, *last = NULL;
+
+	if (!view->is_copied)
+		return 0;
+	for (uint32_t done = 0, batch; done < count; done += batch) {
+		char *to = (char *)view->values + (size_t)done * view->value_size;
+
+		batch = count - done < VIEW_BATCH ? count - done : VIEW_BATCH;
+		if (bpf_map_lookup_batch(view->fd, last, &token, keys, to, &batch, NULL) &&
+		    errno != ENOENT)
+			return -errno;
+		if (!batch)
+			return -EIO;
+		last = &token;
+	}
+	return 0;
+}
+
+void array_view_close(struct array_view *view)
+{
+	if (view->is_copied)
+		free(view->values);
+	else if (view->values)
+		munmap(view->values, (size_t)view->count * view->value_size);
+	*view = ARRAY_VIEW_CLOSED;
+}
 
 /* The number of times that the copies are made again because a command changes the rules. */
 #define COPY_TRIES 100
@@ -210,13 +307,14 @@ static int rules_copy(const struct gate *gate)
 }
 
 /* A read of an array by an fd cannot fail: if it does, the copies stay as they were. */
-void gate_copy(const struct gate *gate)
+uint32_t gate_generation(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
 
 	if (!array_view_refresh(&gate->view[VIEW_STATE], 1) &&
 	    gate->state->generation != generation)
 		rules_copy(gate);
+	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
 /* Opens an array, and stores where it is in memory. */
@@ -257,6 +355,8 @@ int gate_map_rules(struct gate *gate)
 		   : 0;
 }
 
+/* --- Closing -------------------------------------------------------------------------------- */
+
 void gate_maps_close(struct gate *gate)
 {
 	for (int view = 0; view < GATE_VIEWS; view++)
@@ -281,32 +381,115 @@ void gate_close(struct gate *gate)
 	*gate = GATE_CLOSED;
 }
 
-/* --- Walking a map -------------------------------------------------------------------------- */
+/* --- Counters ------------------------------------------------------------------------------- */
 
-/* The entries of one call: the kernel needs about a millisecond for them. */
-#define WALK_BATCH 4096
+const char *const reason_names[SL_REASONS] = {
+	[SL_PASS_WITHIN] = "within-limit",
+	[SL_PASS_NO_LIMIT] = "no-limit",
+	[SL_PASS_NEWCOMER] = "newcomer",
+	[SL_PASS_ALLOWED] = "allowed",
+	[SL_PASS_NO_RULE] = "no-rule",
+	[SL_PASS_NOT_IP] = "not-ip",
+	[SL_PASS_SHORT] = "short",
+	[SL_PASS_BAD_HEADER] = "bad-header",
+	[SL_DROP_UNREADABLE] = "unreadable",
+	[SL_DROP_VLAN_DEPTH] = "vlan-depth",
+	[SL_DROP_OVER_LIMIT] = "over-limit",
+	[SL_DROP_OVERSIZE] = "oversize",
+	[SL_DROP_OVER_HORIZON] = "over-horizon",
+	[SL_DROP_BLOCKED] = "blocked",
+	[SL_DROP_OVER_BUDGET] = "over-budget",
+	[SL_DROP_DENIED] = "denied",
+	[SL_DROP_CONTENDED] = "contended",
+};
 
-/* The kernel returns whole buckets of the hash table; none has more than WALK_BATCH entries. */
-int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data)
+_Static_assert(SL_REASONS == 17, "each reason has a name");
+
+void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 {
-	_cleanup_free_ uint8_t *keys = malloc(WALK_BATCH * key_size);
-	_cleanup_free_ uint8_t *values = malloc(WALK_BATCH * value_size);
-	uint32_t token, *last = NULL;
-	bool more = true;
-	int err = 0;
+	sum->packets += cell->packets;
+	sum->bytes += cell->bytes;
+}
 
-	if (!keys || !values)
-		return -ENOMEM;
-	while (!err && more) {
-		uint32_t count = WALK_BATCH;
+#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* it consists of them */
 
-		if (bpf_map_lookup_batch(fd, last, &token, keys, values, &count, NULL)) {
-			err = errno == ENOENT ? 0 : -errno; /* ENOENT: this batch is the last */
-			more = false;
+void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
+{
+	for (size_t i = 0; i < COUNTER_WORDS; i++)
+		((__u64 *)sum)[i] += ((const __u64 *)counters)[i];
+}
+
+void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters)
+{
+	for (size_t i = 0; i < COUNTER_WORDS; i++)
+		((__u64 *)sum)[i] -= ((const __u64 *)counters)[i];
+}
+
+static struct sl_cell reasons_sum(const struct sl_counters *counters, int from, int to)
+{
+	struct sl_cell sum = {0};
+
+	for (int reason = from; reason < to; reason++)
+		cell_add_to(&sum, &counters->reason[reason]);
+	return sum;
+}
+
+struct sl_cell counters_passed(const struct sl_counters *counters)
+{
+	return reasons_sum(counters, 0, SL_FIRST_DROP);
+}
+
+struct sl_cell counters_dropped(const struct sl_counters *counters)
+{
+	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
+}
+
+/* The entries of one call: on 64 CPUs the kernel returns 17 kB for each. */
+#define COUNTERS_BATCH 64
+
+/*
+ * Reads `count` entries from `first` on. A batch begins after the entry before it: an array returns
+ * its entries in order.
+ */
+static int counters_read_range(const struct gate *gate, unsigned int first, unsigned int count,
+			       struct sl_counters *ret)
+{
+	unsigned int cpus = gate->machine.cpus,
+		     room = count < COUNTERS_BATCH ? count : COUNTERS_BATCH;
+	_cleanup_free_ struct sl_counters *copies = calloc((size_t)room * cpus, sizeof(*copies));
+	uint32_t keys[COUNTERS_BATCH], last;
+
+	if (!copies)
+		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
+	for (unsigned int done = 0; done < count; done += room) {
+		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
+		int err =
+			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
+					     &last, keys, copies, &got, NULL);
+
+		if (err && err != -ENOENT) /* ENOENT: this batch is the last */
+			return gate_map_unread(gate, MAP_COUNTERS, err);
+		for (unsigned int i = 0; i < got; i++) {
+			ret[done + i] = (struct sl_counters){0};
+			for (unsigned int cpu = 0; cpu < cpus; cpu++)
+				counters_add_to(&ret[done + i], &copies[(size_t)i * cpus + cpu]);
 		}
-		last = &token;
-		for (uint32_t i = 0; !err && i < count; i++)
-			err = call(data, keys + i * key_size, values + i * value_size);
 	}
+	return 0;
+}
+
+int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	return counters_read_range(gate, number, 1, ret);
+}
+
+int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret)
+{
+	_cleanup_free_ struct sl_counters *sums = calloc(count, sizeof(*sums));
+	int err = sums ? counters_read_range(gate, 0, count, sums)
+		       : gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
+
+	if (!err)
+		*ret = steal_pointer(&sums);
 	return err;
 }

@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "gate/array_view.h"
 #include "rules/limit.h"
 #include "sluice.h"
 
@@ -61,8 +60,19 @@ struct pins {
 		.fd = -1                                                                           \
 	}
 
-/* Gives the gate larger maps of rules, or leaves it as it is and adds an error. */
-typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
+/*
+ * Values of an array map in memory: mapped, so that packets go on to change what is read, or
+ * copied. A reader has copies, because the kernel maps no fd that cannot write.
+ */
+struct array_view {
+	void *values;
+	int fd; /* of the map: not owned */
+	uint32_t count;
+	uint32_t value_size;
+	bool is_copied;
+};
+
+#define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
 /* The arrays that a gate has in memory. */
 enum gate_view {
@@ -73,6 +83,9 @@ enum gate_view {
 	VIEW_SUBRULES, /* not of a reader */
 	GATE_VIEWS,
 };
+
+/* Gives the gate larger maps of rules, or leaves it as it is and adds an error. */
+typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
@@ -118,15 +131,10 @@ void gate_close(struct gate *gate);
 /* Formats "gate 'NAME'". Lives until the next call. */
 const char *gate_object(const char *name);
 
-/* Open the entry of `gate`, and the maps of rules that are arrays, in memory. The maps are open. */
-int gate_map_state(struct gate *gate);
-int gate_map_rules(struct gate *gate);
+/* Adds the error that a map cannot be read. */
+int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
 
-/* Refreshes the copies of a reader: the state, and the rules if their generation has changed. */
-void gate_copy(const struct gate *gate);
-
-/* Reads the hash secret, unless the gate is open for a reader. */
-int gate_read_secret(struct gate *gate);
+/* --- Maps ----------------------------------------------------------------------------------- */
 
 /*
  * Whether a map has the hash secret, or hashes from which it could be computed. Its pin has mode
@@ -146,8 +154,29 @@ uint32_t gate_map_id(int fd);
 /* Reads the number of entries that a map can hold. */
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* Adds the error that a map cannot be read. */
-int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
+/*
+ * Opens the first values of a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. A
+ * copy is zero until it is refreshed. Returns 0, or a negative errno without an error.
+ */
+int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
+		    struct array_view *ret);
+
+/* Copies the first values again, if the view is a copy. Returns 0 or a negative errno. */
+int array_view_refresh(const struct array_view *view, uint32_t count);
+
+void array_view_close(struct array_view *view);
+
+/* Open the entry of `gate`, and the maps of rules that are arrays, in memory. The maps are open. */
+int gate_map_state(struct gate *gate);
+int gate_map_rules(struct gate *gate);
+
+/* Returns when every program that began before the call has ended. Tests wrap it. */
+void synchronize_programs(void);
+
+/* --- State ---------------------------------------------------------------------------------- */
+
+/* Returns the generation that packets see. A reader's copies of rules become those of it. */
+uint32_t gate_generation(const struct gate *gate);
 
 /*
  * Returns a number above those of all policies that were ever in use. At most policies_max, as
@@ -170,12 +199,54 @@ enum gate_note {
 /* Returns whether a note was not printed yet; records that it is now. The gate is locked. */
 bool gate_note_first(const struct gate *gate, enum gate_note note);
 
-typedef int entry_call(void *data, const void *key, const void *value);
+/* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * Calls for each entry of a hash map until a call returns a negative errno, which is returned. The
- * sizes are those of the map. Entries that are added or removed during the walk may be missed.
+ * A change that a command made with --confirm is undone unless it is confirmed in time
+ * (user/cli/confirm.h). Until then no other command changes the gate.
  */
-int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data);
+
+/* How late the process that waits may be. After that it counts as dead. */
+#define TRIAL_GRACE_NS 30000000000ULL
+
+/* Begins a trial of `ns`. Returns its number, which no other trial of a gate of that name has. */
+uint32_t trial_begin(struct gate *gate, uint64_t ns);
+
+/* Whether that trial goes on: it was neither confirmed nor ended. state: of an open gate. */
+bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
+
+/* Returns the time left of the gate's trial, in ns; 0: there is none. */
+uint64_t trial_left_ns(const struct sl_gate *state);
+
+/* Whether its process may still use the gate: until TRIAL_GRACE_NS after the end. */
+bool trial_is_awaited(const struct sl_gate *state);
+
+/* Ends the trial: what is in force stays. */
+void trial_end(struct gate *gate);
+
+/* Refuses a change while a trial goes on. Ends a trial whose process is dead, and reports it. */
+int trial_refuse(struct gate *gate);
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* The names of reasons, such as `over-limit`. */
+extern const char *const reason_names[SL_REASONS];
+
+/*
+ * Reads the counters of policy `number`, summed over CPUs: packets and bytes by reason and by
+ * limit, of all policies that ever had that number.
+ */
+int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
+
+/* Reads the counters of policies 0 to count - 1. The caller frees `ret`. */
+int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret);
+
+/* The sums over reasons that pass, and over those that drop. */
+struct sl_cell counters_passed(const struct sl_counters *counters);
+struct sl_cell counters_dropped(const struct sl_counters *counters);
+
+void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell);
+void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters);
+void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "gate/counters.h"
 #include "gate/rulemap.h"
 #include "kinds.h"
 #include "match.h"
@@ -199,7 +198,7 @@ bool policy_version_inherits(const struct gate *gate, uint32_t version, struct s
  */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
 {
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 	const struct sl_policy *best = NULL;
 
 	for (uint32_t version = SL_POLICY_VERSION(number); version <= SL_POLICY_VERSION(number) + 1;
@@ -212,7 +211,7 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 			continue;
 		if (gate->state->changing &&
 		    (rulemap_get(gate, &policy->prefix, &rule) <= 0 ||
-		     rule_content(&rule, rulemap_generation(gate))->version != version))
+		     rule_content(&rule, gate_generation(gate))->version != version))
 			continue;
 		best = policy;
 	}
@@ -338,33 +337,115 @@ const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
 	return first->since ? &first->prefix : &policy_version(gate, version + 1)->prefix;
 }
 
-size_t inherited_add(const char *name, const struct sl_prefix *origin, char text[INHERITED_TEXT],
-		     size_t length)
+/*
+ * Appends "NAME of PREFIX", or for a NULL name "the newcomers' budget of PREFIX", to a text, which
+ * may be cut.
+ */
+static void inherited_add(const struct gate *gate, const char *name, uint32_t home,
+			  char text[INHERITED_TEXT])
 {
+	size_t length = strlen(text);
 	char prefix[PREFIX_TEXT];
 
-	if (length >= INHERITED_TEXT) /* the text is cut */
-		return length;
-	return length + snprintf(text + length, INHERITED_TEXT - length, "%s%s of %s",
-				 length ? ", " : "", name ?: "the newcomers' budget",
-				 prefix_format(origin, prefix));
+	snprintf(text + length, INHERITED_TEXT - length, "%s%s of %s", length ? ", " : "",
+		 name ?: "the newcomers' budget", prefix_format(limit_origin(gate, home), prefix));
 }
 
 const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
 			     char text[INHERITED_TEXT])
 {
-	uint32_t budget = policy->newcomers_origin;
-	size_t length = 0;
-
+	*text = '\0';
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
 		if (policy->origin[slot] && !policy->spec[slot].second)
-			length = inherited_add(policy->spec[slot].name,
-					       limit_origin(gate, policy->origin[slot]), text,
-					       length);
-	if (budget)
-		length =
-			inherited_add(NULL, limit_origin(gate, SL_ORIGIN(budget, 0)), text, length);
-	return length ? text : NULL;
+			inherited_add(gate, policy->spec[slot].name, policy->origin[slot], text);
+	if (policy->newcomers_origin)
+		inherited_add(gate, NULL, SL_ORIGIN(policy->newcomers_origin, 0), text);
+	return *text ? text : NULL;
+}
+
+/* --- Shadowed limits ------------------------------------------------------------------------ */
+
+/* Returns how a policy lacks the budget of its parent; SHADOW_REASONS: it does not. */
+static enum shadow_reason budget_shadow(const struct sl_policy *policy,
+					const struct sl_policy *parent)
+{
+	if (!policy_has_budget(parent) || policy->newcomers_origin)
+		return SHADOW_REASONS;
+	if (!policy_has_budget(policy))
+		return SHADOW_LIFTED;
+	/* otherwise neither of two budgets replaces the other */
+	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
+}
+
+/* Returns how a policy lacks a limit of its parent; SHADOW_REASONS: it does not. */
+static enum shadow_reason limit_shadow(const struct sl_policy *policy,
+				       const struct sl_policy *parent, unsigned int slot)
+{
+	const struct sl_limit_spec *wanted = &parent->spec[slot];
+
+	if (slot_is_free(parent, slot) || wanted->second)
+		return SHADOW_REASONS;
+	for (unsigned int own = 0; own < SL_LIMITS_MAX; own++) {
+		const struct sl_limit_spec *spec = &policy->spec[own];
+		const struct sl_match *match = &policy->match[own];
+		bool matches_any = match->fact == SL_FACT_ANY && !match->vlan;
+
+		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
+			continue;
+		/* matches are compared only for any packet and for equality */
+		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
+			return SHADOW_REPLACED;
+		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)
+			return SHADOW_OBSERVED;
+		return spec->key_dst && !wanted->key_dst ? SHADOW_KEYED : SHADOW_REASONS;
+	}
+	return SHADOW_LIFTED;
+}
+
+/* Adds a limit, or with a NULL name the budget, to what a policy lacks for that reason. */
+static void shadow_add(const struct gate *gate, const struct sl_prefix *prefix,
+		       enum shadow_reason reason, const char *name, uint32_t home,
+		       struct shadowed *ret)
+{
+	struct shadow *shadow = ret->list, *end = shadow + SHADOWS_MAX;
+
+	while (shadow < end && shadow->items_count &&
+	       !(prefix_equal(&shadow->prefix, prefix) && shadow->reason == reason))
+		shadow++;
+	if (shadow == end) {
+		ret->more++;
+		return;
+	}
+	shadow->prefix = *prefix;
+	shadow->reason = reason;
+	shadow->items_count++;
+	inherited_add(gate, name, home, shadow->items);
+}
+
+void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
+			uint32_t version, struct shadowed *ret)
+{
+	const struct sl_policy *policy = policy_version(gate, version), *parent;
+	const struct sl_policy *old = before ? policy_version(gate, before) : NULL;
+	enum shadow_reason reason;
+	uint32_t shorter;
+
+	if (!version || version == before ||
+	    policy_parent(gate, prefix, gate_generation(gate), &shorter))
+		return;
+	parent = policy_version(gate, shorter);
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		reason = limit_shadow(policy, parent, slot);
+		if (reason != SHADOW_REASONS &&
+		    (!old || limit_shadow(old, parent, slot) == SHADOW_REASONS))
+			shadow_add(gate, prefix, reason, parent->spec[slot].name,
+				   parent->origin[slot] ?: SL_ORIGIN(SL_POLICY(shorter), slot),
+				   ret);
+	}
+	reason = budget_shadow(policy, parent);
+	if (reason != SHADOW_REASONS && (!old || budget_shadow(old, parent) == SHADOW_REASONS))
+		shadow_add(gate, prefix, reason, NULL,
+			   SL_ORIGIN(parent->newcomers_origin ?: SL_POLICY(shorter), 0), ret);
 }
 
 /* --- Writing a version ---------------------------------------------------------------------- */
@@ -465,7 +546,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 	policy->match[slot] = candidate->limit.match;
 	policy->origin[slot] = candidate->home;
 	policy->changed[slot] =
-		old && old->id == id ? before->changed[slot] : rulemap_generation(gate) + 1;
+		old && old->id == id ? before->changed[slot] : gate_generation(gate) + 1;
 	if (old && (old->action == SL_ACTION_OBSERVE) == (new->action == SL_ACTION_OBSERVE))
 		policy->base.refused[slot] = before->base.refused[slot];
 }
@@ -497,7 +578,7 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 
 	if (rule->newcomers) {
 		policy->newcomers_spec = rule->newcomers->spec;
-		policy->newcomers_since = rulemap_generation(gate) + 1;
+		policy->newcomers_since = gate_generation(gate) + 1;
 	} else if (policy->parent && policy_has_budget(parent)) {
 		policy->newcomers_spec = parent->newcomers_spec;
 		policy->newcomers_since = parent->newcomers_since;
@@ -532,7 +613,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
-	policy_version_write(gate, version, &policy, rulemap_generation(gate) + 1);
+	policy_version_write(gate, version, &policy, gate_generation(gate) + 1);
 	return 0;
 }
 

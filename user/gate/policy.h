@@ -3,12 +3,8 @@
  * Gate: policy versions, from limits as users write them to what packets read, and back.
  *
  * The maps of policies and lists may belong to an unprivileged user, who can write any bytes there
- * at any moment. So a command reads copies: each has passed the checks that a typed limit passes,
- * and its limits are compiled again.
- *
- *   map memory, or a reader's copy of it --> policy_version(), list_info_read() --> other code
- *
- * The rules, which are in other maps, are checked in rulemap.c.
+ * at any moment. So a command reads copies by policy_version() and list_info_read(): each has passed
+ * the checks that a typed limit passes, and its limits are compiled again.
  */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
@@ -109,11 +105,36 @@ const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
 			     char text[INHERITED_TEXT]);
 
+/* --- Shadowed limits ------------------------------------------------------------------------ */
+
+/* Why a policy lacks a limit or budget of the policy that covers it. */
+enum shadow_reason {
+	SHADOW_LIFTED,	 /* it does not inherit */
+	SHADOW_REPLACED, /* it has a limit of that name, for other packets */
+	SHADOW_OBSERVED, /* it has a limit of that name that only observes */
+	SHADOW_KEYED,	 /* it has a limit of that name with key dst */
+	SHADOW_BUDGET,	 /* it has a budget of its own */
+	SHADOW_REASONS,
+};
+
+#define SHADOWS_MAX 4
+
+/* What policies lack since a change. */
+struct shadowed {
+	struct shadow {
+		struct sl_prefix prefix;
+		enum shadow_reason reason;
+		unsigned int items_count;   /* 0: this and the following are unused */
+		char items[INHERITED_TEXT]; /* as of inherited_format() */
+	} list[SHADOWS_MAX];
+	unsigned int more; /* limits for which the list has no room */
+};
+
 /*
- * Appends "NAME of PREFIX", or for a NULL name "the newcomers' budget of PREFIX", to a text of that
- * length. Returns the new length.
+ * Adds what a policy lacks after a change, and did not lack in version `before`, which is not free
+ * yet. before: 0 if the policy is new.
  */
-size_t inherited_add(const char *name, const struct sl_prefix *origin, char text[INHERITED_TEXT],
-		     size_t length);
+void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
+			uint32_t version, struct shadowed *ret);
 
 #endif

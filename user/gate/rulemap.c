@@ -10,26 +10,23 @@
 #include "aggregate.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "list_ends.h"
 #include "rules/prefix.h"
 
-static const struct {
-	enum gate_map map;
-	size_t key_size;
-} rule_maps[] = {
-	{MAP_HOSTS4, 4},
-	{MAP_HOSTS6, 16},
-	{MAP_PREFIXES, sizeof(struct sl_prefix)},
-};
-
-uint32_t rulemap_generation(const struct gate *gate)
-{
-	gate_copy(gate);
-	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
-}
+/* --- Contents of rules ---------------------------------------------------------------------- */
 
 enum sl_access content_access(const struct sl_rule_content *content)
 {
 	return !content->until || until_left_ns(content->until) ? content->access : SL_ACCESS_NONE;
+}
+
+uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
+{
+	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
+	uint64_t lists = entries_in_force(content->list_mask, content->list_until, content->timed,
+					  now, &end);
+
+	return lists_in_force(gate->state, lists, now, &end);
 }
 
 bool content_is_empty(const struct sl_rule_content *content)
@@ -37,16 +34,9 @@ bool content_is_empty(const struct sl_rule_content *content)
 	return !content->version && !content->access && !content->list_mask;
 }
 
-static enum gate_map map_of(const struct sl_prefix *prefix)
+bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
 {
-	if (!prefix_is_host(prefix))
-		return MAP_PREFIXES;
-	return prefix_is_ipv4(prefix) ? MAP_HOSTS4 : MAP_HOSTS6;
-}
-
-static const void *key_of(const struct sl_prefix *prefix)
-{
-	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
+	return !content->version && !content_access(content) && !content_lists(gate, content);
 }
 
 static bool content_is_sound(const struct gate *gate, const struct sl_rule_content *content)
@@ -67,6 +57,18 @@ static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, u
 }
 
 /* --- Looking up one rule -------------------------------------------------------------------- */
+
+static enum gate_map map_of(const struct sl_prefix *prefix)
+{
+	if (!prefix_is_host(prefix))
+		return MAP_PREFIXES;
+	return prefix_is_ipv4(prefix) ? MAP_HOSTS4 : MAP_HOSTS6;
+}
+
+static const void *key_of(const struct sl_prefix *prefix)
+{
+	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
+}
 
 static int rule_look_up(const struct gate *gate, enum gate_map map, const void *key, uint32_t most,
 			struct sl_rule *ret)
@@ -111,6 +113,9 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 /* --- Walking all rules ---------------------------------------------------------------------- */
 
+/* The entries of one call: the kernel needs about a millisecond for them. */
+#define BATCH 4096
+
 /*
  * Returns the steps after which a walk over the keys of a map gives up. If a key is deleted during
  * the walk, the walk begins again; the owner of the gate could do that forever.
@@ -123,28 +128,47 @@ static uint64_t steps_most(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : 4 * (uint64_t)info.max_entries + 4096;
 }
 
-struct host_walk {
-	const struct gate *gate;
-	uint32_t family;
-	size_t key_size;
-	rulemap_call *call;
-	void *data;
-};
-
-static int host_call(void *data, const void *key, const void *value)
+/*
+ * Walks the hosts of one family. The kernel returns whole buckets of the hash table; none has more
+ * than BATCH entries. Hosts that are added or removed during the walk may be missed.
+ */
+static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
 {
-	const struct host_walk *walk = data;
+	const size_t size = map == MAP_HOSTS4 ? 4 : 16;
+	_cleanup_free_ uint8_t *keys = malloc(BATCH * size);
+	_cleanup_free_ struct sl_rule *rules = malloc(BATCH * sizeof(*rules));
 	struct rulemap_entry entry = {
-		.prefix = {.bits = SL_FAMILY_BITS + 8 * walk->key_size,
-			   .family = htonl(walk->family)},
+		.prefix = {.bits = SL_FAMILY_BITS + 8 * size,
+			   .family = htonl(map == MAP_HOSTS4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6)},
 	};
+	uint32_t token, *last = NULL;
+	bool more = true;
 
-	memcpy(entry.prefix.addr, key, walk->key_size);
-	memcpy(&entry.rule, value, sizeof(entry.rule));
-	if (!rule_is_sound(walk->gate, &entry.rule, entry.prefix.bits) ||
-	    entry.rule.bits != entry.prefix.bits)
-		return -EUCLEAN;
-	return walk->call(walk->data, &entry);
+	if (!keys || !rules)
+		return -ENOMEM;
+	while (more) {
+		uint32_t count = BATCH;
+
+		if (bpf_map_lookup_batch(gate->map[map], last, &token, keys, rules, &count, NULL)) {
+			if (errno != ENOENT) /* ENOENT: this batch is the last */
+				return -errno;
+			more = false;
+		}
+		last = &token;
+		for (uint32_t i = 0; i < count; i++) {
+			int err;
+
+			memcpy(entry.prefix.addr, keys + i * size, size);
+			entry.rule = rules[i];
+			if (!rule_is_sound(gate, &entry.rule, entry.prefix.bits) ||
+			    entry.rule.bits != entry.prefix.bits)
+				return -EUCLEAN;
+			err = call(data, &entry);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
 }
 
 static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
@@ -174,14 +198,11 @@ static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data
 
 int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data)
 {
-	struct host_walk ipv4 = {gate, SL_FAMILY_IPV4, 4, call, data};
-	struct host_walk ipv6 = {gate, SL_FAMILY_IPV6, 16, call, data};
 	int err = 0;
 
 	if (gate->state->hosts || gate->state->changing)
-		err = map_walk(gate->map[MAP_HOSTS4], 4, sizeof(struct sl_rule), host_call, &ipv4);
-	if (!err && (gate->state->hosts || gate->state->changing))
-		err = map_walk(gate->map[MAP_HOSTS6], 16, sizeof(struct sl_rule), host_call, &ipv6);
+		err = hosts_walk(gate, MAP_HOSTS4, call, data)
+			      ?: hosts_walk(gate, MAP_HOSTS6, call, data);
 	return err ?: prefixes_walk(gate, call, data);
 }
 
@@ -216,53 +237,45 @@ int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned i
 
 /* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* The entries of one call: the kernel needs about a millisecond for them. */
-#define BATCH 4096
-
-/* rules: NULL to remove the keys. */
-static int batch_flush(int fd, const void *keys, const struct sl_rule *rules, uint32_t count)
-{
-	LIBBPF_OPTS(bpf_map_batch_opts, opts, .elem_flags = rules ? BPF_ANY : 0);
-	int err = rules ? bpf_map_update_batch(fd, keys, rules, &count, &opts)
-			: bpf_map_delete_batch(fd, keys, &count, &opts);
-
-	return err ? -errno : 0;
-}
-
 /* Does one action with the entries of one map. */
-static int batches_run(int fd, const struct rulemap_entry *entries, unsigned int count,
-		       enum rulemap_action action, size_t map)
+static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
+		       unsigned int count, enum rulemap_action action, enum gate_map map)
 {
-	_cleanup_free_ uint8_t *keys = malloc(BATCH * sizeof(struct sl_prefix));
+	LIBBPF_OPTS(bpf_map_batch_opts, opts, .elem_flags = 0);
+	size_t size = map == MAP_HOSTS4 ? 4 : map == MAP_HOSTS6 ? 16 : sizeof(struct sl_prefix);
+	_cleanup_free_ uint8_t *keys = malloc(BATCH * size);
 	_cleanup_free_ struct sl_rule *rules = malloc(BATCH * sizeof(*rules));
-	size_t size = rule_maps[map].key_size;
 	uint32_t filled = 0;
-	int err = keys && rules ? 0 : -ENOMEM;
 
-	for (unsigned int i = 0; !err && i < count; i++) {
+	if (!keys || !rules)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < count; i++) {
 		const struct rulemap_entry *entry = &entries[i];
 
-		if (entry->action == action && map_of(&entry->prefix) == rule_maps[map].map) {
+		if (entry->action == action && map_of(&entry->prefix) == map) {
 			memcpy(keys + filled * size, key_of(&entry->prefix), size);
 			rules[filled++] = entry->rule;
 		}
 		if (!filled || (filled < BATCH && i + 1 < count))
 			continue;
-		err = batch_flush(fd, keys, action == ENTRY_REMOVE ? NULL : rules, filled);
+		if (action == ENTRY_REMOVE
+			    ? bpf_map_delete_batch(gate->map[map], keys, &filled, &opts)
+			    : bpf_map_update_batch(gate->map[map], keys, rules, &filled, &opts))
+			return -errno;
 		filled = 0;
 	}
-	return err;
+	return 0;
 }
 
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
-	static const enum rulemap_action actions[] = {ENTRY_WRITE, ENTRY_REMOVE};
+	static const enum gate_map maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
 	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
-		for (size_t map = 0; !err && map < ARRAY_SIZE(rule_maps); map++)
-			err = batches_run(gate->map[rule_maps[map].map], entries, count, actions[i],
-					  map);
+	for (size_t i = 0; !err && i < ARRAY_SIZE(maps); i++)
+		err = batches_run(gate, entries, count, ENTRY_WRITE, maps[i]);
+	for (size_t i = 0; !err && i < ARRAY_SIZE(maps); i++)
+		err = batches_run(gate, entries, count, ENTRY_REMOVE, maps[i]);
 	return err;
 }
 

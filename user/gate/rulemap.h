@@ -6,14 +6,19 @@
 #include "gate/gate.h"
 #include "list_ends.h"
 
-/* Returns the generation that packets see. */
-uint32_t rulemap_generation(const struct gate *gate);
-
 /* Returns the access of the runtime entry, until it ends. */
 enum sl_access content_access(const struct sl_rule_content *content);
 
+/* Returns the lists on which the prefix is in force: neither list nor entry has ended. */
+uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
+
 /* Whether a content has no policy, no entry and no list, ended or not. */
 bool content_is_empty(const struct sl_rule_content *content);
+
+/* Whether a content has no policy, and no entry or list that lasts. */
+bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content);
+
+/* --- Maps of rules -------------------------------------------------------------------------- */
 
 enum rulemap_action {
 	ENTRY_WRITE,
@@ -53,15 +58,13 @@ int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned i
 /* Writes rules, and then removes others. After a failure it has done any part of this. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
-/* --- Counts of split /64s and of aggregates ------------------------------------------------- */
-
 /*
  * Adds `change` to the counts of the /64 and of the aggregates that the prefix divides. After a
  * failure no count is changed.
  */
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Sets both maps to the counts of these rules, without those to remove. Sorts the entries. */
+/* Sets these counts to those of all rules, without those to remove. Sorts the entries. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

@@ -16,11 +16,6 @@ static uint32_t clock_until(void)
 
 #include "lookup.h"
 
-int rules_unread(const struct gate *gate, int err)
-{
-	return gate_error(gate, err, "rules-unread", "cannot read its rules: %s", why(err));
-}
-
 /* --- Named lists ---------------------------------------------------------------------------- */
 
 bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
@@ -33,7 +28,7 @@ bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
 
 void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES])
 {
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 
 	for (int index = 0; index < SL_LIST_PLACES; index++) {
 		ret[index] = list_info_read(gate, index);
@@ -42,16 +37,12 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 	}
 }
 
-uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content)
-{
-	uint32_t now = clock_until(), end = 0;
-	uint64_t lists = entries_in_force(content->list_mask, content->list_until, content->timed,
-					  now, &end);
-
-	return lists_in_force(gate->state, lists, now, &end);
-}
-
 /* --- Reading rules -------------------------------------------------------------------------- */
+
+int rules_unread(const struct gate *gate, int err)
+{
+	return gate_error(gate, err, "rules-unread", "cannot read its rules: %s", why(err));
+}
 
 /*
  * Makes the rule of a prefix from what packets see. known: the indexes that have a list. A damaged
@@ -89,7 +80,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 	if (found <= 0)
 		return found ? rules_unread(gate, found) : 0;
 	lists_copy(gate, lists);
-	return rule_from(gate, prefix, rule_content(&rule, rulemap_generation(gate)),
+	return rule_from(gate, prefix, rule_content(&rule, gate_generation(gate)),
 			 lists_bits(lists), ret);
 }
 
@@ -112,11 +103,9 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 		const struct sl_rule_content *content = rule_content(&entries[i].rule, generation);
 		struct rule rule;
 
-		if (!content_access(content) && !content_lists(gate, content) && !content->version)
-			continue;
-		err = rule_from(gate, &entries[i].prefix, content, known, &rule);
-		if (!err)
-			err = ruleset_add(set, &rule);
+		if (!content_has_ended(gate, content))
+			err = rule_from(gate, &entries[i].prefix, content, known, &rule)
+				      ?: ruleset_add(set, &rule);
 	}
 	return err;
 }
@@ -127,11 +116,11 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 int rules_read(const struct gate *gate, struct ruleset *ret)
 {
 	for (int i = 0; i < READ_TRIES; i++) {
-		uint32_t generation = rulemap_generation(gate);
+		uint32_t generation = gate_generation(gate);
 		struct ruleset set = {0};
 		int err = rules_read_once(gate, generation, &set);
 
-		if (!err && generation == rulemap_generation(gate)) {
+		if (!err && generation == gate_generation(gate)) {
 			ruleset_unique(&set); /* a walk during a change may see a rule twice */
 			*ret = set;
 			return 0;
@@ -145,16 +134,10 @@ int rules_read(const struct gate *gate, struct ruleset *ret)
 
 int rules_count(const struct gate *gate, unsigned int *ret)
 {
-	struct ruleset set = {0};
-	int err;
+	_cleanup_(ruleset_free) struct ruleset set = {0};
+	int err = gate->state->changing ? rules_read(gate, &set) : 0;
 
-	*ret = gate->state->hosts + gate->state->prefixes;
-	if (!gate->state->changing)
-		return 0;
-	err = rules_read(gate, &set);
-	if (!err)
-		*ret = set.count;
-	ruleset_free(&set);
+	*ret = gate->state->changing ? set.count : gate->state->hosts + gate->state->prefixes;
 	return err;
 }
 
@@ -226,7 +209,7 @@ static struct judgement content_judge(const struct gate *gate, const struct sl_p
 
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
-	uint32_t generation = rulemap_generation(gate), bits = address->bits;
+	uint32_t generation = gate_generation(gate), bits = address->bits;
 	struct judgement found = {0}, without = {0}; /* by `version` and `without` of the lookup */
 	struct lookup lookup = {0};
 	bool is_complete = false;

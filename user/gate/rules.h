@@ -21,20 +21,11 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 /* Adds the error that the rules cannot be read. */
 int rules_unread(const struct gate *gate, int err);
 
-/* --- Named lists ---------------------------------------------------------------------------- */
-
-/* Whether packets see a list in a generation. */
-bool list_is_seen(const struct sl_list_info *list, uint32_t generation);
-
 /* Copies the lists that packets see. */
 void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]);
 
-/*
- * Returns the lists of a content on which the prefix is in force: neither list nor entry has ended.
- */
-uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
-
-/* --- The rule that decides ------------------------------------------------------------------ */
+/* Whether packets see a list in a generation. */
+bool list_is_seen(const struct sl_list_info *list, uint32_t generation);
 
 /* The rule that decides about an address, found as packets find it. */
 struct judgement {

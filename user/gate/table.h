@@ -7,7 +7,6 @@
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H
 
-#include "gate/array_view.h"
 #include "gate/gate.h"
 #include "ways.h"
 

@@ -7,11 +7,10 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
-#include "gate/synchronize.h"
 #include "list_ends.h"
 #include "rules/ruleset.h"
 
@@ -40,7 +39,7 @@ static void list_write(struct gate *gate, unsigned int place, const struct sl_li
 	if (wanted->until)
 		state->lists_ending |= bit;
 	state->list_ends[list_end_index(bit)] = wanted->until;
-	__atomic_store_n(&gate->lists[place].since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&gate->lists[place].since, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 }
 
 static void list_free(struct gate *gate, unsigned int place)
@@ -57,7 +56,7 @@ static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_
 		if (!has.since && *want->name)
 			list_write(gate, place, want);
 		else if (has.since && !*want->name)
-			gate->lists[place].gone = rulemap_generation(gate) + 1;
+			gate->lists[place].gone = gate_generation(gate) + 1;
 		else if (has.since && !list_same(&has, want))
 			return -EINVAL;
 	}
@@ -81,7 +80,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
  */
 static void lists_recover(struct gate *gate, uint64_t ended)
 {
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
 		struct sl_list_info *list = &gate->lists[place];
@@ -93,12 +92,6 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 }
 
 /* --- Recovery ------------------------------------------------------------------------------- */
-
-/* Whether a content has no policy, and no entry or list that lasts. */
-static bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
-{
-	return !content->version && !content_access(content) && !content_lists(gate, content);
-}
 
 /*
  * Replaces a prepared content by the content that packets see, and removes ended lists and lists on
@@ -165,7 +158,7 @@ static int recover(struct gate *gate, unsigned int *ret_ended)
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
 	uint64_t ended = ~lists_in_force(gate->state, ~0ULL, now, &end);
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 	unsigned int count;
 	int err;
 
@@ -318,7 +311,7 @@ static bool policy_is(const struct gate *gate, uint32_t version, const struct ru
 static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			   uint32_t *ret)
 {
-	uint32_t parent = 0, version, next = rulemap_generation(gate) + 1;
+	uint32_t parent = 0, version, next = gate_generation(gate) + 1;
 	int err = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix, next, &parent) : 0;
 
 	*ret = 0;
@@ -367,7 +360,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 		.prefix = wanted->prefix,
 		.rule =
 			{
-				.since = rulemap_generation(gate) + 1,
+				.since = gate_generation(gate) + 1,
 				.bits = wanted->prefix.bits,
 				.cur = {version, wanted->access, wanted->until, wanted->lists,
 					wanted->list_until, wanted->timed},
@@ -397,10 +390,10 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 	uint32_t parent;
 	int err = t->rewrites ? rulemap_get(gate, prefix, &now) : 0;
 
-	if (err <= 0 || now.since == rulemap_generation(gate) + 1)
+	if (err <= 0 || now.since == gate_generation(gate) + 1)
 		return err < 0 ? err : 0;
 	policy = policy_version(gate, now.cur.version);
-	err = policy_parent(gate, prefix, rulemap_generation(gate) + 1, &parent);
+	err = policy_parent(gate, prefix, gate_generation(gate) + 1, &parent);
 	if (err || policy->parent == parent)
 		return err;
 	wanted.access = now.cur.access;
@@ -547,10 +540,11 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	if (err)
 		return recover(gate, ret_ended) ? -ECANCELED : err;
 	/* the switch: every packet that begins from here on sees the new rules */
-	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 	synchronize_programs();
-	if (ret)
-		shadowed_find(gate, t.entries, t.count, ret);
+	for (unsigned int i = 0; ret && i < t.count; i++)
+		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
+				   t.entries[i].rule.cur.version, ret);
 	if (transaction_finish(gate, wanted, &t))
 		return rules_recover(gate) ? -ECANCELED : 0; /* after the switch it completes */
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
@@ -580,7 +574,7 @@ static int wanted_check(const struct gate *gate, const struct ruleset *wanted)
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
-	uint32_t generation = rulemap_generation(gate);
+	uint32_t generation = gate_generation(gate);
 	unsigned int count = 0;
 	int err = rulemap_read(gate, &entries, &count);
 

@@ -9,7 +9,7 @@
 #define SLUICE_TRANSACTION_H
 
 #include "gate/gate.h"
-#include "gate/shadowed.h"
+#include "gate/policy.h"
 #include "rules/ruleset.h"
 
 /*

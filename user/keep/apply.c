@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "gate/rules.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/transaction.h"
 #include "migrate/remake.h"
 #include "rules/ruleset.h"

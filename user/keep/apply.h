@@ -9,7 +9,7 @@
 #include "attach/places.h"
 #include "config/config.h"
 #include "gate/gate.h"
-#include "gate/shadowed.h"
+#include "gate/policy.h"
 #include "rules/ruleset.h"
 
 /* The counters of the report. */

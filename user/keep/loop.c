@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "gate/trial.h"
+#include "gate/gate.h"
 #include "keep/keep.h"
 
 /* Read events other than signals at most once in this time. */

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/netns.h"
 #include "base/text.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "keep/keep.h"
 #include "migrate/open.h"
 

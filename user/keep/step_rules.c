@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "gate/rules.h"
 #include "keep/apply.h"
 #include "keep/keep.h"

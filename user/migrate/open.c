@@ -4,10 +4,9 @@
 #include "attach/attachment.h"
 #include "base/host.h"
 #include "gate/transaction.h"
-#include "gate/gate_make.h"
-#include "gate/gate_maps.h"
+#include "gate/maps.h"
 #include "gate/pins.h"
-#include "gate/trial.h"
+#include "gate/gate.h"
 #include "migrate/remake.h"
 
 /*

@@ -96,8 +96,8 @@ static int by_number(const void *a, const void *b)
 
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
-	_cleanup_(shared_limits_free) struct shared_limits limits = {
-		.generation = rulemap_generation(gate)};
+	_cleanup_(shared_limits_free) struct shared_limits limits = {.generation =
+									     gate_generation(gate)};
 	_cleanup_free_ const struct sl_policy **policies = NULL;
 	unsigned int count;
 	int err = rules_policies(gate, &policies, &count);

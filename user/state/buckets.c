@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "gate/counters.h"
+#include "gate/gate.h"
 #include "gate/rules.h"
 #include "identity.h"
 #include "rules/prefix.h"

@@ -10,7 +10,7 @@
 #include "admission.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "gate/counters.h"
+#include "gate/gate.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "rules/ruleset.h"

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "gate/counters.h"
+#include "gate/gate.h"
 #include "gate/policy.h"
 #include "rules/prefix.h"
 #include "ways.h"

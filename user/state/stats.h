@@ -5,7 +5,6 @@
 
 #include <stdint.h>
 
-#include "gate/counters.h"
 #include "gate/gate.h"
 #include "rules/prefix.h"
 

@@ -11,7 +11,7 @@
 #include "test.h"
 #include "bpf_host.h"
 #include "random.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "rules/limit.h"
 #include "charge.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/array.h"
 #include "gate/gate.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "sluice.h"
 
 #define RECORDED_SCHEMA 1

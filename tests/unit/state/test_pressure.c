@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/state/pressure.h: how much room a table has, when it is short, and which size is larger. */
 #include "test.h"
-#include "gate/gate_make.h"
+#include "gate/maps.h"
 #include "state/pressure.h"
 
 static const struct {

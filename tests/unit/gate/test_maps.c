@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/object.h: the memory of maps, as `sluice help attach` states it, and its format. */
+/* user/gate/maps.h: the memory of maps, as `sluice help attach` states it, and its format. */
 #include "test.h"
+
+#include <linux/bpf.h>
+
 #include "base/array.h"
-#include "gate/object.h"
+#include "gate/maps.h"
 #include "sluice.h"
 
 #define M (1U << 20)
