@@ -70,15 +70,10 @@ struct limits {
 
 /*
  * Makes the limits of a prefix, and checks that the fields fit each other. One of `rate`, `window`
- * and `shape` is required. The defaults are: the words
- * of the match as name, burst_default(), groups 5, horizon
- * 200ms, match any, per 32/64, key src, action drop, start full. On `default`, one length after
- * `per` is the length of IPv4 keys if it is at most 32, and otherwise of IPv6 keys; the other
- * family keeps its default.
- *
- * With several lengths, `per 32,24,16`, narrow first, the first limit has the name, the others the
- * name and their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
- *
+ * and `shape` is required. Defaults: the words of the match as name, burst_default(), and
+ * limit_defaults. On `default`, one length after `per` is the length of IPv4 keys if it is at most
+ * 32, and otherwise of IPv6 keys. Of several lengths, narrow first, the first limit has the name,
+ * the others the name and their length: all, all-24; on `default` their IPv6 keys are 32 bits longer.
  * Returns 0; or -EINVAL, and the field that the error is about (SPEC_FIELDS: no field).
  */
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
@@ -88,9 +83,8 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*
- * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients
- * send in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged
- * packets of up to 45 segments or 64 kB, which the least bursts hold.
+ * Sets the default burst: one second of the rate, at least 64 packets or 256 kB, which hold any
+ * packet that the kernel merges. Honest clients send in bursts, far above their rate.
  */
 void burst_default(struct sl_limit_spec *spec);
 
@@ -98,17 +92,15 @@ void burst_default(struct sl_limit_spec *spec);
 
 #define SPEC_TEXT 160 /* room for any formatted field */
 
-/* The field that specifies each kind. */
-extern const enum spec_field kind_fields[SL_KINDS];
+extern const enum spec_field kind_fields[SL_KINDS]; /* the field that specifies each kind */
 
 /* The defaults of a limit that matches any packet. */
 extern const struct limit limit_defaults;
 
 /*
- * Formats one field in words that parse to the same value. Returns NULL if it is the default, which
- * `show` leaves out, or if the limit's kind does not have it; never for the field that specifies
- * the kind, and for `burst` of a bucket. The only default name that is left out is "all", because
- * `del` needs the other names.
+ * Formats one field in words that parse to the same value. Returns NULL if the limit's kind does
+ * not have it, or if it is the default; never for the field that specifies the kind, `burst` of a
+ * bucket, and names other than "all", which `del` needs.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);

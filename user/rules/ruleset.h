@@ -89,10 +89,7 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/*
- * The lists of a gate or of a rules file are an array of SL_LIST_PLACES. The place of a list is its
- * bit in the rules that it names. A place without a name is free.
- */
+/* An array of SL_LIST_PLACES. The place of a list is its bit in rules; without a name it is free. */
 
 /* The place of the list of that name, or of the name that list_name_of() gives a file; -1: none. */
 int lists_find(const struct sl_list_info *lists, const char *name);
@@ -111,7 +108,6 @@ static inline unsigned int lists_count(const struct sl_list_info *lists)
 /* Whether both have the same name, access and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
-/* Whether the list's end is past. */
 bool list_ended(const struct sl_list_info *list);
 
 /* Whether a command could have written a list: its name and its access are known. */
@@ -134,7 +130,7 @@ enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
  * Whether the prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and denies by hand
- * with such a prefix need the word `force`: most of them are mistakes, and lock out the operator.
+ * with such a prefix need `force`: most of them are mistakes, and lock out the operator.
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
@@ -165,7 +161,7 @@ void ruleset_sort(struct ruleset *set);
 /* Sorts, and keeps the first rule of each prefix. */
 void ruleset_unique(struct ruleset *set);
 
-/* The rule of exactly this prefix in a sorted set; NULL: none. */
+/* The rule of this prefix in a sorted set; NULL: none. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
 /*
@@ -224,7 +220,7 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* The entries that rules require in each map. Zeroed at first. */
+/* The entries that rules require in each map. */
 struct room {
 	uint32_t policies;
 	uint32_t prefixes;
