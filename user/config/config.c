@@ -191,8 +191,9 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 			err = map_read(reader, node, name, map, parent);
 		else if (node->kind != NODE_WORD)
 			err = refuse_kind(reader, node, name, NODE_WORD);
-		else if (map && !(err = word_read(reader, node, map->keys, data)))
-			err = fail(reader, map->finish(reader, &item));
+		else if (map)
+			err = word_read(reader, node, map->keys, data)
+				      ?: fail(reader, map->finish(reader, &item));
 		first = first ?: err;
 	}
 	return first;

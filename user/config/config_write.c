@@ -22,16 +22,6 @@ static json_t *prefix_json(const struct sl_prefix *prefix)
 	return json_string(prefix_format(prefix, text));
 }
 
-/* Numbers become JSON numbers, which need no quotes. A name stays a string whatever its letters. */
-static json_t *field_json(enum spec_field field, const char *text)
-{
-	if (field == SPEC_SHARED)
-		return strcmp(text, "yes") ? json_string(text) : json_true();
-	if (field != SPEC_NAME && strspn(text, "0123456789") == strlen(text))
-		return json_integer(strtoll(text, NULL, 10));
-	return json_string(text);
-}
-
 static json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix,
 			  enum spec_field first, enum spec_field last)
 {
@@ -40,9 +30,17 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 
 	for (enum spec_field field = first; field <= last; field++) {
 		const char *words = spec_format(limit, prefix, field, text);
+		json_t *value = NULL;
 
+		/* numbers need no quotes; a name stays a string whatever its letters */
+		if (words && field != SPEC_NAME && strspn(words, "0123456789") == strlen(words))
+			value = json_integer(strtoll(words, NULL, 10));
+		else if (words && field == SPEC_SHARED && !strcmp(words, "yes"))
+			value = json_true();
+		else if (words)
+			value = json_string(words);
 		if (words)
-			json_object_set_new(object, spec_names[field], field_json(field, words));
+			json_object_set_new(object, spec_names[field], value);
 	}
 	return object;
 }

@@ -348,16 +348,6 @@ static int part_parse(enum spec_field field, const char *text, struct spec *spec
 	return byte_parse(type->byte, spec_names[field], text, (uint8_t *)limit + type->offset);
 }
 
-/* Copies one of the values of a text: commas end them, blanks may precede them. */
-static const char *part_copy(const char *text, unsigned int index, char part[SPEC_TEXT])
-{
-	while (index--)
-		text = strchr(text, ',') + 1;
-	text += strspn(text, " \t");
-	snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(text, ","), text);
-	return part;
-}
-
 int spec_field_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	enum spec_field field = type->least;
@@ -373,8 +363,15 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	if (count > 1 && strlen(text) >= SPEC_TEXT)
 		return error_misuse("too-long", object_of(what, text), "too long");
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
-		int err = part_parse(field, count > 1 ? part_copy(text, i, part) : text, spec, i);
+		int err;
 
+		if (count > 1) { /* commas end values, blanks may precede them */
+			const char *value = text + strspn(text, " \t");
+
+			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
+			text = value + strcspn(value, ",") + 1;
+		}
+		err = part_parse(field, count > 1 ? part : text, spec, i);
 		if (err)
 			return err;
 	}
@@ -401,11 +398,6 @@ const struct value_type spec_types[SPEC_FIELDS] = {
 	FIELD(SPEC_START, "full|empty|share", VALUE_WORD, WORDS(start_words)),
 	FIELD(SPEC_SHARED, "yes|no|block", VALUE_WORD, WORDS(shared_words)),
 };
-
-bool spec_has(const struct spec *spec, enum spec_field field)
-{
-	return spec->given >> field & 1;
-}
 
 bool spec_accepts(const struct spec *spec, enum spec_field field)
 {

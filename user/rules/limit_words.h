@@ -57,7 +57,10 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 		.extent = __VA_ARGS__                                                              \
 	}
 
-bool spec_has(const struct spec *spec, enum spec_field field);
+static inline bool spec_has(const struct spec *spec, enum spec_field field)
+{
+	return spec->given >> field & 1;
+}
 
 /* Whether a field is missing that limits of the kind of the spec have. */
 bool spec_accepts(const struct spec *spec, enum spec_field field);

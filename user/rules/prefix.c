@@ -14,21 +14,6 @@ static unsigned int family_bits(const struct sl_prefix *prefix)
 	return prefix_is_ipv4(prefix) ? 32 : 128;
 }
 
-bool prefix_is_ipv4(const struct sl_prefix *prefix)
-{
-	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV4);
-}
-
-bool prefix_is_ipv6(const struct sl_prefix *prefix)
-{
-	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
-}
-
-bool prefix_is_host(const struct sl_prefix *prefix)
-{
-	return prefix->bits == SL_FAMILY_BITS + family_bits(prefix);
-}
-
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits)
 {
 	struct sl_prefix cut = *prefix;
@@ -203,11 +188,6 @@ const char *prefix_format(const struct sl_prefix *prefix, char text[PREFIX_TEXT]
 	else
 		snprintf(text, PREFIX_TEXT, "%s/%u", address, length);
 	return text;
-}
-
-bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b)
-{
-	return !memcmp(a, b, sizeof(*a));
 }
 
 bool prefix_is_sound(const struct sl_prefix *prefix)

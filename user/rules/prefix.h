@@ -3,6 +3,9 @@
 #ifndef SLUICE_PREFIX_H
 #define SLUICE_PREFIX_H
 
+#include <arpa/inet.h>
+#include <string.h>
+
 #include "rules/value.h"
 
 #define PREFIX_TEXT 52 /* room for any formatted prefix */
@@ -24,8 +27,15 @@ __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_pr
 							      char text[PREFIX_TEXT]);
 
 /* The family of a prefix. `default` has none. */
-bool prefix_is_ipv4(const struct sl_prefix *prefix);
-bool prefix_is_ipv6(const struct sl_prefix *prefix);
+static inline bool prefix_is_ipv4(const struct sl_prefix *prefix)
+{
+	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV4);
+}
+
+static inline bool prefix_is_ipv6(const struct sl_prefix *prefix)
+{
+	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
+}
 
 /* The index of its family in arrays of SL_FAMILIES; `default` counts as IPv6. */
 static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
@@ -34,8 +44,15 @@ static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
 }
 
 /* Whether the prefix is one whole address. */
-bool prefix_is_host(const struct sl_prefix *prefix);
-bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);
+static inline bool prefix_is_host(const struct sl_prefix *prefix)
+{
+	return prefix->bits == SL_FAMILY_BITS + (prefix_is_ipv4(prefix) ? 32 : 128);
+}
+
+static inline bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
 
 /* Whether prefix_parse() could have made it. */
 bool prefix_is_sound(const struct sl_prefix *prefix);

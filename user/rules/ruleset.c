@@ -92,11 +92,6 @@ void rule_free(struct rule *rule)
 	rule->inherit = INHERIT_UNSPECIFIED;
 }
 
-uint32_t rule_list_end(const struct rule *rule, int place)
-{
-	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
-}
-
 bool rule_add_list(struct rule *rule, int place, uint32_t until)
 {
 	if (until && rule->list_until && rule->timed != place)
@@ -114,16 +109,6 @@ void rule_remove_lists(struct rule *rule, uint64_t bits)
 	rule->lists &= ~bits;
 	if (bits >> rule->timed & 1)
 		rule->list_until = rule->timed = 0;
-}
-
-bool rule_is_empty(const struct rule *rule)
-{
-	return !rule->access && !rule->lists && !rule->limits;
-}
-
-bool rule_inherits(const struct rule *rule)
-{
-	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
 bool rule_budget_is_idle(const struct rule *rule)

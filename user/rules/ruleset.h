@@ -53,7 +53,10 @@ void rule_free(struct rule *rule);
 /* How many of SL_LIMITS_MAX slots the limits of a rule occupy: two rates occupy two. */
 unsigned int rule_slots(const struct rule *rule);
 
-bool rule_inherits(const struct rule *rule);
+static inline bool rule_inherits(const struct rule *rule)
+{
+	return rule->limits && rule->inherit == INHERIT_YES;
+}
 
 /* Whether the budget drops nothing, because no limit drops or blocks: bpf/charge.h. */
 bool rule_budget_is_idle(const struct rule *rule);
@@ -64,7 +67,10 @@ bool rule_sees_destinations(const struct rule *rule);
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
 /* The end of the rule's entry on the list at a place, without the list's own end; 0: none. */
-uint32_t rule_list_end(const struct rule *rule, int place);
+static inline uint32_t rule_list_end(const struct rule *rule, int place)
+{
+	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
+}
 
 /*
  * Puts the prefix on the list at a place, with an end of its own; 0: none. A prefix has such an end
@@ -76,7 +82,10 @@ bool rule_add_list(struct rule *rule, int place, uint32_t until);
 void rule_remove_lists(struct rule *rule, uint64_t bits);
 
 /* Whether it has no entry, no list and no policy. */
-bool rule_is_empty(const struct rule *rule);
+static inline bool rule_is_empty(const struct rule *rule)
+{
+	return !rule->access && !rule->lists && !rule->limits;
+}
 
 /* --- Differences ---------------------------------------------------------------------------- */
 

@@ -285,23 +285,20 @@ const char *size_format(uint32_t size, char text[SIZE_TEXT])
 
 /* --- Rates ---------------------------------------------------------------------------------- */
 
-static const uint64_t rate_most[] = {
-	[SL_RATE_PPS] = 200000000,
-	[SL_RATE_PER_MIN] = 200000000ULL * 60,
-	[SL_RATE_PER_HOUR] = 200000000ULL * 3600,
-	[SL_RATE_BITS] = 400000000000,
+static const struct {
+	uint64_t least, most;
+} rate_ranges[] = {
+	[SL_RATE_PPS] = {1, 200000000},
+	[SL_RATE_PER_MIN] = {1, 200000000ULL * 60},
+	[SL_RATE_PER_HOUR] = {1, 200000000ULL * 3600},
+	[SL_RATE_BITS] = {1000, 400000000000},
 };
-
-static uint64_t rate_least(unsigned int unit)
-{
-	return unit == SL_RATE_BITS ? 1000 : 1;
-}
 
 bool rate_is_sound(const struct sl_limit_spec *spec)
 {
-	return spec->rate_unit < ARRAY_SIZE(rate_most) &&
-	       spec->rate >= rate_least(spec->rate_unit) &&
-	       spec->rate <= rate_most[spec->rate_unit];
+	return spec->rate_unit < ARRAY_SIZE(rate_ranges) &&
+	       spec->rate >= rate_ranges[spec->rate_unit].least &&
+	       spec->rate <= rate_ranges[spec->rate_unit].most;
 }
 
 /* Refuses a unit such as "Mbps": megabits in most tools, and megabytes in tc. */
@@ -349,10 +346,10 @@ static int rate_parse(const struct value_type *type, const char *what, const cha
 
 	if (err)
 		return err;
-	if (rate.number < rate_least(rate.unit))
+	if (rate.number < rate_ranges[rate.unit].least)
 		return error_misuse("out-of-range", object_of(what, text),
 				    "too low; the lowest is 1/h, or 1kbit");
-	if (rate.number > rate_most[rate.unit])
+	if (rate.number > rate_ranges[rate.unit].most)
 		return error_misuse("out-of-range", object_of(what, text),
 				    "too high; the highest is 200mpps, or 400gbit");
 	*(struct value_amount *)ret = rate;
@@ -542,8 +539,3 @@ static int flag_parse(const struct value_type *type, const char *what, const cha
 
 const struct value_type value_flag = {
 	.name = "yes|no", .parse = flag_parse, .expected = "write yes or no, true or false"};
-
-int value_parse(const struct value_type *type, const char *what, const char *text, void *ret)
-{
-	return type->parse(type, what, text, ret);
-}

@@ -34,7 +34,11 @@ struct value_type {
 	enum value_extent extent;
 };
 
-int value_parse(const struct value_type *type, const char *what, const char *text, void *ret);
+static inline int value_parse(const struct value_type *type, const char *what, const char *text,
+			      void *ret)
+{
+	return type->parse(type, what, text, ret);
+}
 
 #define TIME_MAX_NS                                                                                \
 	(730 * 86400000000000ULL) /* 2 years: the longest time, below SL_BURST_TICKS_MAX */
