@@ -194,7 +194,7 @@ static inline void world_judge(struct world *world, struct world_node *node, boo
 static inline void world_lose(struct world *world, struct world_node *node)
 {
 	if (node->shares)
-		flow_lost(&node->flow, node->lost + 1);
+		flow_lost(&node->flow, node->lost + 1, true);
 	world_judge(world, node, false);
 }
 

@@ -97,13 +97,12 @@ static void nodes_run(struct store *store, char **rest)
 	const char *alive = strtok_r(NULL, " \n", rest);
 	int64_t begun = milliseconds();
 	unsigned int nodes = 0;
-	uint64_t time = 0;
 	int status;
 
 	if (!alive)
 		exit(2);
-	status = store_nodes(store, key, node, atoi(alive), &time, &nodes);
-	printf("{\"time\": %" PRIu64 ", \"nodes\": %u, ", time, nodes);
+	status = store_nodes(store, key, node, atoi(alive), &nodes);
+	printf("{\"nodes\": %u, ", nodes);
 	answer_end(store, status, begun);
 }
 

@@ -20,6 +20,7 @@
 #include "share/shared_limits.h"
 
 #define NODES_EVERY_MS 1000 /* between two counts of the nodes */
+#define NODES_ALIVE_MS 5000 /* a node counts for this long after its report */
 
 /* Between two reports of the shared limits and of this process, and how long a report counts. */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
@@ -48,9 +49,8 @@ struct exchange {
 	char key[STORE_KEY];	     /* of the set of nodes */
 	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
 	char nonce[17];		     /* of this process there */
-	unsigned int alive_ms;
-	sem_t begun; /* a round, or the end of the thread */
-	int ended;   /* eventfd: the round has ended */
+	sem_t begun;		     /* a round, or the end of the thread */
+	int ended;		     /* eventfd: the round has ended */
 	bool is_closing;
 
 	/* the thread's during a round; moments are store_now_ms(), 0: never or not */
@@ -74,7 +74,7 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 	nodes = nodes < FLOW_NODES_MAX ? nodes : FLOW_NODES_MAX;
 	if (nodes < round->nodes && !exchange->fewer_since)
 		exchange->fewer_since = now;
-	if (nodes < round->nodes && now < exchange->fewer_since + exchange->alive_ms)
+	if (nodes < round->nodes && now < exchange->fewer_since + NODES_ALIVE_MS)
 		return;
 	exchange->fewer_since = 0;
 	round->nodes = nodes;
@@ -91,12 +91,12 @@ static bool difference_count(struct exchange *exchange, struct difference *diffe
 			     unsigned int most, uint64_t lasts)
 {
 	bool is_pending = difference->since && !difference->count;
-	uint64_t now = store_now_ms(), time_ms;
+	uint64_t now = store_now_ms();
 	unsigned int count;
 
 	if (difference->counted_at && !is_pending && now < difference->counted_at + ALIKE_EVERY_MS)
 		return false;
-	if (store_nodes(exchange->store, key, member, ALIKE_MS, &time_ms, &count))
+	if (store_nodes(exchange->store, key, member, ALIKE_MS, &count))
 		return false;
 	difference->counted_at = now;
 	count = least && count < least ? least - count : most && count > most ? count - most : 0;
@@ -135,13 +135,13 @@ static void differences_count(struct exchange *exchange)
 /* Counts the nodes that share, if it is time to. Returns false if the store did not reply. */
 static bool nodes_count(struct exchange *exchange)
 {
-	uint64_t now = store_now_ms(), time_ms;
+	uint64_t now = store_now_ms();
 	unsigned int nodes;
 
 	if (exchange->is_counted && now < exchange->counted_at + NODES_EVERY_MS)
 		return true;
 	exchange->is_counted = !store_nodes(exchange->store, exchange->key, exchange->node,
-					    exchange->alive_ms, &time_ms, &nodes);
+					    NODES_ALIVE_MS, &nodes);
 	exchange->counted_at = now;
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
@@ -173,7 +173,7 @@ static bool round_run(struct exchange *exchange)
 	if (exchange->lost && exchange->lost <= FLOW_LOST)
 		return false;
 	if (exchange->lost && !exchange->is_counted)
-		every = exchange->alive_ms / 2;
+		every = NODES_ALIVE_MS / 2;
 	if (store_now_ms() >= exchange->counted_at + every)
 		nodes_count(exchange);
 	return !exchange->lost;
@@ -223,7 +223,7 @@ static int open_error(const struct store_options *options, int err)
 }
 
 int exchange_open(const struct store_options *options, const char *name, const char *node,
-		  unsigned int alive_ms, struct exchange **ret)
+		  struct exchange **ret)
 {
 	_cleanup_(exchange_free) struct exchange *exchange = calloc(1, sizeof(*exchange));
 	sigset_t all, before;
@@ -235,7 +235,6 @@ int exchange_open(const struct store_options *options, const char *name, const c
 	sem_init(&exchange->begun, 0, 0);
 	exchange->name = name;
 	exchange->node = node;
-	exchange->alive_ms = alive_ms;
 	snprintf(exchange->key, sizeof(exchange->key), "sluice:{%s}:nodes", name);
 	snprintf(exchange->process_key, sizeof(exchange->process_key),
 		 "sluice:{%.*s}:node:%016" PRIx64, GATE_NAME, name, shared_hash(node));

@@ -30,12 +30,9 @@ struct round {
 
 struct exchange;
 
-/*
- * Starts the thread. name: of the cluster; node: of this machine; the caller keeps both. alive_ms:
- * how long a node counts after its last round.
- */
+/* Starts the thread. name: of the cluster; node: of this machine; the caller keeps both. */
 int exchange_open(const struct store_options *options, const char *name, const char *node,
-		  unsigned int alive_ms, struct exchange **ret);
+		  struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 
 /* Begins a round. The thread uses the items until the round has ended. */

@@ -198,16 +198,12 @@ void flow_forget(struct flow *flow, uint64_t now)
 	flow->stepped_at = now;
 }
 
-void flow_lost(struct flow *flow, unsigned int rounds)
+void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
+	flow->waits &= was_sent;
 	flow_abandon(flow);
 	if (rounds >= FLOW_LOST)
 		flow_forget(flow, flow->stepped_at);
-}
-
-void flow_unsent(struct flow *flow)
-{
-	flow->waits = false;
 }
 
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now)

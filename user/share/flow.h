@@ -108,13 +108,11 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 		unsigned int nodes, uint64_t now);
 
 /*
- * Ends a round without a reply. rounds: lost in a row, with this one. The caller has to reset the
- * connection: what is added later than FLOW_DOUBT counts as taken by others.
+ * Ends a round without a reply. rounds: lost in a row, with this one. was_sent: the store may still
+ * add the report. The caller has to reset the connection: what is added later than FLOW_DOUBT counts
+ * as taken by others.
  */
-void flow_lost(struct flow *flow, unsigned int rounds);
-
-/* Before flow_lost(): the report was not added and never will be, so nothing is in doubt. */
-void flow_unsent(struct flow *flow);
+void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
 /*
  * Forgets what the others do, as FLOW_LOST rounds without a reply do: the next totals are only

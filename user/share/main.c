@@ -42,7 +42,6 @@
 #define PUBLISH_AGAIN  (60 * NS_PER_SEC) /* after the state could not be written */
 #define WHY_LASTS_NS   (5 * NS_PER_SEC)	 /* until a new reason for a loss is logged */
 #define TIMEOUT_MIN_MS 1000		 /* of a round: connecting takes several round trips */
-#define ALIVE_MS       5000		 /* a node counts for this long after it was seen */
 #define EXPIRE_MIN_S   60		 /* counters of the store live at least this long */
 
 /* Characters of the boot id: 32 bits distinguish machines. */
@@ -512,7 +511,7 @@ static int share_open(struct share *share, const struct store_options *store)
 		error_notice(
 			"nothing-shared", gate_object(gate),
 			"it has no limit with 'shared yes'; nothing is shared until it has one");
-	return exchange_open(store, share->words.name, share->node, ALIVE_MS, &share->exchange);
+	return exchange_open(store, share->words.name, share->node, &share->exchange);
 }
 
 static void share_close(struct share *share)

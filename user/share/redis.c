@@ -191,7 +191,7 @@ static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 }
 
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
-		uint64_t *ret_time_ms, unsigned int *ret_nodes)
+		unsigned int *ret_nodes)
 {
 	struct command commands[4];
 	uint64_t now = 0, lives = (uint64_t)NODE_LIVES * alive_ms;
@@ -219,7 +219,6 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 		return call_error(store);
 	nodes = commands[2].value[0];
 	*ret_nodes = nodes < 1 ? 1 : nodes > UINT32_MAX ? UINT32_MAX : (unsigned int)nodes;
-	*ret_time_ms = now;
 	return 0;
 }
 

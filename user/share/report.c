@@ -95,9 +95,7 @@ static void counters_learn(struct account *account, const struct store_item *ite
 
 	if (!item->answered) {
 		account->lasts = false;
-		if (!item->sent)
-			flow_unsent(&account->flow);
-		flow_lost(&account->flow, ++account->lost);
+		flow_lost(&account->flow, ++account->lost, item->sent);
 		return;
 	}
 	account->lost = 0;

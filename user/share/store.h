@@ -81,12 +81,11 @@ void store_close(struct store *store);
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Reads the store's time, stores that this node is alive, and counts the nodes that did so within
- * alive_ms, at least 1. key: of a sorted set; its node reads the time, so that all nodes use one
- * clock. Two round trips. A failure changes no output.
+ * Stores in a sorted set that this node is alive, and counts the nodes that did so within alive_ms,
+ * at least 1. The node of the key reads the time, so that all nodes use one clock. Two round trips.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
-		uint64_t *ret_time_ms, unsigned int *ret_nodes);
+		unsigned int *ret_nodes);
 
 const struct store_counts *store_counts(const struct store *store);
 

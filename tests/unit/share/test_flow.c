@@ -90,7 +90,7 @@ static bool near(double is, double expected)
  * xN is repeated.
  *
  *   round MT MA TT TA   this node took and was offered MT and MA in a round, the others TT and TA
- *   wait S, report T A, others T A, learn, lost N, unsent, flush   the parts of a round
+ *   wait S, report T A, others T A, learn, lost N, unsent N, flush   the parts of a round
  *   forgive, alone      nothing is owed; nothing is expected
  *   pass S C            in a span of S rounds C is charged
  *   step L C            in 10 ms C is charged, at level L
@@ -129,9 +129,9 @@ static void command_run(struct bench *bench, const struct script *script, const 
 	else if (!strcmp(op, "learn"))
 		bench_learn(bench, script->nodes);
 	else if (!strcmp(op, "lost"))
-		flow_lost(flow, a);
+		flow_lost(flow, a, true);
 	else if (!strcmp(op, "unsent"))
-		flow_unsent(flow);
+		flow_lost(flow, a, false);
 	else if (!strcmp(op, "flush"))
 		bench->totals = nothing;
 	else if (!strcmp(op, "forgive"))
@@ -263,7 +263,7 @@ TEST(test_rounds_without_a_reply)
 		{"a report may be in the next total: it is not taken for others'", 2,
 		 "wait 1, report 1 1, flush, lost 1, round, round 0 0 1 1, pass 1 0"},
 		{"unless it was never sent", 2,
-		 "wait 1, report 1 1, flush, unsent, lost 1, round, round 0 0 1 1, pass 1 .976"},
+		 "wait 1, report 1 1, flush, unsent 1, round, round 0 0 1 1, pass 1 .976"},
 		{"that doubt ends", 2,
 		 "round x2, wait 1, report 100 100, flush, lost 1, round, round 0 0 1 1, pass 1 0,"
 		 "round 0 0 1 1 x6, pass 1 .633"},
@@ -296,7 +296,7 @@ TEST(test_what_is_reported)
 		bench.own.taken += reports[i].taken;
 		bench.own.asked += reports[i].asked;
 		sent = flow_report(&bench.flow, &bench.own, bench.now += ROUND);
-		flow_lost(&bench.flow, 1);
+		flow_lost(&bench.flow, 1, true);
 		if ((int64_t)sent.taken != reports[i].sent ||
 		    (int64_t)sent.asked != reports[i].sent_asked)
 			fail_msg("%s: %lld, %lld", reports[i].name, (long long)sent.taken,
@@ -510,7 +510,7 @@ TEST(test_own_cost_never_comes_back)
 				late.asked += bench.totals.asked - before.asked;
 				bench.totals = before;
 			}
-			flow_lost(&bench.flow, ++lost);
+			flow_lost(&bench.flow, ++lost, true);
 		}
 		bench.totals.taken += late.taken;
 		bench.totals.asked += late.asked;
@@ -537,7 +537,7 @@ TEST(test_a_lost_round_is_made_up_for)
 			bench.totals.taken += ROUND;
 			bench.totals.asked += 10 * ROUND;
 			bench_report(&bench, ROUND / 2, 10 * ROUND);
-			flow_lost(&bench.flow, i);
+			flow_lost(&bench.flow, i, true);
 		}
 		bench_round(&bench, flood, flood, 2);
 		assert_true(near((double)bench.flow.expected / FLOW_RATE, .5));
@@ -587,7 +587,7 @@ TEST(test_a_store_that_lies)
 			if (random_next(&random) % 8)
 				flow_learn(&bench.flow, burst, &bench.totals, nodes, bench.now);
 			else
-				flow_lost(&bench.flow, random_next(&random) % 5);
+				flow_lost(&bench.flow, random_next(&random) % 5, true);
 			assert_true(bench.flow.unsettled <=
 				    flow_cap(burst, bench.flow.length, nodes) + (1LL << 61));
 		}
