@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <bpf/bpf.h>
 
+#include "rules/prefix.h"
+#include "run.h"
+
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
@@ -19,7 +22,7 @@ static int map_size(struct bpf_object *object, const struct sized_map *wanted)
 
 	if (!err && wanted->value_size)
 		err = bpf_map__set_value_size(map, wanted->value_size);
-	return err ? err : bpf_map__set_max_entries(map, ENTRIES_PER_SOURCE * wanted->sources);
+	return err ?: bpf_map__set_max_entries(map, ENTRIES_PER_SOURCE * wanted->sources);
 }
 
 static struct bpf_object *object_load(const struct sized_map *map)
@@ -28,9 +31,7 @@ static struct bpf_object *object_load(const struct sized_map *map)
 	int err = object ? 0 : -errno;
 
 	if (!err && map)
-		err = map_size(object, map);
-	if (!err)
-		err = bpf_object__load(object);
+		err = map_size(object, map) ?: bpf_object__load(object);
 	if (!err)
 		return object;
 	bpf_object__close(object);
@@ -88,4 +89,48 @@ int bench_missed(const struct bpf_object *object, uint64_t *ret)
 int bench_program(const struct bpf_object *object, const char *name)
 {
 	return bpf_program__fd(bpf_object__find_program_by_name(object, name));
+}
+
+/* --- Known sources --------------------------------------------------------------------------- */
+
+/*
+ * A gate notices other settings in its next window, and that a crowd is gone in the one after: 64
+ * ms each.
+ */
+#define NOTICE_NS 300000000
+
+/* More than there are sources, and no more than add up. */
+#define EVERYBODY (1U << 30)
+
+int sources_walk(const struct bpf_object *object, const char *sources)
+{
+	struct sources parsed;
+	uint32_t ns, verdict;
+	struct frame frame;
+	const char *program;
+	int err;
+
+	if (sources_parse(sources, &parsed))
+		return -EIO;
+	run_on(0);
+	frame_write(&frame, &parsed, 0);
+	program = prefix_is_ipv4(&parsed.prefix) ? "bench_walk4" : "bench_walk6";
+	err = frame_run(bench_program(object, program), &frame, sources_count(&parsed), &ns,
+			&verdict);
+	return err ? error_add(EIO, "bench", NULL, "%s: cannot run packets: %s", sources, why(err))
+		   : 0;
+}
+
+int establish(struct gate *gate, const struct bpf_object *object, const char *sources)
+{
+	struct sl_params *params = &gate->state->params;
+	uint32_t usual = params->flood_threshold;
+	int status;
+
+	params->flood_threshold = EVERYBODY;
+	sleep_ns(NOTICE_NS);
+	status = sources_walk(object, sources);
+	params->flood_threshold = usual;
+	sleep_ns(NOTICE_NS);
+	return status;
 }

@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "bench.h"
+#include "gate/gate.h"
 
 /* Loads them, on maps of their own; NULL: it said why not. */
 struct bpf_object *bench_load(void);
@@ -29,5 +30,19 @@ int bench_missed(const struct bpf_object *object, uint64_t *ret);
 struct bpf_object *bench_load_before(int prog);
 
 int bench_program(const struct bpf_object *object, const char *name);
+
+/* --- Known sources --------------------------------------------------------------------------- */
+
+/*
+ * Sends a packet from each source through the program behind those of `object`. sources: as of
+ * sources_parse(), of IPv4 or by /64.
+ */
+int sources_walk(const struct bpf_object *object, const char *sources);
+
+/*
+ * Makes the sources known to the gate. At the pace of a benchmark they would count as a flood, so
+ * for this moment the gate lets all new sources pass.
+ */
+int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 
 #endif

@@ -11,11 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model.h"
-#include "report.h"
-#include "rounds.h"
 #include "run.h"
-#include "veth.h"
 
 #define BENCH_JSON "build/bench.json"
 

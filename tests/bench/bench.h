@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The cases, and what the files that prepare, run and report them share. */
+/* The cases, and the functions that prepare, run and report them. */
 #ifndef SLUICE_BENCH_H
 #define SLUICE_BENCH_H
 
@@ -92,12 +92,51 @@ bool case_is_chosen(const struct bench_case *bench);
 /* Whether a name was given that matches this one, or none at all. */
 bool name_is_chosen(const char *name);
 
+/* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
+
+int subjects_make(void);
+void subjects_free(void);
+
+/* Returns the fd of the program of a case with this source. */
+int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
+
+/* Sends a packet of each source of an established case, so that it stays known. */
+int subject_refresh(const struct bench_case *bench);
+
+/*
+ * Counts the packets of a case since the last call: of a gate by reason, of a map of bench.bpf.c
+ * only those of new sources, of other subjects none.
+ */
+int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
+
+/* --- Running and reporting ------------------------------------------------------------------- */
+
 /* What a case gave: one figure a round. */
 struct result {
 	double figure[ROUNDS_MAX];
 	unsigned int rounds;
 	double as_meant; /* the least part of a round's packets that were judged as the case says */
 };
+
+/* A case's run takes so long in each round, whatever a packet costs. */
+struct plan {
+	unsigned int rounds;
+	double run_ns;
+	double warm_ns; /* before the first round: floods need time to be recognised */
+};
+
+/* BPF_PROG_TEST_RUN of the chosen cases, in rounds. `results`: one for each case. */
+int cases_run(const struct plan *plan, struct result *results);
+
+/* Prints the table of the cases that were run. */
+void report_cases(const struct result *results);
+
+/*
+ * Prints what one source within its limit would cost on 64 CPUs. Its limit is split for 64, and the
+ * share of one CPU is sent, at its pace: each change of the state is counted, which on 64 CPUs is a
+ * draw from a cache line that another CPU has just written.
+ */
+int model_run(void);
 
 double result_median(const struct result *result);
 double result_least(const struct result *result);
@@ -110,5 +149,16 @@ struct veth_result {
 	double passed;	 /* the part of them that it let through, in the last round */
 	char remark[96]; /* why there is no figure, or why not to trust it */
 };
+
+/*
+ * Sends real packets through Sluice and other limiters, each on one CPU and on two. The caller
+ * frees `ret`.
+ */
+int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);
+void veth_report(const struct veth_result *results, size_t count);
+
+/* Writes all results as JSON. */
+int report_json(const char *path, const struct result *results, const struct veth_result *veth,
+		size_t veth_count);
 
 #endif

@@ -4,7 +4,7 @@
  * reuses the frames and does not restore them, so each is changed from whatever it was to the next
  * source.
  */
-#include "lane.h"
+#include "vary.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "GPL";

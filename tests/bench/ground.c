@@ -43,7 +43,7 @@ static int rule_limit(struct rule *rule, const char *name, const struct bench_li
 			status = value_parse(&spec_types[field], spec_names[field], texts[field],
 					     &spec);
 	status = status ?: spec_make(&spec, &rule->prefix, &parsed, &at);
-	return status ? status : rule_add_limit(rule, &parsed.list[0]);
+	return status ?: rule_add_limit(rule, &parsed.list[0]);
 }
 
 int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit)
@@ -53,7 +53,7 @@ int ground_add(struct ruleset *rules, const char *prefix, const struct bench_lim
 
 	if (!status)
 		status = rule_limit(&rule, NULL, limit);
-	return status ? status : ruleset_add(rules, &rule);
+	return status ?: ruleset_add(rules, &rule);
 }
 
 /* A policy by default, and a hundred of prefixes, of mixed lengths and both families. */
@@ -110,7 +110,7 @@ static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 			&rule.prefix, SL_FAMILY_BITS + (prefix_is_ipv4(&rule.prefix) ? 24 : 48));
 	for (int i = 0; !status && i < SL_LIMITS_MAX && bench_has_limit(&bench->limit[i]); i++)
 		status = rule_limit(&rule, names[i], &bench->limit[i]);
-	return status ? status : ruleset_add(rules, &rule);
+	return status ?: ruleset_add(rules, &rule);
 }
 
 static int rules_make(enum subject which, struct gate *gate)
@@ -139,8 +139,6 @@ int ground_make(enum subject which, struct gate *ret)
 	if (status)
 		return status;
 	wanted = gate_sizes_complete(&sizes[which], &machine);
-	status = gate_make_unpinned(ret, &wanted, &machine);
-	if (!status)
-		status = rules_make(which, ret);
+	status = gate_make_unpinned(ret, &wanted, &machine) ?: rules_make(which, ret);
 	return status;
 }

@@ -13,7 +13,7 @@
 
 #include "base/netns.h"
 #include "behind.h"
-#include "lane.h"
+#include "vary.h"
 
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
@@ -235,7 +235,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		int end = lane_end_random(&lanes[i]);
 
-		err = err ? err : end;
+		err = err ?: end;
 	}
 	run_hurry(0);
 	ret->packets = lanes_sent(count);
@@ -254,7 +254,7 @@ int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
 		err = lane_start_walk(&lanes[started], &parsed, count);
 	for (unsigned int i = 0; i < started; i++) {
 		pthread_join(lanes[i].thread, NULL);
-		err = err ? err : lanes[i].err;
+		err = err ?: lanes[i].err;
 	}
 	*ret_packets = lanes_sent(count);
 	return err ? error_add(EIO, "bench", NULL, "cannot send packets: %s", why(err)) : 0;

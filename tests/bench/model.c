@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "base/array.h"
-#include "model.h"
+#include "bench.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 		status = rules_change(
 			gate, &(struct ruleset){.rules = rules.rules, .count = rules.count}, NULL);
 	ruleset_free(&rules);
-	return status ? status : programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
+	return status ?: programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
 /* A source under a limit, in a gate. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "report.h"
+#include "bench.h"
 
 #include <jansson.h>
 #include <stdio.h>

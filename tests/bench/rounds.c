@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
-#include "rounds.h"
+#include "bench.h"
 
 #include <stdlib.h>
 
 #include "run.h"
-#include "subjects.h"
 
 /* To tell what a packet costs, roughly. */
 #define TRIAL_PACKETS 20000
@@ -68,9 +67,8 @@ static int works_begin(struct work *works, const struct plan *plan)
 
 		if (!case_is_chosen(bench) || bench->cpus > run_cpus())
 			continue;
-		status = work_begin(&works[i], bench, i + 1);
-		if (!status)
-			status = work_warm(&works[i], plan, bench->expect);
+		status = work_begin(&works[i], bench, i + 1)
+				 ?: work_warm(&works[i], plan, bench->expect);
 	}
 	return status;
 }
@@ -111,10 +109,10 @@ static int case_run(const struct bench_case *bench, struct work *work, struct re
 	struct sl_counters before;
 
 	if (!status)
-		status = subject_take_counts(bench, &before);
-	if (!status)
-		status = run_packets(&work->run, work->packets, &result->figure[result->rounds++]);
-	return status ? status : counts_check(bench, work->packets, result);
+		status = subject_take_counts(bench, &before)
+				 ?: run_packets(&work->run, work->packets,
+						&result->figure[result->rounds++]);
+	return status ?: counts_check(bench, work->packets, result);
 }
 
 static int round_run(struct work *works, struct result *results)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
-#include "subjects.h"
+#include "bench.h"
 
 #include "behind.h"
-#include "establish.h"
 #include "gate/gate.h"
 #include "gate/maps.h"
 #include "ground.h"
@@ -144,12 +143,8 @@ int subjects_make(void)
 	int status = subjects_gates();
 
 	if (!status)
-		status = subjects_others();
-	if (!status)
-		status = subjects_sized();
-	if (!status)
-		status = subjects_vary();
-	return status ? status : subjects_establish();
+		status = subjects_others() ?: subjects_sized() ?: subjects_vary();
+	return status ?: subjects_establish();
 }
 
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source)

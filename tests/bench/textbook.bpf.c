@@ -7,16 +7,16 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#define RATE         1000
-#define BURST        1000
-#define SOURCES      65536
+#define RATE	     1000
+#define BURST	     1000
+#define SOURCES	     65536
 #define NSEC_PER_SEC 1000000000ULL
 
 char LICENSE[] SEC("license") = "GPL";
 
 struct token_bucket {
 	__u64 filled_at; /* ns */
-	__u64 tokens;    /* in 1/NSEC_PER_SEC of a packet */
+	__u64 tokens;	 /* in 1/NSEC_PER_SEC of a packet */
 };
 
 struct second {

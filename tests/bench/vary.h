@@ -67,4 +67,12 @@ static inline __u64 vary_step6(struct vary *vary)
 	return vary->base[0] | (bpf_cpu_to_be64(vary->state++) & vary->mask[0]);
 }
 
+/* The variables of generate.bpf.c. */
+struct lane_state {
+	struct vary vary;
+	__u32 ifindex; /* of the device that sends */
+	__u32 pad;
+	volatile __u64 sent;
+};
+
 #endif

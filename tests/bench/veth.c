@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
 #include "base/array.h"
-#include "veth.h"
+#include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "establish.h"
+#include "behind.h"
 #include "migrate/open.h"
 #include "gate/maps.h"
 #include "lanes.h"
@@ -154,9 +154,8 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 
 	lanes_take_dropped();
 	if (sources[source].known)
-		status = lanes_walk(lanes, prefix, &walked);
-	if (!status)
-		status = lanes_send(lanes, prefix, WARM_NS, &warm);
+		status = lanes_walk(lanes, prefix, &walked)
+				 ?: lanes_send(lanes, prefix, WARM_NS, &warm);
 	before = passed_take();
 	if (!status)
 		status = lanes_send(lanes, prefix, RUN_NS, &sent);
@@ -182,11 +181,9 @@ static int sources_make_known(const struct limiter *limiter, const char *sources
 
 	if (!limiter_is_sluice(limiter))
 		return 0;
-	status = sources_parse(sources, &parsed);
-	if (!status)
-		status = gate_open(&gate, LIMITER_GATE, GATE_READ, NULL);
-	if (!status)
-		status = programs_load(&gate, HOOK_BIT(HOOK_XDP), &programs);
+	status = sources_parse(sources, &parsed)
+			 ?: gate_open(&gate, LIMITER_GATE, GATE_READ, NULL)
+			 ?: programs_load(&gate, HOOK_BIT(HOOK_XDP), &programs);
 	if (!status)
 		object = bench_load_before(programs.fd[HOOK_XDP]);
 	status = object ? establish(&gate, object, sources) : -EIO;
@@ -211,7 +208,7 @@ static int contender_run(const struct limiter *limiter, unsigned int lanes, size
 	if (!status && !result_is_skipped(result))
 		status = packets_run(limiter, lanes, source, heard, result);
 	end = limiter_down(limiter);
-	return status ? status : end;
+	return status ?: end;
 }
 
 /* --- All of them ----------------------------------------------------------------------------- */

@@ -26,10 +26,10 @@
 
 #include "base/netns.h"
 #include "frames.h"
-#include "lane.h"
+#include "vary.h"
 #include "rules/prefix.h"
 
-/* needs lane.h */
+/* needs vary.h */
 #include "forge.skel.h"
 
 #define SECONDS_MAX 60

@@ -34,7 +34,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 #define SECONDS_MAX  600
 #define RATE_MAX     10000000
 #define FRAME_LEN    64
@@ -43,9 +42,7 @@
 /* Few enough to share the wire evenly, enough to make a system call worth its cost. */
 #define BATCH 32
 
-/* Between two looks at the clock. A sleep is not much more precise, and less would be a busy loop.
- */
-#define NAP_NS 50000
+#define NAP_NS 50000 /* between two looks at the clock; a sleep is not much more precise */
 
 enum { EXIT_USAGE = 2 };
 
@@ -66,27 +63,22 @@ struct source {
 struct target {
 	struct in_addr v4;
 	struct in6_addr v6;
-	uint16_t port;
 };
 
 struct run {
 	int sock;
-	uint64_t count; /* frames of each source; 0: as many as the time allows */
 	uint64_t duration_ns;
 	size_t source_count;
 	struct source *sources;
 };
 
 static const char usage_text[] =
-	"usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-p PORT] [-c COUNT] DEV MAC SECONDS "
-	"SOURCE=RATE...\n"
+	"usage: traffic -n NETNS [-d IPV4] [-D IPV6] DEV MAC SECONDS SOURCE=RATE...\n"
 	"  -n NETNS     work in this named network namespace (never in the initial one)\n"
 	"  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
 	"  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
-	"  -p PORT      destination port (9, discard)\n"
-	"  -c COUNT     send exactly COUNT frames of each source, then stop\n"
 	"  DEV MAC      send through this device to this Ethernet address\n"
-	"  SECONDS      stop after this time, 1 to 600; with -c it is a failure to get there\n"
+	"  SECONDS      stop after this time, 1 to 600\n"
 	"  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
 
 __attribute__((noreturn, format(printf, 2, 3))) static void die(int status, const char *format, ...)
@@ -159,22 +151,13 @@ static uint16_t sum_finish(uint32_t sum)
 	return htons((uint16_t)~sum);
 }
 
-/* The payload is zeros, and so is the checksum, where the caller must set one. */
-static struct udphdr udp_header(size_t ip_header_len, uint16_t port)
+/* Writes the IP header and the UDP header, whose checksum is not optional on IPv6. */
+static void packet_write(uint8_t *packet, const struct source *source, const struct target *target)
 {
-	return (struct udphdr){
-		.source = htons(40000),
-		.dest = htons(port),
-		.len = htons(FRAME_LEN - ETH_HLEN - ip_header_len),
-	};
-}
-
-static void frame_fill4(uint8_t *packet, const struct source *source, const struct target *target)
-{
-	struct udphdr udp = udp_header(sizeof(struct iphdr), target->port);
-	struct iphdr ip = {
+	struct udphdr udp = {.source = htons(40000), .dest = htons(9)};
+	struct iphdr ip4 = {
 		.version = 4,
-		.ihl = sizeof(ip) / 4,
+		.ihl = sizeof(ip4) / 4,
 		.tot_len = htons(FRAME_LEN - ETH_HLEN),
 		.frag_off = htons(IP_DF),
 		.ttl = 64,
@@ -182,80 +165,57 @@ static void frame_fill4(uint8_t *packet, const struct source *source, const stru
 		.saddr = source->addr.v4.s_addr,
 		.daddr = target->v4.s_addr,
 	};
-
-	ip.check = sum_finish(sum_add(0, &ip, sizeof(ip)));
-	memcpy(packet, &ip, sizeof(ip));
-	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
-}
-
-static void frame_fill6(uint8_t *packet, const struct source *source, const struct target *target)
-{
-	struct udphdr udp = udp_header(sizeof(struct ip6_hdr), target->port);
-	struct ip6_hdr ip = {
+	struct ip6_hdr ip6 = {
 		.ip6_flow = htonl(6U << 28),
-		.ip6_plen = udp.len,
+		.ip6_plen = htons(FRAME_LEN - ETH_HLEN - sizeof(ip6)),
 		.ip6_nxt = IPPROTO_UDP,
 		.ip6_hlim = 64,
 		.ip6_src = source->addr.v6,
 		.ip6_dst = target->v6,
 	};
+	bool ipv4 = source->family == AF_INET;
+	size_t size = ipv4 ? sizeof(ip4) : sizeof(ip6);
 	uint32_t sum;
 
-	/* Not optional on IPv6. The pseudo header adds both addresses, the length and the protocol.
-	 */
-	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip.ip6_src, 2 * sizeof(ip.ip6_src));
-	udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp)));
-	if (!udp.check)
-		udp.check = 0xffff;
-	memcpy(packet, &ip, sizeof(ip));
-	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
+	udp.len = htons(FRAME_LEN - ETH_HLEN - size);
+	ip4.check = sum_finish(sum_add(0, &ip4, sizeof(ip4)));
+	/* the pseudo header adds both addresses, the length and the protocol */
+	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip6.ip6_src, 2 * sizeof(ip6.ip6_src));
+	if (!ipv4)
+		udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp))) ?: 0xffff;
+	memcpy(packet, ipv4 ? (void *)&ip4 : (void *)&ip6, size);
+	memcpy(packet + size, &udp, sizeof(udp));
 }
 
 static void frame_fill(struct source *source, struct ether_header ether,
 		       const struct target *target)
 {
-	uint8_t *packet = source->frame + sizeof(ether);
-
-	if (source->family == AF_INET) {
-		ether.ether_type = htons(ETHERTYPE_IP);
-		frame_fill4(packet, source, target);
-	} else {
-		ether.ether_type = htons(ETHERTYPE_IPV6);
-		frame_fill6(packet, source, target);
-	}
+	ether.ether_type = htons(source->family == AF_INET ? ETHERTYPE_IP : ETHERTYPE_IPV6);
 	memcpy(source->frame, &ether, sizeof(ether));
-}
-
-static void netns_enter(const char *name)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	if (strchr(name, '/'))
-		die(EXIT_USAGE, "'%s' is not the name of a network namespace", name);
-	snprintf(path, sizeof(path), "/run/netns/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		die(EXIT_FAILURE, "network namespace '%s': %s", name, strerror(errno));
-	close(fd);
+	packet_write(source->frame + sizeof(ether), source, target);
 }
 
 /*
  * The initial namespace alone has the settings that are not per namespace. Comparing with process 1
- * also finds a container's, which has the real network too; but not everyone may look at process 1.
+ * also finds a container's, which has the real network, too.
  */
-static void initial_netns_refuse(void)
+static void netns_enter(const char *name)
 {
-	bool initial = access("/proc/sys/net/core/netdev_max_backlog", F_OK) == 0;
 	struct stat own, first;
+	char path[PATH_MAX];
+	int fd;
 
-	if (stat("/proc/self/ns/net", &own))
-		die(EXIT_FAILURE, "cannot tell network namespaces apart: %s", strerror(errno));
-	if (stat("/proc/1/ns/net", &first) == 0)
-		initial |= own.st_dev == first.st_dev && own.st_ino == first.st_ino;
-	if (initial)
+	if (!name || strchr(name, '/'))
+		die(EXIT_USAGE, "-n NETNS must be the name of a network namespace");
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET) || fstat(fd, &own))
+		die(EXIT_FAILURE, "network namespace '%s': %s", name, strerror(errno));
+	close(fd);
+	if (!access("/proc/sys/net/core/netdev_max_backlog", F_OK) ||
+	    (!stat("/proc/1/ns/net", &first) && own.st_ino == first.st_ino))
 		die(EXIT_FAILURE, "this is the initial network namespace, where frames would reach "
-				  "a real network: use -n NETNS");
+				  "a real network");
 }
 
 /* A raw socket that only sends, and the device's own Ethernet address. */
@@ -286,18 +246,15 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* How many frames of a source should be out after this time: the first one at once, the rest
- * evenly. */
+/*
+ * Returns how many frames of a source should be out after this time: the first at once, the rest
+ * evenly.
+ */
 static uint64_t source_due(const struct source *source, const struct run *run, uint64_t elapsed_ns)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = elapsed_ns * source->rate / NSEC_PER_SEC;
 
-	if (source->rate) {
-		due = elapsed_ns * source->rate / NSEC_PER_SEC;
-		if (elapsed_ns < run->duration_ns)
-			due++;
-	}
-	return run->count && due > run->count ? run->count : due;
+	return source->rate ? due + (elapsed_ns < run->duration_ns) : UINT64_MAX;
 }
 
 /* Sends what is due, up to a batch. True when more is due, or refused for now: no time to sleep. */
@@ -348,16 +305,6 @@ static void report(const struct run *run, uint64_t elapsed_ns)
 		die(EXIT_FAILURE, "standard output: %s", strerror(errno));
 }
 
-static bool count_reached(const struct run *run)
-{
-	if (!run->count)
-		return false;
-	for (size_t i = 0; i < run->source_count; i++)
-		if (run->sources[i].sent < run->count)
-			return false;
-	return true;
-}
-
 static void traffic_send(const struct run *run)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -378,22 +325,21 @@ static void traffic_send(const struct run *run)
 		}
 		if (!busy)
 			nanosleep(&nap, NULL);
-	} while (elapsed_ns < run->duration_ns && !count_reached(run));
-
+	} while (elapsed_ns < run->duration_ns);
 	report(run, now_ns() - start_ns);
 }
 
 int main(int argc, char **argv)
 {
-	struct target target = {.port = 9};
 	struct ether_header ether = {0};
 	struct run run = {0};
 	const char *netns = NULL;
+	struct target target;
 	int option;
 
 	inet_pton(AF_INET, "198.51.100.1", &target.v4);
 	inet_pton(AF_INET6, "2001:db8:ffff::1", &target.v6);
-	while ((option = getopt(argc, argv, "+n:d:D:p:c:h")) != -1) {
+	while ((option = getopt(argc, argv, "+n:d:D:h")) != -1) {
 		switch (option) {
 		case 'n':
 			netns = optarg;
@@ -405,12 +351,6 @@ int main(int argc, char **argv)
 		case 'D':
 			if (inet_pton(AF_INET6, optarg, &target.v6) != 1)
 				die(EXIT_USAGE, "'%s' is not an IPv6 address", optarg);
-			break;
-		case 'p':
-			target.port = number_parse(optarg, "PORT", UINT16_MAX);
-			break;
-		case 'c':
-			run.count = number_parse(optarg, "COUNT", UINT32_MAX);
 			break;
 		default:
 			fputs(usage_text, option == 'h' ? stdout : stderr);
@@ -431,16 +371,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < run.source_count; i++)
 		source_parse(argv[optind + 3 + (int)i], &run.sources[i]);
 
-	if (netns)
-		netns_enter(netns);
-	initial_netns_refuse();
+	netns_enter(netns);
 	run.sock = device_open(argv[optind], ether.ether_shost);
 
 	for (size_t i = 0; i < run.source_count; i++)
 		frame_fill(&run.sources[i], ether, &target);
-
 	traffic_send(&run);
-	if (run.count && !count_reached(&run))
-		die(EXIT_FAILURE, "not all frames were sent in the given time");
 	return EXIT_SUCCESS;
 }

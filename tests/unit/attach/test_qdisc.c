@@ -31,68 +31,62 @@ static struct bytes bytes_of(const char *hex)
 	return bytes;
 }
 
+/* Parses bytes as a dump of a device. */
+static int parse(struct bytes bytes, size_t size, unsigned int ifindex, struct qdiscs *ret)
+{
+	int more;
+
+	*ret = (struct qdiscs)QDISCS_NONE;
+	more = qdiscs_parse(bytes.data, size, ifindex, ret);
+	free(bytes.data);
+	return more;
+}
+
+#define DUMP(name, dump, ifindex, root, everywhere, ...)                                           \
+	{                                                                                          \
+		name, dump, ifindex, root, everywhere,                                             \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+#define NEW_FQ 10000, 100, 10 * SEC_NS, true
+
 static const struct {
 	const char *name, *dump;
+	unsigned int ifindex;
 	const char *root;
 	bool everywhere;
 	struct fq_limits least;
 } dumps[] = {
-	{"an fq as the root is on every way",
-	 LO_PFIFO FQ CLSACT DONE,
-	 "fq",
-	 true,
-	 {10000, 2000, 300000000, false}},
-	{"the same of Linux 6.1",
-	 LO_PFIFO FQ_OLD CLSACT DONE,
-	 "fq",
-	 true,
-	 {10000, 2000, 300000000, false}},
-	{"an fq below each queue of mq is on every way",
-	 MQ MQ_2_FQ MQ_1_FQ CLSACT DONE,
-	 "mq",
-	 true,
-	 {10000, 300, 5000000000, true}},
-	{"a queue of mq without one is another way",
-	 MQ MQ_2_FQ_CODEL MQ_1_FQ CLSACT DONE,
-	 "mq",
-	 false,
-	 {20000, 2000, 10000000000, true}},
-	{"in whatever order they are listed",
-	 MQ MQ_1_FQ MQ_2_FQ_CODEL DONE,
-	 "mq",
-	 false,
-	 {20000, 2000, 10000000000, true}},
-	{"an mq of which no queue is listed has no fq",
-	 MQ CLSACT DONE,
-	 "mq",
-	 false,
-	 {10000, 100, 10000000000, true}},
-	{"a device that was never up has no qdisc",
-	 LO_PFIFO DONE,
-	 "noop",
-	 false,
-	 {10000, 100, 10000000000, true}},
-	{"a clsact alone is no root",
-	 LO_PFIFO CLSACT DONE,
-	 "noop",
-	 false,
-	 {10000, 100, 10000000000, true}},
-	{"an fq below an mq that is not the root is not the device's",
-	 LO_PFIFO MQ_1_FQ DONE,
-	 "noop",
-	 false,
-	 {10000, 100, 10000000000, true}},
+	DUMP("an fq as the root serves every packet", LO_PFIFO FQ CLSACT DONE, DEVICE, "fq", true,
+	     10000, 2000, 300000000, false),
+	DUMP("the same of Linux 6.1", LO_PFIFO FQ_OLD CLSACT DONE, DEVICE, "fq", true, 10000, 2000,
+	     300000000, false),
+	DUMP("another device has its own qdisc", LO_PFIFO FQ DONE, 1, "pfifo", false, NEW_FQ),
+	DUMP("an fq below each queue of mq serves every packet", MQ MQ_2_FQ MQ_1_FQ CLSACT DONE,
+	     DEVICE, "mq", true, 10000, 300, 5 * SEC_NS, true),
+	DUMP("a queue of mq without fq", MQ MQ_2_FQ_CODEL MQ_1_FQ CLSACT DONE, DEVICE, "mq", false,
+	     20000, 2000, 10 * SEC_NS, true),
+	DUMP("in whatever order they are listed", MQ MQ_1_FQ MQ_2_FQ_CODEL DONE, DEVICE, "mq",
+	     false, 20000, 2000, 10 * SEC_NS, true),
+	DUMP("an mq of which no queue is listed has no fq", MQ CLSACT DONE, DEVICE, "mq", false,
+	     NEW_FQ),
+	DUMP("a device that was never up has no qdisc", LO_PFIFO DONE, DEVICE, "noop", false,
+	     NEW_FQ),
+	DUMP("a clsact is no root", LO_PFIFO CLSACT DONE, DEVICE, "noop", false, NEW_FQ),
+	DUMP("an fq below an mq that is not the root", LO_PFIFO MQ_1_FQ DONE, DEVICE, "noop", false,
+	     NEW_FQ),
 };
 
 TEST(test_dumps_are_read)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(dumps); i++) {
 		struct bytes bytes = bytes_of(dumps[i].dump);
-		struct qdiscs qdiscs = QDISCS_NONE;
+		struct qdiscs qdiscs;
 		struct fq_limits least;
 
 		print_message("# %s\n", dumps[i].name);
-		assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), 0);
+		assert_int_equal(parse(bytes, bytes.size, dumps[i].ifindex, &qdiscs), 0);
 		assert_string_equal(qdiscs.root, dumps[i].root);
 		assert_int_equal(fq_everywhere(&qdiscs), dumps[i].everywhere);
 		least = fq_least(&qdiscs, NULL);
@@ -101,124 +95,110 @@ TEST(test_dumps_are_read)
 		assert_int_equal(least.horizon_ns, dumps[i].least.horizon_ns);
 		assert_int_equal(least.horizon_drop, dumps[i].least.horizon_drop);
 		qdiscs_free(&qdiscs);
-		free(bytes.data);
 	}
 }
 
-TEST(test_another_device_has_its_own)
-{
-	struct bytes bytes = bytes_of(LO_PFIFO FQ DONE);
-	struct qdiscs qdiscs = QDISCS_NONE;
-
-	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, 1, &qdiscs), 0);
-	assert_string_equal(qdiscs.root, "pfifo");
-	assert_false(fq_everywhere(&qdiscs));
-	qdiscs_free(&qdiscs);
-	free(bytes.data);
-}
-
-TEST(test_below_another_root_than_mq_nothing_counts)
+TEST(test_qdiscs_below_another_root_than_mq_are_ignored)
 {
 	struct bytes bytes = bytes_of(MQ MQ_2_FQ MQ_1_FQ DONE);
-	struct qdiscs qdiscs = QDISCS_NONE;
+	struct qdiscs qdiscs;
 
 	bytes.data[40] = 'x'; /* of "mq" */
-	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), 0);
+	assert_int_equal(parse(bytes, bytes.size, DEVICE, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "xq");
 	assert_int_equal(qdiscs.count, 1);
 	assert_false(fq_everywhere(&qdiscs));
 	qdiscs_free(&qdiscs);
-	free(bytes.data);
 }
 
 TEST(test_a_dump_in_two_parts_is_one)
 {
 	struct bytes first = bytes_of(LO_PFIFO MQ MQ_2_FQ), second = bytes_of(MQ_1_FQ DONE);
-	struct qdiscs qdiscs = QDISCS_NONE;
+	struct qdiscs qdiscs;
 
-	assert_int_equal(qdiscs_parse(first.data, first.size, DEVICE, &qdiscs), 1);
+	assert_int_equal(parse(first, first.size, DEVICE, &qdiscs), 1);
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
 	assert_int_equal(qdiscs.count, 2);
 	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted */
 	assert_int_equal(qdiscs.list[1].queue, 2);
 	qdiscs_free(&qdiscs);
-	free(first.data);
 	free(second.data);
 }
 
-/* --- What is no dump ------------------------------------------------------------------------ */
+/* --- Damaged dumps -------------------------------------------------------------------------- */
 
-static bool is_whole(size_t size)
+static void expect_failure(struct bytes bytes, size_t size, int err)
 {
-	static const char *const parts[] = {LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,
-					    LO_PFIFO MQ MQ_2_FQ MQ_1_FQ};
+	struct qdiscs qdiscs;
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		if (size == strlen(parts[i]) / 2)
-			return true;
-	return !size;
+	assert_int_equal(parse(bytes, size, DEVICE, &qdiscs), err);
+	qdiscs_free(&qdiscs);
 }
 
-/* A part of a dump is never taken for the whole, wherever it is cut. */
+/* The first bytes of some, on the heap. */
+static struct bytes first_bytes(const struct bytes *whole, size_t size)
+{
+	struct bytes cut = {malloc(size ?: 1), size};
+
+	memcpy(cut.data, whole->data, size);
+	return cut;
+}
+
+/* Wherever a dump is cut, the part is incomplete, between two messages, or damaged. */
 TEST(test_a_cut_dump_is_refused)
 {
+	static const char *const parts[] = {"", LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,
+					    LO_PFIFO MQ MQ_2_FQ MQ_1_FQ};
 	struct bytes whole = bytes_of(LO_PFIFO MQ MQ_2_FQ MQ_1_FQ DONE);
 
 	for (size_t size = 0; size < whole.size; size++) {
-		struct qdiscs qdiscs = QDISCS_NONE;
-		unsigned char *cut = malloc(size ?: 1);
+		bool is_part = false;
 
-		memcpy(cut, whole.data, size);
-		assert_int_equal(qdiscs_parse(cut, size, DEVICE, &qdiscs),
-				 is_whole(size) ? 1 : -EBADMSG);
-		qdiscs_free(&qdiscs);
-		free(cut);
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+			is_part |= size == strlen(parts[i]) / 2;
+		expect_failure(first_bytes(&whole, size), size, is_part ? 1 : -EBADMSG);
 	}
 	free(whole.data);
 }
 
-/* A message that is cut at every byte, its length and that of its attributes told as they are. */
+/* Cuts a message at each attribute up to HORIZON_DROP, and sets its length accordingly. */
 TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);
 
-	/* up to the attribute HORIZON_DROP, behind which nothing is needed */
 	for (size_t size = 16; size < 36 + 8 + 4 + 15 * 8; size += 4) {
-		struct qdiscs qdiscs = QDISCS_NONE;
-		unsigned char *cut = malloc(size);
+		struct bytes cut = first_bytes(&whole, size);
 
-		memcpy(cut, whole.data, size);
-		*(uint32_t *)cut = size;
-		assert_int_equal(qdiscs_parse(cut, size, DEVICE, &qdiscs), -EBADMSG);
-		qdiscs_free(&qdiscs);
-		free(cut);
+		*(uint32_t *)cut.data = size;
+		expect_failure(cut, size, -EBADMSG);
 	}
 	free(whole.data);
 }
 
-/* The offset of a byte of the message FQ, and what is wrong with another one. */
+/* One byte of a dump is another one. */
 static const struct {
-	const char *name;
+	const char *name, *dump;
 	size_t at;
-	unsigned char wrong;
+	unsigned char byte;
+	int err;
 } wrong_bytes[] = {
-	{"a message of another type", 4, 37},
-	{"a kind without its end", 42, 'x'},
-	{"a limit of two bytes", 48, 6},
+	{"a message of another type", FQ, 4, 37, -EBADMSG},
+	{"a kind without its end", FQ, 42, 'x', -EBADMSG},
+	{"a limit of two bytes", FQ, 48, 6, -EBADMSG},
+	{"a change interrupted the dump: NLM_F_DUMP_INTR", FQ DONE, 6, 0x12, -EINTR},
+	{"an error of the kernel is its errno",
+	 "24000000020000000000000000000000ffffffff10000000020000000000000000000000", 4, 2, -EPERM},
 };
 
 TEST(test_a_wrong_message_is_refused)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(wrong_bytes); i++) {
-		struct bytes bytes = bytes_of(FQ);
-		struct qdiscs qdiscs = QDISCS_NONE;
+		struct bytes bytes = bytes_of(wrong_bytes[i].dump);
 
 		print_message("# %s\n", wrong_bytes[i].name);
-		bytes.data[wrong_bytes[i].at] = wrong_bytes[i].wrong;
-		assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), -EBADMSG);
-		qdiscs_free(&qdiscs);
-		free(bytes.data);
+		bytes.data[wrong_bytes[i].at] = wrong_bytes[i].byte;
+		expect_failure(bytes, bytes.size, wrong_bytes[i].err);
 	}
 }
 
@@ -226,10 +206,9 @@ TEST(test_a_wrong_message_is_refused)
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
+	struct bytes bytes = bytes_of(MQ MQ_1_FQ DONE);
 
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		struct bytes bytes = bytes_of(MQ MQ_1_FQ DONE);
-
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		for (size_t at = 0; at < bytes.size; at++) {
 			struct qdiscs qdiscs = QDISCS_NONE;
 			unsigned char right = bytes.data[at];
@@ -239,38 +218,6 @@ TEST(test_a_wrong_byte_does_no_harm)
 			bytes.data[at] = right;
 			qdiscs_free(&qdiscs);
 		}
-		free(bytes.data);
-	}
-}
-
-TEST(test_an_error_of_the_kernel_is_its_errno)
-{
-	struct bytes bytes = bytes_of("24000000"
-				      "0200"
-				      "0000"
-				      "00000000"
-				      "00000000"
-				      "ffffffff"
-				      "10000000"
-				      "0200"
-				      "0000"
-				      "00000000"
-				      "00000000");
-	struct qdiscs qdiscs = QDISCS_NONE;
-
-	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), -EPERM);
-	free(bytes.data);
-}
-
-/* The kernel marks a message of a dump in which a change came between. */
-TEST(test_an_interrupted_dump_says_so)
-{
-	struct bytes bytes = bytes_of(FQ DONE);
-	struct qdiscs qdiscs = QDISCS_NONE;
-
-	bytes.data[6] |= 0x10; /* NLM_F_DUMP_INTR */
-	assert_int_equal(qdiscs_parse(bytes.data, bytes.size, DEVICE, &qdiscs), -EINTR);
-	qdiscs_free(&qdiscs);
 	free(bytes.data);
 }
 
@@ -302,78 +249,64 @@ static struct qdisc many_others[] = {FQ_WITH(1, 10000, 500, SEC_NS), OTHER_AT(2)
 		.root = kind, .handle = number, .list = qdiscs, .count = ARRAY_SIZE(qdiscs)        \
 	}
 
+#define EMPTY_MQ                                                                                   \
+	{                                                                                          \
+		.root = "mq", .handle = 0x70000                                                    \
+	}
+#define COMMAND(name, qdiscs, command, ...)                                                        \
+	{                                                                                          \
+		name, qdiscs, command,                                                             \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+#define NOTHING 0, 0, 0, false
+#define ROOT	"tc qdisc replace dev veth0 root fq"
+
 static const struct {
 	const char *name;
 	struct qdiscs qdiscs;
-	struct fq_limits need;
 	const char *command;
+	struct fq_limits need;
 } commands[] = {
-	{"a root that is no fq",
-	 QDISCS("noqueue", 0, root_other),
-	 {0},
-	 "tc qdisc replace dev veth0 root fq"},
-	{"a device without a root", QDISCS_NONE, {0}, "tc qdisc replace dev veth0 root fq"},
-	{"the same, for more than an fq holds by default",
-	 QDISCS_NONE,
-	 {.limit = 20000},
-	 "tc qdisc replace dev veth0 root fq limit 20000"},
-	{"an fq lacks nothing where nothing is asked", QDISCS("fq", 0x80010000, root_fq), {0}, ""},
-	{"a new fq gets what it does not hold by default",
-	 QDISCS("noqueue", 0, root_other),
-	 {10000, 2000, 11 * SEC_NS, false},
-	 "tc qdisc replace dev veth0 root fq flow_limit 2000 horizon 11000000us"},
-	{"a new fq gets nothing that it holds by default",
-	 QDISCS("noqueue", 0, root_other),
-	 {10000, 100, 10 * SEC_NS, false},
-	 "tc qdisc replace dev veth0 root fq"},
-	{"an fq that holds too little of all flows",
-	 QDISCS("fq", 0x80010000, root_fq),
-	 {.limit = 20000},
-	 "tc qdisc replace dev veth0 root fq limit 20000"},
-	{"an fq that holds too little of a flow",
-	 QDISCS("fq", 0x80010000, root_fq),
-	 {.flow_limit = 2000},
-	 "tc qdisc replace dev veth0 root fq flow_limit 2000"},
-	{"an fq with too near a horizon",
-	 QDISCS("fq", 0x80010000, root_fq_brief),
-	 {0, 2000, SEC_NS / 5 + 1, false},
-	 "tc qdisc replace dev veth0 root fq horizon 200001us"},
-	{"an fq that holds as much",
-	 QDISCS("fq", 0x80010000, root_fq_large),
-	 {20000, 2000, SEC_NS, false},
-	 ""},
-	{"one queue of mq",
-	 QDISCS("mq", 0x80010000, third_other),
-	 {0},
-	 "tc qdisc replace dev veth0 parent 8001:3 fq"},
-	{"several queues of mq, in hexadecimal",
-	 QDISCS("mq", 0x70000, many_others),
-	 {.flow_limit = 500},
-	 "for n in 2 a 1f 20; do tc qdisc replace dev veth0 parent 7:$n fq flow_limit 500; done"},
-	{"an mq that lacks nothing",
-	 QDISCS("mq", 0x80010000, all_fq),
-	 {10000, 100, 10 * SEC_NS, false},
-	 ""},
-	{"an mq that the kernel made",
-	 QDISCS("mq", 0, many_others),
-	 {0},
-	 "tc qdisc replace dev veth0 root handle 1: mq && for n in 1 2 a 1f 20; do tc qdisc "
-	 "replace dev veth0 parent 1:$n fq; done"},
-	{"an mq of one queue that the kernel made",
-	 QDISCS("mq", 0, one_other),
-	 {0},
-	 "tc qdisc replace dev veth0 root handle 1: mq && tc qdisc replace dev veth0 parent 1:1 "
-	 "fq"},
-	{"an mq of fq that the kernel made lacks nothing", QDISCS("mq", 0, all_fq), {0}, ""},
-	{"an mq of fq that the kernel made, which hold too little",
-	 QDISCS("mq", 0, all_fq),
-	 {.flow_limit = 300},
-	 "tc qdisc replace dev veth0 root handle 1: mq && for n in 1 2; do tc qdisc replace dev "
-	 "veth0 parent 1:$n fq flow_limit 300; done"},
-	{"an mq of whose queues none is listed",
-	 {.root = "mq", .handle = 0x70000},
-	 {0},
-	 "tc qdisc replace dev veth0 root fq"},
+	COMMAND("a root that is no fq", QDISCS("noqueue", 0, root_other), ROOT, NOTHING),
+	COMMAND("no root", QDISCS_NONE, ROOT, NOTHING),
+	COMMAND("no root, and need for more than a new fq holds", QDISCS_NONE, ROOT " limit 20000",
+		.limit = 20000),
+	COMMAND("an fq that holds what is needed", QDISCS("fq", 0x80010000, root_fq), "", NOTHING),
+	COMMAND("a new fq gets what it does not hold by default", QDISCS("noqueue", 0, root_other),
+		ROOT " flow_limit 2000 horizon 11000000us", 10000, 2000, 11 * SEC_NS, false),
+	COMMAND("a new fq gets nothing that it holds by default", QDISCS("noqueue", 0, root_other),
+		ROOT, 10000, 100, 10 * SEC_NS, false),
+	COMMAND("an fq that holds too little of all flows", QDISCS("fq", 0x80010000, root_fq),
+		ROOT " limit 20000", .limit = 20000),
+	COMMAND("an fq that holds too little of a flow", QDISCS("fq", 0x80010000, root_fq),
+		ROOT " flow_limit 2000", .flow_limit = 2000),
+	COMMAND("an fq with too near a horizon", QDISCS("fq", 0x80010000, root_fq_brief),
+		ROOT " horizon 200001us", 0, 2000, SEC_NS / 5 + 1, false),
+	COMMAND("an fq that holds as much", QDISCS("fq", 0x80010000, root_fq_large), "", 20000,
+		2000, SEC_NS, false),
+	COMMAND("one queue of mq", QDISCS("mq", 0x80010000, third_other),
+		"tc qdisc replace dev veth0 parent 8001:3 fq", NOTHING),
+	COMMAND("several queues of mq, in hexadecimal", QDISCS("mq", 0x70000, many_others),
+		"for n in 2 a 1f 20; do tc qdisc replace dev veth0 parent 7:$n fq flow_limit 500; "
+		"done",
+		.flow_limit = 500),
+	COMMAND("an mq that lacks nothing", QDISCS("mq", 0x80010000, all_fq), "", NEW_FQ),
+	COMMAND("an mq that the kernel made", QDISCS("mq", 0, many_others),
+		"tc qdisc replace dev veth0 root handle 1: mq && for n in 1 2 a 1f 20; do tc qdisc "
+		"replace dev veth0 parent 1:$n fq; done",
+		NOTHING),
+	COMMAND("an mq of one queue that the kernel made", QDISCS("mq", 0, one_other),
+		"tc qdisc replace dev veth0 root handle 1: mq && tc qdisc replace dev veth0 parent "
+		"1:1 fq",
+		NOTHING),
+	COMMAND("an mq of the kernel that lacks nothing", QDISCS("mq", 0, all_fq), "", NOTHING),
+	COMMAND("an mq of the kernel whose fq hold too little", QDISCS("mq", 0, all_fq),
+		"tc qdisc replace dev veth0 root handle 1: mq && for n in 1 2; do tc qdisc replace "
+		"dev veth0 parent 1:$n fq flow_limit 300; done",
+		.flow_limit = 300),
+	COMMAND("an mq without a listed queue", EMPTY_MQ, ROOT, NOTHING),
 };
 
 TEST(test_the_missing_command)
@@ -393,15 +326,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dumps_are_read),
-		cmocka_unit_test(test_another_device_has_its_own),
-		cmocka_unit_test(test_below_another_root_than_mq_nothing_counts),
+		cmocka_unit_test(test_qdiscs_below_another_root_than_mq_are_ignored),
 		cmocka_unit_test(test_a_dump_in_two_parts_is_one),
 		cmocka_unit_test(test_a_cut_dump_is_refused),
 		cmocka_unit_test(test_a_short_message_is_refused),
 		cmocka_unit_test(test_a_wrong_message_is_refused),
 		cmocka_unit_test(test_a_wrong_byte_does_no_harm),
-		cmocka_unit_test(test_an_error_of_the_kernel_is_its_errno),
-		cmocka_unit_test(test_an_interrupted_dump_says_so),
 		cmocka_unit_test(test_the_missing_command),
 	};
 
