@@ -50,11 +50,12 @@ static int change_make(struct gate *gate, struct change *change)
 static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	char text[PREFIX_TEXT];
+	const char *name = prefix_format(prefix, text);
 
-	return error_add(ENOENT, "no-limits", prefix_format(prefix, text),
+	return error_add(ENOENT, "no-limits", name,
 			 "gate '%s' has no limits for it; set one first, with 'sluice %sset %s "
 			 "rate RATE'",
-			 gate->name, gate_option(gate->name), text);
+			 gate->name, gate_option(gate->name), name);
 }
 
 /* --- set ------------------------------------------------------------------------------------ */
