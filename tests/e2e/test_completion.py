@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from lab import SLUICE, TOP, quickest, run
+from lab import SLUICE, TOP, quickest, run, run_sluice
 
 SCRIPT = os.path.join(TOP, "docs", "sluice.bash")
 
@@ -117,7 +117,7 @@ def test_what_another_kind_of_limit_has_is_not_offered(typed):
 
 
 @pytest.mark.parametrize("typed", KINDS)
-def test_what_is_not_offered_is_refused(lab, typed):
+def test_what_is_not_offered_is_refused(typed):
     values = {"rate": "5pps", "burst": "5", "window": "5 per 1s", "groups": "5", "shape": "1mbit", "horizon": "1s",
               "action": "drop", "start": "full", "shared": "yes"}
     needed = {"burst": "rate 5pps", "groups": "window 5 per 1s", "horizon": "shape 1mbit"}
@@ -125,7 +125,7 @@ def test_what_is_not_offered_is_refused(lab, typed):
         line = [typed, f"{word} {values[word]}"]
         line += [more for key, more in needed.items() if key in (word, typed.split()[0])
                  and more.split()[0] not in (word, typed.split()[0])]
-        lab.sluice("set", "default", *" ".join(line).split(), status=2)
+        run_sluice("set", "default", *" ".join(line).split(), status=2)
 
 
 def test_commands_and_options():
@@ -169,7 +169,7 @@ def test_bash_asks_the_command(lab):
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == []
     lab.attach("in0")
     lab.sluice("deny", "192.0.2.1", "as", "a:bad")
-    # where a colon breaks words, bash replaces what stands behind it alone
+    # if a colon breaks words, bash replaces only the text after it
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == ["bad"]
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b", " \t\n") == ["a:bad"]
 

@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from lab import BUILD, MAPS, SLUICE, TOP, run
+from lab import MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-rules": "sluice-rules.5",
@@ -27,7 +27,7 @@ def read(*path):
 
 # --- mdoc -----------------------------------------------------------------------------------------
 
-# Macros that end what the one before has begun. Of these, the arguments of Cm, Ar and Fl are told.
+# Macros that end the scope of the macro before them. Only arguments of Cm, Ar and Fl are returned.
 MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
@@ -62,16 +62,6 @@ def items(lines, macro):
             for m, word in words_of(line) if m == macro]
 
 
-@pytest.mark.parametrize("line,words", [
-    (".Op Cm hook Cm xdp | ingress", [("Cm", "hook"), ("Cm", "xdp"), ("Cm", "ingress")]),
-    (".Cm default | Ar PREFIX ...", [("Cm", "default"), ("Ar", "PREFIX")]),
-    (".Op Cm per Ar LEN Ns Op / Ns Ar LEN6", [("Cm", "per"), ("Ar", "LEN"), ("Op", "/"), ("Ar", "LEN6")]),
-    ("text of Cm and Ar", []),
-])
-def test_lines_are_read_as_mdoc(line, words):
-    assert words_of(line) == words
-
-
 # --- The pages ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("page", PAGES.values())
@@ -91,24 +81,6 @@ def test_references_among_the_pages():
             if line.startswith(".Xr sluice"):
                 name, section = line.split()[1:3]
                 assert PAGES[name] == f"{name}.{section}"
-
-
-def test_install_installs_all_of_it(tmp_path):
-    """BUILD is made already: nothing is compiled here."""
-    if not shutil.which("make"):
-        pytest.skip("make is not installed")
-    run("make", "-C", TOP, "-s", "install", f"BUILD={os.path.relpath(BUILD, TOP)}", f"DESTDIR={tmp_path}",
-        "PREFIX=/usr")
-    installed = sorted(os.path.relpath(path, tmp_path) for path in glob.glob(f"{tmp_path}/**", recursive=True)
-                       if os.path.isfile(path))
-    assert installed == ["usr/lib/systemd/system/sluice-share@.service",
-                         "usr/lib/systemd/system/sluice@.service", "usr/lib/sysusers.d/sluice.conf",
-                         "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice", "usr/sbin/sluice-share",
-                         "usr/share/bash-completion/completions/sluice",
-                         "usr/share/bash-completion/completions/sluice-share", "usr/share/man/man5/sluice-rules.5",
-                         "usr/share/man/man7/sluice-inspect.7", "usr/share/man/man7/sluice-limits.7",
-                         "usr/share/man/man8/sluice-share.8", "usr/share/man/man8/sluice.8",
-                         "usr/share/sluice/sluice.schema.json"]
 
 
 # --- sluice(8) against the tables of the commands -------------------------------------------------
@@ -302,14 +274,10 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS)
-def test_files_that_are_named_exist(page):
-    """In backquotes; a word in capitals stands for any name."""
+def test_files_and_functions_that_are_named_exist(page):
+    """In backquotes. A word in capitals stands for any name."""
     for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
         assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
-
-
-@pytest.mark.parametrize("page", DOCUMENTS)
-def test_functions_that_are_named_exist(page):
     names = set(re.findall(r"`(\w+)\(\)`", read(page)))
     source = "".join(read(path) for folder in ("bpf", "include", "user", "tests")
                      for path in glob.glob(os.path.join(TOP, folder, "**", "*.[ch]"), recursive=True))

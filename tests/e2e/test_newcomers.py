@@ -13,17 +13,12 @@ import time
 
 import pytest
 
-from lab import HERE6, MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
+from conftest import kernel
+from lab import frame, on_one_cpu, one_line, run, run_sluice, wait_until
 from test_export import promtool_objects, samples, total
-from test_limits import packet
-from zoo import udp
 
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
-
-
-def kernel():
-    return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
 # More than 32 newcomers in a window are a crowd: a sixteenth of `sources`.
@@ -113,49 +108,6 @@ def newcomer(lab, source=NEW, *words):
 
 # --- Words ----------------------------------------------------------------------------------------
 
-def test_a_budget_has_words(attached):
-    attached.sluice("set", "default", "rate", "10kpps")
-    for typed, rate, burst in ((["rate", "10kpps", "burst", "20000"], "10kpps", "20000"),
-                               (["burst", "250ms", "rate", "50mbit"], "50mbit", "250ms"),
-                               (["rate", "2kpps"], "2kpps", "2000")):
-        said = attached.sluice("newcomers", "default", *typed)
-        assert rate in said.out and burst in said.out and said.err == ""
-        assert attached.json("newcomers", "default", *typed) == {
-            "gate": attached.gate, "prefix": "default",
-            "newcomers": {"rate": rate, "burst": burst}}
-    assert attached.json("newcomers", "default", "none")["newcomers"] is None
-
-
-def test_show_can_be_typed_back(attached):
-    attached.sluice("set", "10.0.0.0/8", "rate", "5pps")
-    attached.sluice("set", "10.0.0.0/8", "name", "dns", "rate", "6pps", "match", "udp port 53")
-    attached.sluice("newcomers", "10.0.0.0/8", "rate", "30/min")
-    g = f"sluice -g {attached.gate}"
-    assert attached.rules().splitlines()[-1] == f"{g} newcomers 10.0.0.0/8 rate 30/min burst 64"
-    rule, = attached.json("show")["rules"]
-    assert rule["newcomers"] == {"rate": "30/min", "burst": "64"} and len(rule["limits"]) == 2
-    shown = attached.rules()
-    attached.sluice("del", "10.0.0.0/8")
-    for line in shown.splitlines():
-        attached.sluice(*line.split()[3:])
-    assert attached.rules() == shown
-    attached.sluice("newcomers", "10.0.0.0/8", "none")
-    assert "newcomers" not in attached.rules()
-    assert "newcomers" not in attached.json("show")["rules"][0]
-
-
-WRONG = ["", "default", "default rate", "default burst 5", "default rate 5", "default rate 5pps burst",
-         "default 5pps", "default rate 5pps rate 6pps", "default none x", "default rate 5pps none",
-         "default NONE", "default rate 5pps per 24", "none", "default rate 5pps burst 64kB",
-         "default rate 1mbit burst 0B", "10.0.0.1/8 rate 5pps"]
-
-
-def test_wrong_words_are_refused(shared):
-    before = shared.snapshot()
-    for words in WRONG:
-        assert one_line(shared.sluice("newcomers", *words.split(), status=2)), words
-    assert shared.snapshot() == before
-
 
 def test_a_budget_is_of_a_policy(attached):
     """No limits, no newcomers: the refusal names the command that helps."""
@@ -213,41 +165,7 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
     assert attached.rules() == ""
 
 
-# --- Files ----------------------------------------------------------------------------------------
-
-FILE = """
-policies:
-  - prefix: default
-    newcomers: {rate: 10kpps, burst: 20000}
-    limits: [{rate: 5kpps}]
-  - prefix: 10.0.0.0/8
-    limits: [{rate: 5pps}]
-    newcomers: none
-"""
-
-
-def test_a_file_and_its_differences(attached):
-    def differs(text, status=1):
-        return attached.sluice("diff", "-", input=text, status=status).out.splitlines()
-
-    attached.apply(FILE)
-    for text in FILE, attached.sluice("dump").out, json.dumps(attached.json("dump")):
-        assert differs(text, status=0) == []
-    policies = {p["prefix"]: p for p in attached.json("dump")["policies"]}
-    assert policies["default"]["newcomers"] == {"rate": "10kpps", "burst": 20000}
-    assert "newcomers" not in policies["10.0.0.0/8"]
-    other = FILE.replace("20000", "30000").replace("none", "{rate: 50mbit, burst: 64kB}")
-    g = f"sluice -g {attached.gate}"
-    assert differs(other) == [f"- {g} newcomers default rate 10kpps burst 20000",
-                              f"+ {g} newcomers default rate 10kpps burst 30000",
-                              f"+ {g} newcomers 10.0.0.0/8 rate 50mbit burst 64kB"]
-    attached.apply(other)
-    assert differs(other, status=0) == []
-    assert "'0B'" in one_line(attached.apply(FILE.replace("10kpps, burst: 20000", "1mbit, burst: 0B"),
-                                             status=2))
-
-
-# --- What is told of them -------------------------------------------------------------------------
+# --- check, status and sources -------------------------------------------------------------------------
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
@@ -314,54 +232,6 @@ def test_check_in_a_flood(small):
         wait_until(lambda: newcomer(small) is None, "its bucket")
 
 
-@pytest.mark.alone
-def test_check_of_a_destination_in_a_flood(lab):
-    """The bucket is the receiver's: it matters whether the receiver is new, not the sender."""
-    new, known, here, there = NEW6, "2001:db8:1::1", HERE6, "2001:db8:2::99"
-
-    def meets(source, to, reason, waits, left):
-        answer, before = lab.json("check", source, "to", to), told(lab, reason)
-        assert (answer["reason"], answer["limits"][0]["remaining"]) == (reason, left)
-        assert bool(answer["newcomer"]) == waits
-        assert not waits or answer["newcomer"]["waits"]
-        lab.send_frames([packet(source, udp(9), to)])
-        wait_until(lambda: told(lab, reason) == before + 1, "its verdict")
-
-    lab.attach("out0", "hook", "egress", *SMALL, netns=lab.sender)
-    lab.sluice("set", "default", "rate", "1/h", "burst", "3", "key", "dst")
-    lab.send_and_wait([packet(known, udp(9), here)])
-    with crowding(lab):
-        meets(known, there, "newcomer", True, 3)
-        meets(new, here, "within-limit", False, 2)
-        meets(known, here, "within-limit", False, 1)
-        meets(new, here, "over-limit", False, 0)
-
-
-@pytest.mark.alone
-def test_status_tells_the_pressure(small):
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    for source in NEW, NEW6, NEW:
-        small.send(source)
-    small.expect(passed=3, dropped=0)
-    pressure = small.json("status")["gates"][0]["pressure"]
-    assert pressure["state"] == "quiet" and pressure["cpus_flooded"] == 0
-    assert pressure["new_keys"]["total"] == pressure["insertions"]["total"] == 2
-    assert pressure["evicted"]["total"] == pressure["bursts_lost"] == 0
-    assert {cause: pace["total"] for cause, pace in pressure["refused"].items()} == {
-        "busy": 0, "no-room": 0}
-    flood(small)
-    wait_until(lambda: state(small) == "quiet", "the end of the flood")
-    pressure = small.json("status")["gates"][0]["pressure"]
-    met, inserted = (pressure[what]["total"] for what in ("new_keys", "insertions"))
-    assert FEW <= inserted < 2 + 250 and met - inserted == reasons(small)["newcomer"] > 0
-    with crowding(small):
-        pressure = small.json("status")["gates"][0]["pressure"]
-        assert pressure["state"] == "flood" and pressure["cpus_flooded"] == 1
-    wait_until(lambda: state(small) == "quiet", "the end of the flood")
-    small.send("198.51.100.9")
-    wait_until(lambda: newcomer(small, "198.51.100.9") is None, "its bucket")
-
-
 def test_sources_that_are_not_at_hand_are_listed(lab):
     """By their levels: no CPU has counted their packets."""
     lab.attach("in0", "mode", "native", "buckets", "1")
@@ -385,51 +255,22 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
     assert lab.json("check", address)["limits"][0]["remaining"] == 9
 
 
-@pytest.mark.parametrize("sort", ["dropped", "passed"])
-def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab, sort):
-    """Not known is not 0: behind those with packets, the blocked ones first, then by what is left."""
+def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab):
+    """Unknown is not 0. They come after those with packets: first the blocked ones, then by what is left."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     lab.sluice("set", "192.0.2.0/28", "rate", "1/h", "burst", "2", "action", "block", "1h")
     lab.send_and_wait([frame(f"198.51.100.{i}") for i in range(1, 9) for _ in range(i)])
     lab.send_and_wait([frame(f"192.0.2.{i}") for i in range(1, 4) for _ in range(3)])
     lab.send_and_wait([frame(f"198.51.100.{i}") for i in range(101, 106) for _ in range(2)])
-    told = lab.sources("sort", sort)
-    kinds = [source["counted"] + bool(source["counted"] and source[sort]["packets"]) for source in told]
+    told = lab.sources("sort", "dropped")
+    kinds = [source["counted"] + bool(source["counted"] and source["dropped"]["packets"]) for source in told]
     assert kinds == sorted(kinds, key=(2, 0, 1).index) and kinds.count(0) > 10
     unseen = [source for source in told if not source["counted"]]
     blocked = [source["address"] for source in unseen if source["limits"][0]["blocked_ms"]]
     assert [source["address"] for source in unseen][:3] == blocked == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     left = [source["limits"][0]["remaining"] for source in unseen[3:]]
     assert left == sorted(left) and len(set(left)) > 3
-
-
-def test_what_is_forgiven_makes_room(lab):
-    """At once, because a full bucket is nothing to remember."""
-    burst = 5000  # with slices
-
-    def gate():
-        return lab.json("status")["gates"][0]
-
-    def lost():
-        pressure = gate()["pressure"]
-        return pressure["evicted"]["total"], pressure["refused"]["no-room"]["total"]
-
-    lab.attach("in0", "mode", "native", "sources", "12", "buckets", "4", "policies", "4")
-    lab.sluice("set", "default", "rate", f"{burst // 10}/min", "burst", str(burst))
-    crowd = [f"192.0.2.{i}" for i in range(1, 60)]
-    lab.send_and_wait([frame(source) for source in crowd for _ in range(9)])
-    full = gate()["sources"]
-    assert full["not_full"] == full["tracked"] == 16
-    for source in crowd:
-        lab.sluice("forgive", source)
-    assert (gate()["sources"]["tracked"], gate()["sources"]["not_full"]) == (16, 0)
-    assert all(source["counted"] for source in lab.sources())
-    wait_until(lambda: state(lab) == "quiet", "the end of the crowd")
-    before, insertions = lost(), gate()["pressure"]["insertions"]["total"]
-    lab.send_and_wait([frame(f"203.0.113.{i}") for i in range(1, 6) for _ in range(9)])
-    assert gate()["pressure"]["insertions"]["total"] == insertions + 5
-    assert lost() == before
 
 
 def test_status_tells_when_room_is_short(lab):
@@ -475,52 +316,42 @@ def test_status_tells_when_room_is_short(lab):
 
 
 @pytest.mark.alone
-def test_a_source_that_a_list_decides_about_is_no_newcomer(small):
-    """No limit asks for its bucket."""
-    small.sluice("set", "default", "rate", "1/h")
-    small.sluice("allow", NEW)
-    small.sluice("deny", NEW6)
-    small.send(NEW)
-    small.send(NEW6)
-    small.expect(passed=1, dropped=1)
-    pressure = small.json("status")["gates"][0]["pressure"]
-    assert pressure["new_keys"]["total"] == pressure["insertions"]["total"] == 0
-
-
-@pytest.mark.alone
-def test_export_agrees_with_status(small):
+def test_status_and_export_agree_on_a_flood(small):
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
+    pressure = small.json("status")["gates"][0]["pressure"]
+    assert pressure["state"] == "quiet" and pressure["new_keys"]["total"] == pressure["insertions"]["total"] == 0
     flood(small)
     wait_until(lambda: state(small) == "quiet", "the end of the flood")
     text = small.sluice("export").out
     status, = small.json("status")["gates"]
-    pressure = status["pressure"]
-    assert promtool_objects(text) == ""
-    found = samples(text)
-    gate = {"gate": small.gate}
-    assert total(found, "sluice_new_keys_total", **gate) == \
-        pressure["new_keys"]["total"] > 0
-    assert total(found, "sluice_insertions_total", **gate) == pressure["insertions"]["total"] > 0
+    pressure, found, gate = status["pressure"], samples(text), {"gate": small.gate}
+    assert promtool_objects(text) == "" and pressure["cpus_flooded"] == 0
+    met, inserted = (pressure[what]["total"] for what in ("new_keys", "insertions"))
+    assert 0 < inserted <= 20 and met > inserted
+    for metric, value in (("new_keys", met), ("insertions", inserted), ("states_evicted", pressure["evicted"]["total"]),
+                          ("bucket_insertions", pressure["bucket_insertions"]["total"])):
+        assert total(found, f"sluice_{metric}_total", **gate) == value, metric
     for cause, pace in pressure["refused"].items():
         assert total(found, "sluice_insertions_refused_total", cause=cause) == pace["total"]
-    assert total(found, "sluice_bucket_insertions_total", **gate) == \
-        pressure["bucket_insertions"]["total"] > 0
     assert [total(found, "sluice_bucket_insertions_refused_total", cause=cause)
             for cause in pressure["buckets_refused"]] == [0, 0]
     assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="states", **gate)
-    assert total(found, "sluice_states_evicted_total", **gate) == \
-        pressure["evicted"]["total"]
     for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "protected")):
         assert total(found, f"sluice_states{name}", **gate) == status["sources"][key]
     assert total(found, "sluice_cpus_flooded", **gate) == 0
-    assert total(found, "sluice_packets_total", policy="default", reason="newcomer") == \
-        reasons(small)["newcomer"] == 20
-    assert total(found, "sluice_packets_total", policy="default", reason="over-budget") == \
-        reasons(small)["over-budget"] > 0
+    passed, refused = (total(found, "sluice_packets_total", policy="default", reason=reason)
+                       for reason in ("newcomer", "over-budget"))
+    assert passed == reasons(small)["newcomer"] == 20 and refused == reasons(small)["over-budget"] > 0
+    budget, = status["budgets"]
+    assert (budget["prefix"], budget["rate"], budget["burst"]) == ("default", "1/h", "20")
+    assert (budget["passed"], budget["dropped"], budget["left"]) == (passed, refused, 0)
+    assert f"  budget of default: rate 1/h burst 20, 0 packets left; 20 packets passed, {refused:.0f} dropped\n" in \
+        small.sluice("status").out
     with crowding(small):
-        found = samples(small.sluice("export").out)
-        assert total(found, "sluice_cpus_flooded", **gate) == 1
+        assert total(samples(small.sluice("export").out), "sluice_cpus_flooded", **gate) == 1
+        pressure = small.json("status")["gates"][0]["pressure"]
+        assert pressure["state"] == "flood" and pressure["cpus_flooded"] == 1
 
 
 # --- Sizes ----------------------------------------------------------------------------------------
@@ -550,14 +381,6 @@ def test_attach_chooses_sizes(lab):
     assert sizes(lab) == wanted
 
 
-def test_wrong_sizes_are_refused(lab):
-    for words in ("sources", "sources 0", "buckets 65m", "buckets 64kk", "policies 4K", "hosts -1",
-                  "sources 1k sources 1k", "source 1k hook xdp", "policies 0", "mode native size 1k",
-                  "in9"):
-        assert lab.sluice("attach", "--", "in0", *words.split(), status=None).code in (1, 2), words
-        assert not os.path.exists(lab.pins())
-
-
 def test_so_many_policies_are_prefixes_with_limits(lab):
     """What is said is what there is room for, and what all commands tell."""
     def told():
@@ -580,19 +403,6 @@ def test_so_many_policies_are_prefixes_with_limits(lab):
     lab.sluice("apply", "-", "--resize", input=text.replace("policies: 2\n", "policies: 3\n"))
     assert told() == {3}
     lab.sluice("set", "default", "rate", "5/h")
-
-
-def test_the_smallest_of_sizes(lab):
-    """They are taken as they are said, and such a gate limits as any other does."""
-    assert lab.attach("in0", "sources", "1", "buckets", "1").err == ""
-    assert sizes(lab)["sources"] == sizes(lab)["buckets"] == 1
-    lab.pair("out1", "in1")
-    assert lab.attach("in1", "sources", "1", "buckets", "1").err == ""
-    lab.sluice("set", "default", "rate", "1/h", "burst", "3")
-    for source in NEW, NEW6:
-        lab.send_and_wait([frame(source)] * 5)
-        assert lab.json("check", source)["reason"] == "over-limit"
-    assert lab.counts() == (6, 4)
 
 
 def memlock(lab, name):
@@ -622,22 +432,6 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
-def test_the_memory_is_what_the_kernel_says(lab):
-    lab.attach("in0", "sources", "256k", "buckets", "32k", "hosts", "64k", "prefixes", "64k",
-               "policies", "4k")
-    gate, = lab.json("status")["gates"]
-    told = {m["name"]: m for m in gate["maps"]}
-    for name, m in told.items():
-        if memlock(lab, name) > 1 << 16:  # of tiny ones the frame is the most
-            assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
-    assert {"sets", "states", "buckets4"} <= {
-        name for name in told if memlock(lab, name) > 1 << 20}
-    in_all = sum(memlock(lab, name) for name in os.listdir(lab.pins()) if name != "links")
-    assert gate["memory_bytes"] == pytest.approx(in_all, rel=0.1)
-    assert set(MAPS) <= set(os.listdir(lab.pins()))
-
-
-@pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
     """And status what a level takes of those that the gate has room for."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
@@ -653,36 +447,3 @@ def test_the_help_tells_what_a_source_takes(lab):
     assert least <= levels["bytes_each"] <= most
     print(f"figure: a level takes {levels['bytes_each']} bytes of {levels['max']} that there is "
           f"room for, and a bucket {values} on each CPU")
-
-
-# --- What a budget holds --------------------------------------------------------------------------
-
-def test_a_budget_holds_whatever_forged_sources_send(attached):
-    """Single packets and runs of more than a burst pass no more than the budget; established
-    sources are never charged to it. `status` shows what is left of it."""
-    known = [f"192.0.2.{i}" for i in range(1, 21)]
-    singles = [frame(f"10.{i >> 8}.{i & 255}.1") for i in range(4000)]
-    runs = [frame(f"11.0.{i}.1") for i in range(200) for _ in range(22)]
-    attached.sluice("set", "default", "rate", "20pps", "burst", "20")
-    for _ in range(2):  # more than the second in which the burst refills
-        attached.send_and_wait([frame(source) for source in known])
-        time.sleep(2.2)
-    attached.send_and_wait([frame(source) for source in known])
-    begin = time.monotonic()
-    attached.sluice("newcomers", "default", "rate", "100pps", "burst", "100")
-    earlier = told(attached, "newcomer")
-    for forged in singles, runs:
-        before = told(attached, "within-limit")
-        attached.send_and_wait(forged)
-        attached.send_and_wait([frame(source) for source in known])
-        passed = int(told(attached, "newcomer") - earlier)
-        assert 100 <= passed <= 100 + 100 * (time.monotonic() - begin)
-        assert told(attached, "within-limit") - before == len(known)
-    budget, = attached.json("status")["gates"][0]["budgets"]
-    assert (budget["prefix"], budget["rate"], budget["burst"]) == ("default", "100pps", "100")
-    assert (budget["passed"], budget["dropped"]) == (
-        passed, told(attached, "over-budget"))
-    assert 0 <= budget["left"] < 100
-    assert re.search(r"^  budget of default: rate 100pps burst 100, \d+ packets left; "
-                     rf"{passed} packets passed, {budget['dropped']} dropped$",
-                     attached.sluice("status").out, re.M)

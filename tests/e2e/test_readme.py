@@ -53,21 +53,13 @@ def is_same(shown, got):
 
 
 @pytest.mark.parametrize("shown,got,same", [
-    ("a 1          10  drop", "a 1          12  drop", True),
-    ("a 1          10  drop", "a 1           9  drop", True),
-    ("a 1          10  drop", "a 1          21  drop", False),
-    ("a 1          10  drop", "a 1           4  drop", False),
-    ("a 1          10  drop", "a 2          10  drop", False),
-    ("a 1          10  drop", "a 1         10  drop", False),
-    ("a            10", "a             0", False), ("a             0", "a             1", False),
-    ("all               5%", "all               9%", True), ("all               5%", "all             99ms", True), ("dns              30s", "dns              29s", True),
-    ("dns              30s", "dns               5m", False), ("dns              30s", "dns              30%", False),
-    ("  level   8 of 200", "  level   12 of 200", True), ("left, full in 9 ms", "left, full in 90 ms", True),
-    ("dns 3 of 200", "dns 199 of 200", True), ("dns 3 of 200", "dns 3 of 100", False),
+    ("a 1          10  drop", "a 1           9  drop", True), ("a 1          10  drop", "a 1          21  drop", False),
+    ("a 1          10  drop", "a 2          10  drop", False), ("a 1          10  drop", "a 1         10  drop", False),
+    ("a            10", "a             0", False), ("all               5%", "all             99ms", True),
+    ("dns              30s", "dns              29s", True), ("dns              30s", "dns              30%", False),
+    ("  level   8 of 200", "  level   12 of 200", True), ("dns 3 of 200", "dns 3 of 100", False),
+    ("left, full in 9 ms", "left, full in 90 ms", True), ("deny 192.0.2.9 for 1h", "deny 192.0.2.9 for 2h", False),
     ("deny 192.0.2.9 until 2026-11-22T13:00:00Z", "deny 192.0.2.9 until 2027-01-01T00:00:09Z", True),
-    ("deny 192.0.2.9 until 2026-11-22T13:00:00Z", "deny 192.0.2.9 until soon", False),
-    ("deny 192.0.2.9 for 3599s", "deny 192.0.2.9 for 3590s", True),
-    ("deny 192.0.2.9 for 1h", "deny 192.0.2.9 for 2h", False),
     ("action block 30s", "action block 29s", False), ("rate 10pps", "rate 11pps", False),
 ], ids=str)
 def test_only_what_is_measured_may_differ(shown, got, same):
