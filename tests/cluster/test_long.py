@@ -288,20 +288,6 @@ class Frames:
             time.sleep(0.001)
 
 
-def test_commands_a_packet_of_many_sources(cluster):
-    """100,000 sources below their limit: local first."""
-    node, = cluster.make(1, RATE)
-    cluster.share()
-    chance, frames = random.Random(1), Frames(node)
-    with Spent(cluster) as spent:
-        frames.send(iter(lambda: chance.randrange(100000), None), 50000, 10)
-    sent = frames.sent
-    print(f"figure: 100,000 sources, {sent / 10:.0f} packets a second: "
-          f"{spent.commands / sent:.5f} commands a packet")
-    assert spent.passed == sent
-    assert spent.commands / sent < 0.01
-
-
 def test_a_hundred_thousand_sources_by_zipf(cluster):
     """More of them take a hundredth of their limit than are told of; all of a table of the default size is read."""
     node, = cluster.make(1, RATE, sources=None)

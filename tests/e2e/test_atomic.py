@@ -11,7 +11,7 @@ from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 
 pytestmark = pytest.mark.alone
 
-APPLIES = 500 if LONG else 150
+APPLIES = 500 if LONG else 100
 SAMPLE = 20  # each so many applies it is looked at more closely
 BURST, RATE, RATE_BURST = 1000, 1000, 500  # of what is drained, and of what refills
 
@@ -22,7 +22,7 @@ PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
 
 
 def address(who, family):
-    """Each in a net of its own, a /24 or a /48."""
+    """Each source has a network of its own, a /24 or a /48."""
     host = HOSTS[who]
     return f"10.0.{host}.1" if family == 4 else f"2001:db8:{host}::1"
 

@@ -10,14 +10,13 @@ import struct
 
 import pytest
 
-from lab import FILTER_MAC, HERE4, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
+from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
 # The first is allowed and sent last: when it arrives, all frames before it have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
          "ingress-auto": ("ingress", "auto"), "ingress-clsact": ("ingress", "clsact")}
-JUMBO = 9000
 
 # --- Frames ---------------------------------------------------------------------------------------
 
@@ -138,14 +137,6 @@ def with_options(source):
     return data[:14] + bytes(ip) + data[34:]
 
 
-def long_classes():
-    """Headers longer than a page, and so longer than the linear part that XDP gets of veth."""
-    arrive = {f"IPv6: {count} destination options of 2048 bytes":
-              lambda a, count=count: udp6(a, chain([2048] * count), 60) for count in (1, 2, 4)}
-    arrive["IPv6: 8 kB"] = lambda a: frame(a, size=8000)
-    return arrive
-
-
 def source_of(name, number):
     return f"192.0.2.{number}" if name.startswith("IPv4") else f"2001:db8:1::{number:x}"
 
@@ -171,11 +162,6 @@ assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 # --- What arrives ---------------------------------------------------------------------------------
 
 
-def forget(received):
-    received.read()
-    received.by_source.clear()
-
-
 def listen(lab, device="out0"):
     """The sockets. A new device, and its addresses, take a moment to be up."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
@@ -190,7 +176,8 @@ def listen(lab, device="out0"):
 
 def arrived(lab, received, frames, device="out0"):
     """The names of those frames that arrive; the sentinel comes last, on the same way."""
-    forget(received)
+    received.read()
+    received.by_source.clear()
     sent = list(frames.items())
     for i in range(0, len(sent), 50):
         lab.send_frames([data for _, (_, data) in sent[i:i + 50]] + [frame(SENTINEL)], device)
@@ -221,56 +208,3 @@ def test_every_class(lab, hook):
     assert arrived(lab, received, EVERYTHING) == without
     print(f"figure: {hook}: {len(EVERYTHING)} classes of frames, of which Linux delivers {len(without)}: "
           "all of them arrive without rules, and none behind a deny or a limit")
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_headers_behind_the_first_page(lab, hook):
-    lab.pair("out9", "in9", mtu=JUMBO)
-    lab.ip("addr", "add", HERE6 + "/128", "dev", "in9", "nodad")
-    frames = {name: (f"2001:db8:1::{number:x}", make(f"2001:db8:1::{number:x}"))
-              for number, (name, make) in enumerate(long_classes().items(), 1)}
-    received = listen(lab, "out9")
-    assert arrived(lab, received, frames, "out9") == set(frames)
-    kind, mode = HOOKS[hook]
-    lab.attach("in9", "hook", kind, "mode", mode)
-    assert arrived(lab, received, frames, "out9") == set(frames)
-    for rules in DENY, LIMIT:
-        lab.apply(rules)
-        assert arrived(lab, received, frames, "out9") == set()
-
-
-# --- Split skbs -----------------------------------------------------------------------------------
-
-PACKET_VNET_HDR = 15
-SOL_PACKET = 263
-
-
-def send_split(out, data, linear):
-    """Sends a frame of more than a page as an skb whose linear part ends after `linear` bytes."""
-    out.send(struct.pack("<BBHHHH", 0, 0, linear, 0, 0, 0) + data)
-
-
-@pytest.mark.parametrize("mode", ["auto", "clsact"])
-def test_skbs_that_are_split_within_their_headers(lab, mode):
-    """A veth pair hands the sender's skb over as it is."""
-    sources = {frame("192.0.2.1", size=6000): 42, frame("2001:db8:1::1", size=6000): 62,
-               frame("192.0.2.1", size=6000, tags=[(Q, 0)] * 8): 74,
-               udp6("2001:db8:1::1", chain([8, 16, 264]), 60, 5000): 350}
-    lab.pair("out9", "in9", mtu=JUMBO)
-    lab.ip("addr", "add", HERE6 + "/128", "dev", "in9", "nodad")
-    lab.ip("addr", "add", HERE4 + "/32", "dev", "in9")
-    received = listen(lab, "out9")
-    lab.attach("in9", "hook", "ingress", "mode", mode)
-    out = lab.raw_socket("out9")
-    out.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
-    for rules in DENY, LIMIT, {"policies": []}:
-        passes = rules == {"policies": []}
-        lab.apply(rules)
-        forget(received)
-        before, count = lab.counts(), 0
-        for data, headers in sources.items():
-            for linear in range(14, headers, 1 if headers < 100 else 7):
-                send_split(out, data, linear)
-                count += 1
-        lab.expect(before[0] + passes * count, before[1] + (not passes) * count)
-        assert sum(received.read().values()) == (count if passes else 0)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demo's table and packages, without traffic: a stub replaces `sluice`, apt-get and dpkg-query."""
+"""The demos: the table and the packages, with a stub for `sluice`, apt-get and dpkg-query, and the demo of sharing."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 
 import pytest
 
-from lab import TOP
+from lab import TOP, run
+from store_lab import SERVER
 
 SOURCE = "192.0.2.1"
 
@@ -55,3 +59,51 @@ def test_the_demo_installs_no_more_than_the_build_needs(tmp_path):
     assert "dpkg-dev" not in demo
     assert ("libssl-dev" in demo) == os.path.exists("/usr/include/hiredis/hiredis_ssl.h")
     assert installed(tmp_path, "package") == demo | {"dpkg-dev"}
+
+
+# --- Sharing --------------------------------------------------------------------------------------
+
+def children(parent, name):
+    for pid in run("ps", "-o", "pid=,comm=", "--ppid", str(parent), check=False).out.splitlines():
+        number, comm = pid.split()
+        if comm == name:
+            yield int(number)
+
+
+def starve(demo, ends):
+    """Stops the senders for a second, again and again, as a busy machine may."""
+    while not ends.wait(9):
+        stopped = list(children(demo.pid, "traffic"))
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if number == signal.SIGSTOP:
+                ends.wait(1)
+
+
+@pytest.mark.nodes
+@pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
+def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
+    """The demo exits with 0 if each source got what its table promises."""
+    ends = threading.Event()
+    with subprocess.Popen([os.path.join(TOP, "scripts", "demo-cluster"), "--no-install"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        starving = threading.Thread(target=starve, args=(demo, ends))
+        starving.start()
+        try:
+            out, err = demo.communicate(timeout=400)
+        finally:
+            ends.set()
+            starving.join()
+            demo.terminate()
+    assert demo.returncode == 0, (out, err)
+    assert "NOT AS PROMISED" not in out and out.count(" x ") == 2 * 2 * 4
+    typed = [f"  # build/sluice -g demo-{i} -n sluice-demo-c-{i} share 10.77.0.1:6379 --name demo --node {i}\n"
+             for i in (1, 2, 3)]  # as the store is there and nowhere else
+    assert all(line in out for line in typed)
+    # what the processes that share report of the store, and nothing of what else an operator could do
+    said = err.splitlines()
+    assert len(said) == 6 and all("the store" in line for line in said), err
+    assert "make" not in out
+    assert "sluice-demo" not in run("ip", "netns").out

@@ -11,7 +11,7 @@ import struct
 
 import pytest
 
-from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, frame, inside, mac, noted,
+from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, noted,
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
@@ -112,15 +112,6 @@ def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
     assert judged(lab, 50) == (50, 0)
 
 
-def test_ingress_in_place_of_generic_counts_each(lab):
-    received = lab.datagrams()
-    lab.attach("in0", "hook", "ingress")
-    limit(lab)
-    send_merged(lab, FILTER_MAC, 100)
-    assert judged(lab, 100 * SEGMENTS) == (LIMIT, 100 * SEGMENTS - LIMIT)
-    received.wait_for(SENDER4, LIMIT)
-
-
 # --- A tap ----------------------------------------------------------------------------------------
 
 class Tap:
@@ -213,12 +204,3 @@ def test_who_insists_on_both_hooks_is_told_of_both(lab, tap):
     noted(lab.attach("tap0", "mode", "generic"), ("xdp", "ingress"), "GRO")
     assert [a["was_attached"] for a in lab.json("attach", "tap0")] == [True]
     assert sorted(a["hook"] for a in lab.attachments()) == ["ingress", "xdp"]
-
-
-def test_a_plain_frame_of_a_tap_is_one(lab, tap):
-    lab.attach("tap0")
-    limit(lab)
-    data = mac(TAP_MAC) + frame("192.0.2.1")[6:]
-    for _ in range(150):
-        os.write(tap.fd, bytes(10) + data)
-    assert judged(lab, 150) == (LIMIT, 50)

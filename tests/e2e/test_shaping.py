@@ -3,17 +3,10 @@
 tests/vm/test_shape.py has them with fq."""
 
 import json
-import os
-import socket
-import struct
-import time
 
 import pytest
 
-from lab import FILTER_MAC, PORT, inside, wait_until
-
 SOURCE = "203.0.113.66"
-SO_TXTIME = 61
 FLOW_LIMIT = " flow_limit 2001"  # as many as 10 kpps let wait in the default horizon of 200 ms
 
 
@@ -58,23 +51,6 @@ def status_line(lab, device, **options):
 
 
 # --- A device without fq --------------------------------------------------------------------------
-
-# By what is set: the options by which the command differs from an fq without any. It holds 10,000
-# packets, 100 of a flow, for 10 s.
-OPTIONS = {
-    "shape 10kpps": FLOW_LIMIT,
-    "shape 10kpps horizon 50ms": " flow_limit 501",
-    "shape 400mbit horizon 50ms": " flow_limit 1652",  # of 1,514 bytes
-    "shape 490pps": "",
-    "shape 100kpps horizon 200ms": " limit 20001 flow_limit 20001",
-}
-
-
-@pytest.mark.parametrize("words", OPTIONS)
-def test_set_is_refused_with_the_command_that_makes_it_true(egress, words):
-    before = egress.snapshot()
-    refused_without_fq(egress, ["set", "default", *words.split()], options=OPTIONS[words], netns=egress.sender)
-    assert egress.snapshot() == before
 
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
@@ -146,31 +122,6 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
     received.wait_for(SOURCE, 4)
 
 
-def test_a_sender_cannot_save_up_a_shape(egress):
-    """By SO_TXTIME, which takes no right: packets that wait for one moment after the horizon would leave
-    together."""
-    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):
-        pytest.skip("this kernel does not tell the clock of SO_TXTIME, and the limit's time replaces it")
-    egress.ip("addr", "add", f"{SOURCE}/24", "dev", "out0", netns=egress.sender)
-    egress.ip("neigh", "add", "203.0.113.1", "lladdr", FILTER_MAC, "dev", "out0", netns=egress.sender)
-    egress.sluice("set", "default", "shape", "1kpps", "horizon", "100ms", "no-fq", netns=egress.sender)
-    with inside(egress.sender):
-        out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    out.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("iI", time.CLOCK_MONOTONIC, 0))
-
-    def send(count, after_ns):
-        at = struct.pack("Q", time.monotonic_ns() + after_ns)
-        for _ in range(count):
-            out.sendmsg([b"x"], [(socket.SOL_SOCKET, SO_TXTIME, at)], 0, ("203.0.113.1", PORT))
-
-    with out:
-        send(60, 10**10)
-        wait_until(lambda: egress.counts() == (0, 60), f"60 refused: {egress.counts()}")
-        send(20, 5 * 10**7)
-        wait_until(lambda: egress.counts() == (20, 60), f"20 passed: {egress.counts()}")
-    assert egress.json("stats")["reasons"]["over-horizon"] == 60
-
-
 # --- Hooks that cannot ----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
@@ -193,14 +144,3 @@ def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab,
     lab.pair("out1", "in1")
     refused_on_hook(lab, hook, ["attach", "in1", "hook", hook, "no-fq"], "in1")
     assert list(fq_told(lab)) == [("in0", "ingress")]
-
-
-def test_a_gate_on_both_hooks_shapes_what_is_sent(egress):
-    """On hook ingress the same limit lets packets by, up to the horizon."""
-    egress.attach("in0", "hook", "ingress")
-    refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=egress.sender)
-    egress.sluice("set", "default", "shape", "10kpps", "no-fq", netns=egress.sender)
-    received = egress.datagrams()
-    egress.send(SOURCE, 10)
-    egress.expect(passed=20, dropped=0)
-    received.wait_for(SOURCE, 10)

@@ -76,40 +76,6 @@ def test_a_burst_of_a_tenth_of_a_second(shaping):
     assert timed.burst.span >= (COUNT - 1) * SEC // RATE
 
 
-def test_two_destinations(shaping):
-    """Each has a rate of its own by departure times; under tbf they share a queue."""
-    rows, names = {}, [f"to {address}" for address in (HERE4, THERE4)]
-    shaping.tbf(RATE)
-    shared = shaping.measure_two(COUNT)
-    rows.update((f"tc-tbf, {name}", measured) for name, measured in zip(names, shared))
-    shaping.fq()
-    timed = shaping.measure_two(COUNT, rate=RATE)
-    rows.update((f"fq, {name}", measured) for name, measured in zip(names, timed))
-    print_table(rows)
-    for measured in shared:
-        assert (measured.burst.lost, measured.drops) == (0, 0)
-        assert RATE * 0.49 <= measured.burst.rate <= RATE * 0.51
-    for measured in timed:
-        check_smooth(measured.burst)
-        assert measured.drops == 0
-
-
-def test_what_a_qdisc_loses_is_seen(shaping):
-    """By the receiver and by the qdisc's own counters."""
-    shaping.tbf(RATE, limit=100 * FRAME)
-    tbf = shaping.measure(COUNT)
-    shaping.fq("flow_limit", "100")
-    flow = shaping.measure(COUNT, rate=RATE)
-    shaping.fq("horizon", "50ms")
-    horizon = shaping.measure(COUNT, rate=RATE)
-    print_table({"tc-tbf limit 100 packets": tbf, "fq flow_limit 100": flow,
-                 "fq horizon 50ms": horizon})
-    for measured in tbf, flow, horizon:
-        assert 0 < measured.burst.lost == measured.drops < COUNT
-    assert flow.counts["flows_plimit"] == flow.drops
-    assert horizon.counts["horizon_drops"] == horizon.drops
-
-
 # --- Limits ---------------------------------------------------------------------------------------
 
 def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
@@ -258,7 +224,7 @@ def test_beside_other_limiters(shaping):
     assert shape.drops == 0
 
 
-# --- What is said of fq ---------------------------------------------------------------------------
+# --- Reports of fq ---------------------------------------------------------------------------
 
 def command(lab, options=""):
     return f"tc -n {lab.sender} qdisc replace dev out0 root fq{options}"

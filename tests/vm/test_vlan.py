@@ -116,7 +116,7 @@ def test_a_limit_of_a_vlan_in_priority_tags(vlan):
     vlan.expect(passed=70, dropped=30)
 
 
-# --- What doctor says of a limit that matches a VLAN ----------------------------------------------
+# --- doctor and a limit that matches a VLAN ----------------------------------------------
 
 def hidden(lab, *words):
     """The devices on which it finds the VLAN hidden, with the advice."""
