@@ -10,13 +10,12 @@ import stat
 
 import pytest
 
-from lab import Lab, inside, own_bpffs, run, wait_until
+from lab import Frames, Lab, inside, own_bpffs, run, wait_until
 from machine import in_chroot, unpack
-from test_upgrade import Sources
 
 ALLOWED, DENIED = "192.0.2.7", "203.0.113.66"
 OLDER = "0.0.1"
-# What dpkg itself writes; and the user stays.
+# Files that dpkg itself writes, and the user, which stays.
 VOLATILE = ("/proc", "/sys", "/run", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache",
             *(f"/etc/{name}{backup}" for name in ("passwd", "group", "shadow", "gshadow") for backup in ("", "-")))
 
@@ -96,18 +95,18 @@ class Gate:
         self.chroot, self.lab = chroot, lab
         chroot.sluice("attach", "in0", "mode", "native")
         chroot.sluice("deny", DENIED)
-        self.seen = lab.receiver(Sources(lab.filter, "in0"))
+        self.seen = lab.receiver(Frames(lab.filter, "in0"))
 
     def program(self):
         return json.loads(self.chroot.sluice("-j", "status"))["gates"][0]["attachments"][0]["program_id"]
 
     def filters(self):
         """Whether the denied source is, by packets."""
-        self.seen.read().clear()
+        self.seen.sources().clear()
         self.lab.send(DENIED, 5)
         self.lab.send(ALLOWED, 5)
-        wait_until(lambda: self.seen.read().get(ALLOWED) == 5, "five packets that pass")
-        return DENIED not in self.seen.read()
+        wait_until(lambda: self.seen.sources().get(ALLOWED) == 5, "five packets that pass")
+        return DENIED not in self.seen.sources()
 
 
 def test_lintian_of_this_debian_has_no_objection(build_root, package):
@@ -149,12 +148,12 @@ def test_an_upgrade_puts_the_new_program_under_a_gate(root, lab, package, older)
     program = gate.program()
     assert gate.filters()
     traffic = lab.traffic(60, f"{DENIED}=200", f"{ALLOWED}=200", background=True)
-    gate.seen.read().clear()
+    gate.seen.sources().clear()
     said = chroot.install(package)
     assert "sluice: gate" not in said.err
     traffic.kill()
     traffic.wait()
-    seen = gate.seen.read()
+    seen = gate.seen.sources()
     assert seen.get(ALLOWED, 0) > 20 and DENIED not in seen
     assert gate.program() != program and gate.filters()
 

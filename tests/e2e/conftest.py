@@ -25,7 +25,7 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """With other tests of its file: one process runs all of these."""
+    """Whether a test shares its lab with other tests of its file, so that one process must run all of them."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
@@ -58,7 +58,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """True: the test was run here, or another process has taken it."""
+    """Returns true if the test was run here, or another process has taken it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -69,8 +69,7 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-# A test that hangs fails after so long, and tells where it was; the others go on. 0: it may take as
-# long as it likes.
+# A test that hangs fails after so many seconds, with its place, and the others continue. 0: no limit.
 TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
 
 
@@ -102,7 +101,7 @@ def pytest_runtest_teardown():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints what passing tests have measured, which pytest hides."""
+    """Prints the figures of passing tests, which pytest hides."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):
@@ -126,8 +125,8 @@ def lab():
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """Builds an object file of programs that are not Sluice's: of this name in section xdp, and foreign_tc in tc. They
-    pass all packets."""
+    """Builds an object file with programs of another tool, which pass all packets: this name in section xdp, and
+    foreign_tc in section tc."""
     @functools.lru_cache(maxsize=None)
     def build(name="foreign_xdp"):
         path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")
@@ -142,7 +141,7 @@ def foreign(tmp_path_factory):
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Makes a Keep, which ends with the test."""
+    """Starts a process of keep, which ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make
 
@@ -156,7 +155,7 @@ def attached(lab):
 
 @pytest.fixture
 def gate(shared):
-    """The shared lab, without a rule. It has counted what other tests sent, too."""
+    """The shared lab, without a rule. Its counters include the packets of other tests."""
     yield shared
     shared.apply("policies: []")
 

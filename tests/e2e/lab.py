@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the end-to-end tests: a sender and a filter, which are two network namespaces joined
-by veth pairs, and gates of the test's own. Nothing outside of them is touched."""
+"""The lab of the end-to-end tests: a sender and a filter, which are two network namespaces joined by veth pairs, and gates
+of the test's own."""
 
 import bisect
 import collections
@@ -34,13 +34,12 @@ LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are ar
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's
 PORT = 9  # discard
-SETTLE_SECONDS = 10  # only ever waited for in full by a test that fails
+SETTLE_SECONDS = 10  # only a test that fails waits so long
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 ETH_P_ALL = 3
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
-SOL_PACKET, PACKET_STATISTICS = 263, 6
 
 libc = ctypes.CDLL(None, use_errno=True)
 Result = collections.namedtuple("Result", "code out err")
@@ -103,7 +102,7 @@ def wait_until(true, what, seconds=SETTLE_SECONDS):
 
 
 def quickest(call):
-    """The seconds of the quickest of some calls: what else the machine does delays one of them, seldom all."""
+    """Returns the seconds of the quickest of five calls, because other work of the machine seldom delays all of them."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -114,8 +113,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """A packet over a veth pair is judged on the CPU that sends it. Slices are per CPU: what one of
-    them holds is of no use to a packet on another."""
+    """A veth pair judges a packet on the CPU that sends it, and slices are per CPU."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -126,7 +124,7 @@ def on_one_cpu():
 
 @contextlib.contextmanager
 def inside(netns):
-    """In a network namespace, for this thread. A socket made here stays there."""
+    """Moves this thread into a network namespace. A socket that is made here stays there."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     try:
@@ -140,7 +138,7 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """In a mount namespace of its own. setns() leaves a chroot, so the way back enters it again."""
+    """Moves this thread into a mount namespace of its own. setns() leaves a chroot, so the return enters it again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -158,7 +156,7 @@ def own_mounts():
 
 @contextlib.contextmanager
 def own_bpffs():
-    """In a mount namespace with an empty bpffs: no gate is there but those that are made here."""
+    """Moves this thread into a mount namespace with an empty bpffs."""
     with own_mounts():
         assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
@@ -179,7 +177,7 @@ def mac(text):
 
 
 def frame(source, size=64, tags=()):
-    """A UDP frame of `size` bytes, of which tags are not a part: each adds its own 4."""
+    """Returns a UDP frame of `size` bytes. Each tag adds 4 bytes."""
     source = ipaddress.ip_address(source)
     ip_size = 20 if source.version == 4 else 40
     udp_size = size - 14 - ip_size
@@ -200,10 +198,10 @@ def frame(source, size=64, tags=()):
     return ethernet + struct.pack("!H", 0x0800 if source.version == 4 else 0x86DD) + ip + udp
 
 
-# --- Receivers: what came through -----------------------------------------------------------------
+# --- Receivers -----------------------------------------------------------------
 
 class Datagrams:
-    """Counts datagrams by source address, as a server behind the filter gets them."""
+    """Counts the datagrams that a server on the filter receives, by source."""
 
     def __init__(self, netns):
         self.by_source = collections.Counter()
@@ -234,14 +232,14 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Of each datagram that the socket gets, for read_stamped(). The kernel takes a while to begin:
-    before that the moment of an arrival is that at which it is read."""
+    """Enables timestamps for read_stamped(). The kernel takes a while to begin; before that, the timestamp of a datagram is
+    the moment at which it is read."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def read_stamped(receiver):
-    """The datagrams that have come, each with its source and the moment at which the kernel got it,
-    in nanoseconds of CLOCK_REALTIME."""
+    """Yields each datagram with its source and the moment at which the kernel received it, in nanoseconds of
+    CLOCK_REALTIME."""
     with contextlib.suppress(BlockingIOError):
         while True:
             data, control, _, source = receiver.recvmsg(2048, 64)
@@ -252,13 +250,12 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """The most of these moments, which are in order, in any span of that length, its ends
-    included."""
+    """Returns the largest number of these sorted moments in any span of that length, ends included."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
 class Frames:
-    """Counts frames on a device, whatever is in them."""
+    """Counts the frames that a device receives."""
 
     def __init__(self, netns, device):
         with inside(netns):
@@ -268,6 +265,11 @@ class Frames:
             self.socket.bind((device, ETH_P_ALL))
         self.count = 0
         self.bytes = 0
+        self.by_source = collections.Counter()  # of IPv4
+
+    def sources(self):
+        self.read()
+        return self.by_source
 
     def read(self):
         with contextlib.suppress(BlockingIOError):
@@ -276,6 +278,8 @@ class Frames:
                 if address[2] != socket.PACKET_OUTGOING and data[6:12] == mac(SENDER_MAC):
                     self.count += 1
                     self.bytes += len(data)
+                    if data[12:14] == b"\x08\x00":
+                        self.by_source[socket.inet_ntoa(data[26:30])] += 1
         return self.count
 
     def close(self):
@@ -295,7 +299,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # the sender says nothing of its own accord; the filter takes any source for a real one
+        # the sender sends no packets of its own; the filter accepts any source
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":
@@ -334,7 +338,7 @@ class Lab:
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
-        """The same in the background: the process."""
+        """Starts sluice in the background; returns the process."""
         return subprocess.Popen([SLUICE, "-g", gate or self.gate, "-n", self.filter, *words], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -348,7 +352,7 @@ class Lab:
         return self.sluice("attach", *(words or (self.device,)), **options)
 
     def attachments(self, gate=None):
-        """Of a gate; none where there is no gate."""
+        """Returns the attachments of a gate, [] if it does not exist."""
         if not os.path.isdir(self.pins(gate=gate)):
             return []
         return self.json("status", gate=gate)["gates"][0]["attachments"]
@@ -357,7 +361,7 @@ class Lab:
         return os.path.join(PINS, gate or self.gate, *below)
 
     def links(self, device="", gate=None):
-        """The pins of its attachments, or of all; beside them are those of programs."""
+        """Returns the pins of the attachments of a device, or of all devices."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
                 and not name.startswith(("program-", "next-", "qdisc-"))]
@@ -371,21 +375,21 @@ class Lab:
         return totals["passed"]["bytes"], totals["dropped"]["bytes"]
 
     def rules(self, gate=None):
-        """As `show` prints them, without the devices."""
+        """Returns what `show` prints, without the devices."""
         shown = self.sluice("show", gate=gate).out.splitlines(keepends=True)
         return "".join(line for line in shown if " attach " not in line)
 
     def apply(self, text, **options):
-        """Makes a rules file those in force: its text, or what is to be written as JSON."""
+        """Applies a rules file: its text, or an object to write as JSON."""
         text = text if isinstance(text, str) else json.dumps(text)
         return self.sluice("apply", "-", input=text, **options)
 
     def snapshot(self):
-        """What a refused command must leave as it was."""
+        """Returns what a refused command must not change."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
 
     def expect(self, passed, dropped, gate=None):
-        """Waits until so many packets are judged, and checks how."""
+        """Waits until so many packets are judged, and checks the counters."""
         total = passed + dropped
         wait_until(lambda: sum(self.counts(gate)) >= total, f"{total} packets judged")
         assert self.counts(gate) == (passed, dropped)
@@ -393,7 +397,7 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Some tens of frames at most: a veth queue holds 256."""
+        """Sends at most some tens of frames, because a veth queue holds 256."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -404,7 +408,7 @@ class Lab:
         return s
 
     def send_frames(self, frames, device="out0"):
-        """The socket is kept, as the kernel takes its time to close one."""
+        """The socket is kept, because the kernel closes one slowly."""
         with on_one_cpu():
             for data in frames:
                 try:
@@ -416,14 +420,14 @@ class Lab:
                         self.sockets.pop(device, None)  # its device may be another by now
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Any number of frames, until all are judged."""
+        """Sends any number of frames, and waits until all are judged."""
         for i in range(0, len(frames), 100):
             some, before = frames[i:i + 100], sum(self.counts(gate))
             self.send_frames(some, device)
             wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
-        """build/traffic: its last report. In the background: the process."""
+        """Runs build/traffic; returns its last report, or the process in the background."""
         words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -433,7 +437,7 @@ class Lab:
         return json.loads(run(*words).out.splitlines()[-1])
 
     def lost_on_wire(self, device="out0"):
-        """What a full queue of the veth pair lost, before any filter."""
+        """Returns the packets that a full queue of the veth pair lost before any filter."""
         link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 

@@ -11,7 +11,7 @@ from lab import SLUICE, run, wait_until
 
 SOURCE, DENIED = "203.0.113.66", "192.0.2.9"
 DAY = 86400
-# Behind, too: by half of what the machine is up, as the clock of a namespace may not be negative.
+# Half of the uptime behind, because the clock of a namespace may not be negative.
 OFFSETS = [10 * DAY, -int(time.monotonic() / 2)]
 
 
