@@ -104,9 +104,9 @@ def saved(keep):
 def banned(keep):
     """The prefixes of the state file that have an entry by hand, and when it ends; None: never."""
     state = saved(keep)
-    entries = [(prefix, left) for prefix, _, words in (rule.partition(" ") for rule in state["rules"])
-               for access, _, left in [words.split()[0].partition(":")] if access in ("allow", "deny")]
-    return {prefix: (state["saved_ms"] + int(left)) / 1000 if left else None for prefix, left in entries}
+    entries = [rule.split() for rule in state["rules"]]
+    return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None
+            for prefix, access, left, *_ in entries if access != "-"}
 
 
 @contextlib.contextmanager

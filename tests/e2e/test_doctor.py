@@ -18,7 +18,7 @@ import pytest
 
 from conftest import kernel
 from killed import run_stops
-from lab import FILTER_MAC, SLUICE, TOP, frame, inside, mac, own_bpffs, own_mounts, run, run_sluice, wait_until
+from lab import SLUICE, frame, inside, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
 SOURCE = "203.0.113.66"
@@ -244,15 +244,6 @@ def test_a_device_that_was_named_and_is_not_attached(healthy):
     assert examine(healthy, "nosuch") == {"not-attached": "nosuch"}
 
 
-def test_what_holds_a_device_without_a_gate_is_named(healthy, foreign):
-    healthy.pair("out1", "in1")
-    healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign(), "sec", "xdp")
-    assert examine(healthy, "in1") == {"not-attached": "in1"}
-    assert "'foreign_xdp'" in healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
-    type_in(advice(healthy, "not-attached", "in1"))
-    assert "other-xdp" in examine(healthy, "in1")
-
-
 def test_of_several_gates_each_finding_names_its_own(healthy):
     healthy.pair("out1", "in1")
     healthy.attach("in1", gate=healthy.gate2)
@@ -279,35 +270,6 @@ def test_a_device_whose_name_a_shell_and_a_terminal_would_obey(healthy):
     assert "\033" not in healthy.sluice("doctor", *QUICKLY).out
     type_in(advice(healthy, "not-native"))
     assert examine(healthy) == {}
-
-
-def test_a_network_namespace_whose_name_a_shell_would_obey(healthy):
-    netns = f"{healthy.filter}; $(id)'s"
-    run("ip", "netns", "add", netns)
-    try:
-        healthy.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1", "netns", netns)
-        healthy.ip("link", "set", "in1", "up")
-        healthy.attach("out1", "hook", "ingress", netns=netns)
-        assert examine(healthy) == {"device-down": "out1", "not-native": "out1"}
-        type_in(advice(healthy, "device-down"))
-        type_in(advice(healthy, "not-native"))
-        assert examine(healthy) == {}
-    finally:
-        run("ip", "netns", "del", netns)
-
-
-def test_all_gates_are_examined_unless_one_is_named(healthy):
-    healthy.pair("out1", "in1")
-    with own_bpffs():
-        healthy.attach("in1", gate="one")
-        healthy.attach("in1", "hook", "egress", gate="two")
-        try:
-            done = run_sluice("-n", healthy.filter, "-j", "doctor", *QUICKLY, status=1)
-            assert [finding["object"] for finding in json.loads(done.out)] == ["one", "two"]
-            assert examine(healthy, gate="two") == {"no-rules": "two"}
-        finally:
-            for gate in "one", "two":
-                healthy.sluice("detach", "all", gate=gate)
 
 
 def test_counters_that_move_to_another_map_meanwhile(healthy):
@@ -365,15 +327,6 @@ def test_traffic_on_another_device(healthy):
     assert watched(healthy, lambda: healthy.send(SOURCE, 10, device="out1")) == {}
 
 
-def test_traffic_on_a_device_that_another_gate_holds(healthy):
-    """The gate that was asked for is not to be attached there."""
-    healthy.pair("out1", "in1")
-    healthy.attach("in1", gate=healthy.gate2)
-    def send():
-        healthy.send(SOURCE, 10, device="out1")
-    assert watched(healthy, send) == watched(healthy, send, "in0", of_all_gates=True) == {}
-
-
 def test_traffic_that_something_takes_before(lab):
     """Here it is another gate, which drops on hook xdp."""
     lab.attach("in0", gate=lab.gate2)
@@ -416,22 +369,6 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
     healthy.send(SOURCE, 10, device="up1")
     healthy.expect(passed, dropped + 10)
     assert [(a["device"], a["hook"]) for a in healthy.attachments()] == [("in0", "ingress")]
-
-
-def test_traffic_that_a_bridge_forwards(lab):
-    """As with Proxmox: the gate is on the bridge, and packets go from port to port."""
-    lab.pair("out1", "in1")
-    lab.ip("link", "add", "br0", "type", "bridge")
-    lab.ip("link", "set", "br0", "address", FILTER_MAC, "addrgenmode", "none", "up")
-    for port in "in0", "in1":
-        lab.ip("link", "set", port, "address", "02:00:00:00:01:0" + port[-1], "master", "br0")
-    lab.attach("br0")
-    rules_of(lab)
-    through = frame(SOURCE).replace(mac(FILTER_MAC), mac("02:00:00:00:00:77"))
-    found, = watched(lab, lambda: lab.send_frames([through] * 10), full=True)
-    assert (found["id"], found["object"]) == ("elsewhere", "in0")
-    type_in(found["advice"])
-    assert "elsewhere" not in watched(lab, lambda: lab.send_frames([through] * 10))
 
 
 def test_frames_that_are_not_ip(healthy):

@@ -27,7 +27,7 @@ from test_resize import is_whole, maxima
 # What systemd is told, and what two messages are known by.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
 LIST_BAD, HIDDEN = "a list is not as its file", "hidden by another mount"
-NOT_ALL_ATTACHED, NOT_ALL_HEARD, TWICE, ENDED = "not all can be attached", "not all changes", "twice", "'until'"
+NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all can be attached", "not all changes"
 
 
 def cpu_ticks(process):
@@ -132,7 +132,7 @@ def test_the_directory_of_namespaces_appears(lab, tmp_path):
 
 
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
-    """It is tried again after a second or more, reported once, and is no dispute."""
+    """It is tried again after a second or more, and reported once."""
     lab.pair("out1", "in1")
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
@@ -140,7 +140,7 @@ def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping)
     time.sleep(2)
     before = switches(keep.process)
     time.sleep(3)
-    assert switches(keep.process) - before < 60 and TWICE not in keep.said()
+    assert switches(keep.process) - before < 60
     assert sum("in0" in line and lab.gate2 in line for line in keep.said().splitlines()) == 1
     lab.sluice("detach", "all", gate=lab.gate2)
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 ingress tcx"], "in0 attached")
@@ -189,12 +189,11 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
     with subprocess.Popen(["unshare", "--mount", "--propagation", "private",
                            "nsenter", f"--net=/run/netns/{lab.filter}", "sh", "-c", command],
                           stderr=subprocess.DEVNULL) as second:
-        first.wait_for_said(TWICE)
-        time.sleep(3)
-        again = first.said().count("in0: attached")
+        wait_until(lambda: first.said().count("in0: attached") == 3, "in0 attached again, and again", 20)
+        before = time.monotonic()
+        wait_until(lambda: first.said().count("in0: attached") == 5, "twice more", 20)
+        assert time.monotonic() - before > 5
         second.terminate()
-    assert 4 <= again <= 10, again
-    assert first.said().count(TWICE) == 1
     lab.ip("link", "del", "in0")  # a device that comes is attached at once, whatever was before
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
@@ -226,19 +225,6 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     assert "7pps" in lab.rules()  # what `set` did lasts until the next reload
 
 
-def test_what_the_file_has_that_ended_is_said_once(lab, keeping, tmp_path):
-    """And not with each list that is read; a reload says it again."""
-    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
-    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
-    assert keep.said().count(ENDED) == 1
-    for number in 2, 3:
-        (tmp_path / "drop.txt").write_text(f"192.0.2.{number}\n")
-        wait_until(lambda: denied(lab) == [f"192.0.2.{number}"], "the list")  # pylint: disable=cell-var-from-loop
-    assert keep.said().count(ENDED) == 1
-    keep.reload()
-    assert keep.said().count(ENDED) == 2
-
-
 BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
 
 
@@ -250,25 +236,15 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     if bad is not None:
         (tmp_path / "bad.txt").write_text(bad)
     keep = keeping(rules("in0", deny=[{"file": "bad.txt"}, {"file": "good.txt"}]))
-    assert LIST_BAD in keep.ready and f"list {tmp_path}/bad.txt " in keep.said()
+    assert LIST_BAD in keep.ready and keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
     time.sleep(2)  # a retry
-    assert keep.said().count("bad.txt is left out") == 1
+    assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the list that is good")
     wait_until(lambda: keep.hear() and LIST_BAD not in keep.told[-1], "systemd told of it")
-
-
-def test_a_list_that_outgrows_a_size_costs_that_list_alone(lab, keeping, tmp_path):
-    (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
-    (tmp_path / "grown.txt").write_text("".join(f"192.0.2.{i}\n" for i in range(20)))
-    keep = keeping(rules("in0", gate={"hosts": 8}, deny=[{"file": "grown.txt"}, {"file": "good.txt"}]))
-    assert LIST_BAD in keep.ready and denied(lab) == [OFFENDER]
-    assert f"list {tmp_path}/grown.txt " in keep.said()
-    (tmp_path / "grown.txt").write_text("192.0.2.1\n")
-    wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the list that fits")
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
@@ -301,7 +277,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     lab.sluice("detach", "all")  # as a boot does
     drop.write_text("<html>\n")
     keep.start()
-    assert f"list {drop} keeps the entries that its file had at 2023-11-14T22:13:20Z" in keep.said()
+    assert f"list {drop} is bad" in keep.said()
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     shown, = lab.json("lists")["lists"]
     assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
@@ -439,7 +415,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     lab.sluice("deny", "198.51.100.0/24", "for", "1h")
     keep.reload()
     said = keep.said()
-    assert f": 4, {tmp_path}/drop.txt, 10.0.0.0/8, 192.0.2.1 ...\n" in said
+    assert " 3 prefixes, first at 10.0.0.0/8\n" in said
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "192.0.2.4", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
@@ -450,15 +426,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     lab.sluice("set", "default", "rate", "99pps")
     keep.end(signal.SIGKILL)
     keep.start()
-    assert ": 1, default\n" in keep.said()
-
-
-def test_a_file_without_devices_is_said_to_filter_nothing(lab, keeping):
-    keep = keeping(json.dumps({"policies": [LIMIT]}))
-    assert keep.said().count("'attach'") == 1
-    lab.attach("in0")
-    keep.reload()
-    assert keep.said().count("'attach'") == 1
+    assert " 1 prefix, first at default\n" in keep.said()
 
 
 # --- The state file, and what becomes of a gate ---------------------------------------------------
@@ -670,7 +638,7 @@ def test_a_state_that_exceeds_the_size_of_files_is_tried_again(lab, keeping):
 
 
 @pytest.mark.parametrize("text", [
-    "", '{"version": 1, "bo', state_text("1.2.3.4/8 deny")])
+    "", '{"version": 1, "bo', state_text("1.2.3.4/8 deny 0 0 0 0")])
 def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):
     (tmp_path / "main.state").write_text(text)
     keep = keeping(rules("in0"))
@@ -682,7 +650,7 @@ def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):
 @pytest.mark.parametrize("spoil,names", [
     (lambda path: os.chmod(path, 0o622), "0622"), (lambda path: os.chown(path, 12345, 0), "12345")])
 def test_a_state_that_others_could_have_written_is_not_believed(lab, keeping, tmp_path, spoil, names):
-    (tmp_path / "main.state").write_text(state_text("192.0.2.9 allow"))
+    (tmp_path / "main.state").write_text(state_text("192.0.2.9 allow 0 0 0 0"))
     spoil(tmp_path / "main.state")
     keep = keeping(rules("in0"))
     assert names in keep.said() and "allow" not in lab.rules()
@@ -694,45 +662,31 @@ def look(directory):
                   for path in directory.iterdir())
 
 
-@pytest.mark.parametrize("make,named", [
-    (lambda path: path.mkdir(), "main.state"),
-    (lambda path: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3)), "main.state"),
-    (lambda path: os.mkfifo(path, 0o600), "main.state"),
-    (lambda path: path.symlink_to("nowhere"), "main.state"),
-    (lambda path: (path.parent.joinpath("x").write_text(state_text()), path.symlink_to("x")), "main.state"),
-    (lambda path: path.write_text("192.0.2.1\n"), "main.state"),
-    (lambda path: path.write_text('{"version": 1, "gate": "x"}'), "main.state"),
-    (lambda path: path.write_bytes(bytes(999)), "main.state"),
-    (lambda path: os.link(path.parent / "main.yaml", path), "main.yaml"),
-    (lambda path: os.link(path.parent / "main.yaml", f"{path}.new"), "main.yaml"),
-    (lambda path: os.link(path.parent / "drop.txt", path), "drop.txt"),
-    (lambda path: os.link(path.parent / "drop.txt", f"{path}.bad"), "drop.txt"),
+@pytest.mark.parametrize("make", [
+    lambda path: path.mkdir(),
+    lambda path: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3)),
+    lambda path: os.mkfifo(path, 0o600),
+    lambda path: path.symlink_to("nowhere"),
+    lambda path: (path.parent.joinpath("x").write_text(state_text()), path.symlink_to("x")),
+    lambda path: path.write_text("192.0.2.1\n"),
+    lambda path: path.write_text('{"version": 1, "gate": "x"}'),
+    lambda path: path.write_bytes(bytes(999)),
 ])
-def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make, named):
-    """drop.txt is empty, and so could be a damaged state."""
-    (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt", "force": True}]))
-    (tmp_path / "drop.txt").touch()
+def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make):
+    (tmp_path / "main.yaml").write_text(rules("in0"))
     state = tmp_path / "main.state"
     make(state)
     before = look(tmp_path)
-    lab.refuses(["keep", str(tmp_path / "main.yaml"), "--state", str(state)], str(tmp_path / named), code=2)
+    lab.refuses(["keep", str(tmp_path / "main.yaml"), "--state", str(state)], str(state), code=2)
     assert look(tmp_path) == before
     assert not os.path.exists(lab.pins("gate"))
-
-
-def test_a_reload_of_a_file_with_the_state_as_a_list_changes_nothing(lab, keeping):
-    keep = keeping(rules("in0"))
-    wait_until(keep.state.exists, "the state")
-    before = keep.state.read_text()
-    assert NOT_APPLIED in keep.reload(rules("in0", deny=[{"file": "main.state"}]))
-    assert keep.state.read_text() == before and not os.path.exists(f"{keep.state}.bad")
 
 
 @pytest.mark.parametrize("saved_ago, left", [(1800, {"192.0.2.1": 1800}),
                                              (-82800, {"192.0.2.1": 3600, "192.0.2.2": 1000})], ids=["later", "set back"])
 def test_the_time_away_shortens_a_ban_and_a_clock_that_was_set_back_does_not_lengthen_it(
         lab, keeping, tmp_path, saved_ago, left):
-    entries = ["192.0.2.1 deny:3600000", "192.0.2.2 deny:1000000", "192.0.2.4 deny"]
+    entries = ["192.0.2.1 deny 3600000 0 0 0", "192.0.2.2 deny 1000000 0 0 0", "192.0.2.4 deny 0 0 0 0"]
     (tmp_path / "main.state").write_text(
         state_text(*entries, boot="another", saved_ms=int((time.time() - saved_ago) * 1000)))
     lab.attach("in0")  # something made the gate earlier in this boot
@@ -1030,7 +984,7 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
     keep = keeping(rules("in0", "in9\x1b[2J"), environment={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}"}.items())
     told = keep.reload()
     assert told.startswith("READY=1\nSTATUS=")
-    assert all(name in told for name in (f"'{lab.gate}'", "1 attachment;", "in9?[2J"))
+    assert all(name in told for name in (f"'{lab.gate}'", "1 attachment; waits for devices"))
     keep.reload("policies: [{")
     lines = keep.said().splitlines()
     assert all(re.match(r"<[3-6]>sluice: ", line) for line in lines)
@@ -1101,6 +1055,6 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
     time.sleep(4)  # both are tried again
-    assert len(causes()) == 2
+    assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

@@ -29,9 +29,11 @@ static const char *const words[] = {"\"192.0.2.1",
 				    "\"",
 				    " allow",
 				    " deny",
-				    ":3600000",
+				    " -",
+				    " 3600000",
 				    " 0",
 				    " 3",
+				    " 9",
 				    " 64",
 				    "{\"place\": 0",
 				    "{\"place\": 3",
@@ -101,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	written = json_dumps(root, 0);
 	expect(written && !state_file_parse("state", written, strlen(written), &again));
 	rules_expect_equal(&state.entries, &again.entries);
-	expect(state.bpffs == again.bpffs && !strcmp(state.boot, again.boot));
+	expect(state.bpffs == again.bpffs && again.is_of_boot);
 	free(written);
 	json_decref(root);
 	state_file_free(&state);

@@ -66,7 +66,7 @@ static void placings_print(const char *key, const struct gate *gate, const struc
 
 static void apply_print(const struct gate *gate, const struct apply *change, uint64_t trial_ns)
 {
-	bool has_rules = apply_has_rules(change);
+	bool has_rules = change->has_rules;
 	bool changed = has_rules || change->resized;
 
 	print_object(NULL);

@@ -15,11 +15,6 @@
 #include "migrate/remake.h"
 #include "rules/ruleset.h"
 
-bool apply_has_rules(const struct apply *apply)
-{
-	return apply->wanted.count || apply->lists_changed;
-}
-
 void apply_free(struct apply *apply)
 {
 	ruleset_free(&apply->before);
@@ -50,7 +45,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	if (rule_equal(&a, &b))
 		return;
 	/* an entry by hand has precedence over lists */
-	before = from->access ?: lists_access(apply->from, from->lists);
+	before = from->access ?: lists_access(apply->before.lists, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
 		effects[after == SL_ACCESS_DENY ? NOW_DENIED : NOW_ALLOWED]++;
@@ -83,21 +78,21 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 	int err;
 
 	rules_expire_some(gate);
-	err = rules_read(gate, &in_force) ?: ruleset_match_lists(wanted, in_force.lists);
-	if (!err)
-		err = ruleset_make_lists(&apply->wanted) ?: ruleset_make_lists(&apply->before);
+	err = rules_read(gate, &in_force)
+		      ?: ruleset_match_lists(wanted, in_force.lists)
+		      ?: ruleset_make_lists(&apply->wanted)
+		      ?: ruleset_make_lists(&apply->before);
 	if (err)
 		return err;
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
 		apply->wanted.lists[place] = wanted->lists[place];
 		apply->before.lists[place] = in_force.lists[place];
-		apply->lists_changed |=
+		apply->has_rules |=
 			strcmp(wanted->lists[place].name, in_force.lists[place].name) != 0;
 	}
 	apply->room = room_needed(&in_force);
-	apply->from = in_force.lists;
 	err = ruleset_diff(&in_force, wanted, rule_add_change, apply);
-	apply->from = NULL;
+	apply->has_rules |= apply->wanted.count;
 	return err;
 }
 
@@ -203,7 +198,7 @@ int apply_undo_rules(struct gate *gate, struct apply *apply)
 	struct shadowed shadowed = {0};
 	int err = remake(gate, &apply->during);
 
-	if (!err && apply_has_rules(apply))
+	if (!err && apply->has_rules)
 		err = rules_change(gate, &apply->before, &shadowed);
 	gate->state->sizes_stated = apply->was_stated;
 	return remake(gate, &apply->has) ?: err;
@@ -214,7 +209,7 @@ int apply_make(struct gate *gate, struct apply *apply)
 	int err = remake(gate, &apply->during);
 
 	gate->state->sizes_stated = apply->stated;
-	if (!err && apply_has_rules(apply))
+	if (!err && apply->has_rules)
 		err = rules_make(gate, apply);
 	else if (!err)
 		lists_set_dates(gate, apply->wanted.lists); /* only times of lists change */

@@ -25,10 +25,9 @@ enum effect {
 };
 
 struct apply {
-	struct ruleset wanted;		 /* the rules that change; an empty rule is deleted */
-	struct ruleset before;		 /* the same rules before; an empty rule did not exist */
-	const struct sl_list_info *from; /* the lists of `before`, at their places in `wanted` */
-	bool lists_changed;
+	struct ruleset wanted;	  /* the rules that change; an empty rule is deleted */
+	struct ruleset before;	  /* the same rules before; an empty rule did not exist */
+	bool has_rules;		  /* rules or lists change, perhaps only a list without entries */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
 	struct room room;	     /* old and new rules, which exist together during the change */
@@ -39,7 +38,7 @@ struct apply {
 	bool resized;
 	/*
 	 * Bits of the sizes that a user stated, before and after the change, as in struct sl_gate.
-	 * Other sizes are those of the gate, and grow with the rules.
+	 * The gate chooses the other sizes, and they grow with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;
@@ -50,9 +49,6 @@ struct apply_may {
 	bool resize;
 	bool lack_fq;
 };
-
-/* Returns whether rules or lists change; true also if only a list without entries does. */
-bool apply_has_rules(const struct apply *apply);
 
 /*
  * Computes the change. Refuses a change that needs other sizes unless it may resize, and devices

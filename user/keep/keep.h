@@ -5,6 +5,7 @@
  * step is idempotent.
  *
  *   loop           events, the pass, retries, messages to systemd
+ *   watch          events of the kernel: files, pins, namespaces and devices
  *   step_rules     apply the rules file and its lists
  *   step_devices   attach devices
  *   step_gate      find what commands did to the gate, and save the runtime entries
@@ -22,7 +23,6 @@
 #include "keep/lock_file.h"
 #include "keep/reconcile.h"
 #include "keep/state_file.h"
-#include "keep/watch.h"
 
 struct keep_args {
 	const char *gate;
@@ -62,6 +62,32 @@ struct step {
 	char *logged;	   /* the messages of its last run, each between newlines */
 };
 
+/* Kinds of events. */
+enum watch_kind {
+	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
+	WATCH_GATE,    /* a command closed the gate's directory, or the gate is gone */
+	WATCH_LINKS,   /* a pin of an attachment was made or removed */
+	WATCH_NETNS,   /* a name of a network namespace was made or removed */
+	WATCH_INOTIFY, /* the number of kinds that inotify reports */
+	WATCH_DEVICES = WATCH_INOTIFY, /* a device that the file names, or an attached one */
+	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
+};
+
+#define EVENT(kind) (1U << (kind))
+
+struct watch_socket {
+	int fd;
+	uint64_t netns;
+};
+
+struct watch {
+	int inotify[WATCH_INOTIFY]; /* fds; -1: not watched */
+	unsigned int lacking;	    /* events that are not all reported: no watch or fd is left */
+	struct watch_socket *sockets;
+	unsigned int sockets_count, sockets_room;
+	unsigned int events; /* that were read of sockets */
+};
+
 #define STATUS_TEXT 512
 
 struct keep {
@@ -71,7 +97,6 @@ struct keep {
 	struct step steps[STEPS];
 	struct watch watch;
 	int signals, clock; /* fds; `clock` is readable after the wall clock was set */
-	uint64_t events_ms; /* when events were last read */
 	uint64_t suspended_ms;
 	uint64_t watchdog_us, fed_ms;
 	bool ends;
@@ -84,29 +109,22 @@ struct keep {
 	struct stamp stamp;   /* of the rules file as it was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the rules file on disk is not applied */
-	bool lists_are_bad; /* a list file could not be read */
 	bool lists_are_new; /* the copy of the lists is not written yet */
-	bool rules_changed; /* by the last run of rules_apply() */
 
 	struct gate_snapshot snapshot;
-	bool is_hidden;	 /* a mount hides the gate */
-	bool lost_pins;	 /* pins were missing at the last look */
-	bool worked;	 /* the step changed something, so its event was useful */
-	bool is_unsaved; /* the state file could not be written */
-	char boot[BOOT_TEXT];
+	bool is_hidden;		       /* a mount hides the gate */
+	bool lost_pins;		       /* pins were missing at the last look */
+	bool worked;		       /* the step changed something, so its event was useful */
 	char lists_path[PATH_MAX + 8]; /* FILE.lists of the state file */
 	struct state_file runtime;     /* the entries of commands, as they were last saved */
 	struct state_file saved; /* the entries and lists of the file, as a start finds them */
-	bool state_is_read;
 
 	struct programs programs;
 	uint32_t programs_gate; /* the id of map `gate` for which they were loaded */
 	struct attachment wanted[ATTACHMENTS_MAX]; /* all that should be attached */
-	unsigned int wanted_count, attached, failed;
-	char waiting[STATUS_TEXT]; /* "; waiting for eth0": the devices that are missing */
-	bool by_others;		   /* another process changed the attachments */
-	unsigned int undone;	   /* changes by others that were undone in a row */
-	uint64_t undone_ms;	   /* the last of them */
+	unsigned int wanted_count, attached;
+	uint64_t attached_ms; /* when attachments were last changed */
+	bool is_waiting;      /* devices of the file are missing */
 };
 
 /* Returns CLOCK_MONOTONIC in ms. */
@@ -118,7 +136,7 @@ void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 /* Makes a step due after an event: at the end of its rest at the earliest. */
 void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
-/* Makes the steps of these events due. */
+/* Makes the steps of events due. */
 void on_events(struct keep *keep, unsigned int events);
 
 /* Sends the status to systemd if it has changed. */
@@ -126,6 +144,30 @@ void status_update(struct keep *keep);
 
 /* Returns the time left of the gate's trial, in ms; 0: there is none. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
+
+/* Returns whether a list is not as its file: the file is bad, or was not read. */
+bool lists_are_bad(const struct keep *keep);
+
+/* --- Events of the kernel ------------------------------------------------------------------- */
+
+void watch_close(struct watch *watch);
+
+/*
+ * Replace what is watched of a kind. Events that were not read are lost. If no watch or fd is left,
+ * the kind is added to `lacking`. A directory that the caller may not read is left out.
+ */
+void watch_files(struct keep *keep);
+void watch_gate(struct keep *keep);
+void watch_netns(struct keep *keep);
+
+/*
+ * Opens a netlink socket in each namespace of the rules file that exists and has none, and closes
+ * the others.
+ */
+int watch_devices(struct keep *keep);
+
+/* Reads the events. */
+unsigned int watch_read(struct keep *keep);
 
 /* --- Steps ---------------------------------------------------------------------------------- */
 

@@ -79,15 +79,13 @@ static bool is_at(int fd, const char *path)
 static int refuse_second(int fd, enum lock_kind kind, const char *gate)
 {
 	const char *done = kind == LOCK_KEEP ? "kept" : "shared";
-	char object[GATE_NAME + 8];
-	pid_t pid = 0;
+	char object[GATE_NAME + 8], holder[32] = "another process";
+	pid_t pid;
 
 	snprintf(object, sizeof(object), "gate '%s'", gate);
-	if (!is_locked(fd, &pid) || !pid)
-		return error_add(EBUSY, "already-locked", object,
-				 "it is %s by another process already", done);
-	return error_add(EBUSY, "already-locked", object, "it is %s by process %d already", done,
-			 pid);
+	if (is_locked(fd, &pid) && pid)
+		snprintf(holder, sizeof(holder), "process %d", pid);
+	return error_add(EBUSY, "already-locked", object, "it is %s by %s already", done, holder);
 }
 
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret)

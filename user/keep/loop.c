@@ -19,7 +19,10 @@
 #include "gate/gate.h"
 #include "keep/keep.h"
 
-/* Read events other than signals at most once in this time. */
+/*
+ * Wait this long after events: a process that makes files or devices in a loop must not keep this
+ * process busy.
+ */
 #define EVENTS_EVERY_MS 10
 
 /* Two clocks that are read one after the other differ by less than this. */
@@ -65,20 +68,12 @@ uint64_t keep_trial_left_ms(const struct keep *keep)
 	return keep->snapshot.state ? trial_left_ns(keep->snapshot.state) / NS_PER_MS : 0;
 }
 
-/* --- The pass ------------------------------------------------------------------------------- */
-
-/* Returns whether the last run of a step had this message. */
-static bool is_logged(const struct keep *keep, const char *text)
+bool lists_are_bad(const struct keep *keep)
 {
-	_cleanup_free_ char *line = NULL;
-
-	if (asprintf(&line, "\n%s\n", text) < 0)
-		return false;
-	for (int i = 0; i < STEPS; i++)
-		if (keep->steps[i].logged && strstr(keep->steps[i].logged, line))
-			return true;
-	return false;
+	return list_paths_left_out(&keep->config.files) || keep->steps[STEP_LISTS].retry_ms;
 }
+
+/* --- The pass ------------------------------------------------------------------------------- */
 
 /* Prints the messages of a step, except those that the last run of this or another step had. */
 static void messages_flush(struct keep *keep, struct step *step)
@@ -89,11 +84,16 @@ static void messages_flush(struct keep *keep, struct step *step)
 
 	for (unsigned int i = 0; out && i < error_count(); i++) {
 		_cleanup_free_ char *text = error_format(error_get(i));
+		_cleanup_free_ char *line = text ? calloc(1, strlen(text) + 3) : NULL;
+		bool is_logged = false;
 
-		if (!text || error_get(i)->severity == SL_INFO)
+		if (!line || error_get(i)->severity == SL_INFO)
 			continue;
-		fprintf(out, "\n%s\n", text);
-		if (is_logged(keep, text))
+		sprintf(line, "\n%s\n", text);
+		fputs(line, out);
+		for (int j = 0; j < STEPS; j++)
+			is_logged |= keep->steps[j].logged && strstr(keep->steps[j].logged, line);
+		if (is_logged)
 			error_remove(i--);
 	}
 	if (out)
@@ -151,11 +151,11 @@ void status_update(struct keep *keep)
 		{keep->snapshot.on_trial, "; on trial: waits for its end"},
 		{keep->is_hidden, "; hidden by another mount, see the log"},
 		{keep->file_is_bad, "; the file is not applied, see the log"},
-		{keep->lists_are_bad, "; a list is not as its file, see the log"},
-		{keep->is_unsaved, "; the state is not saved, see the log"},
+		{lists_are_bad(keep), "; a list is not as its file, see the log"},
+		{keep->steps[STEP_SAVE].retry_ms, "; the state is not saved, see the log"},
 		{keep->watch.lacking, "; not all changes are reported, see the log"},
-		{keep->failed, "; not all can be attached, see the log"},
-		{true, keep->waiting},
+		{keep->steps[STEP_ATTACH].retry_ms, "; not all can be attached, see the log"},
+		{keep->is_waiting, "; waits for devices, see the log"},
 	};
 	char text[STATUS_TEXT];
 	size_t length = snprintf(text, sizeof(text), "%s: generation %u, %u %s", keep->object,
@@ -202,7 +202,7 @@ void on_events(struct keep *keep, unsigned int events)
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
 	if (events & EVENT(WATCH_NETNS)) /* the first namespace makes the directory of names */
-		watch_netns(&keep->watch, &keep->config.places);
+		watch_netns(keep);
 	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
 }
@@ -262,20 +262,13 @@ static int timeout_ms(struct keep *keep)
 	return next <= now ? 0 : next - now > INT32_MAX ? INT32_MAX : (int)(next - now);
 }
 
-/*
- * Waits for events, and reads signals at once. Other events are read at most once in
- * EVENTS_EVERY_MS: a process that makes files or devices in a loop must not keep this one busy.
- */
+/* Waits for events, and makes their steps due. */
 static int events_wait(struct keep *keep, int timeout)
 {
-	unsigned int sockets = keep->watch.sockets_count, events, count = 0;
-	uint64_t now = now_ms(), rest_ms = keep->events_ms + EVENTS_EVERY_MS;
+	unsigned int sockets = keep->watch.sockets_count, count = 0;
 	struct pollfd polled[2 + WATCH_INOTIFY + sockets];
-	bool rests = now < rest_ms;
 	int ready;
 
-	if (rests && (timeout < 0 || rest_ms - now < (uint64_t)timeout))
-		timeout = rest_ms - now;
 	polled[count++].fd = keep->signals;
 	polled[count++].fd = keep->clock;
 	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
@@ -284,20 +277,16 @@ static int events_wait(struct keep *keep, int timeout)
 		polled[count++].fd = keep->watch.sockets[i].fd;
 	for (unsigned int i = 0; i < count; i++)
 		polled[i].events = POLLIN;
-	ready = poll(polled, rests ? 1 : count, timeout);
+	ready = poll(polled, count, timeout);
+	if (ready > 0 && !(polled[0].revents & POLLIN)) {
+		on_clock(keep);
+		on_events(keep, watch_read(keep));
+		ready = poll(polled, 1, EVENTS_EVERY_MS);
+	}
 	if (ready < 0 && errno != EINTR)
 		return error_add(errno, "events", NULL, "cannot wait for events: %s",
 				 strerror(errno));
 	on_signals(keep);
-	if (rests || ready <= 0)
-		return 0;
-	keep->events_ms = now_ms();
-	on_clock(keep);
-	events = watch_read(&keep->watch);
-	for (unsigned int i = 0; i < sockets; i++)
-		events |= watch_read_socket(&keep->watch.sockets[i], &keep->config.places,
-					    keep->wanted, keep->wanted_count);
-	on_events(keep, events);
 	return 0;
 }
 
@@ -346,22 +335,23 @@ int keep_run(const struct keep_args *args)
 						 .lock = {.fd = -1},
 						 .snapshot = GATE_SNAPSHOT_NONE,
 						 .programs = PROGRAMS_CLOSED,
-						 .watch = WATCH_NONE,
+						 .watch.inotify = {[0 ... WATCH_INOTIFY - 1] = -1},
 						 .signals = -1,
 						 .clock = -1};
-	struct stamp file = stamp_of(args->file);
 	int err = fds_open(&keep) ?: gate_check_name(args->gate);
 
 	if (!err && args->state)
-		err = state_file_check_apart(args->state, args->file, &file)
-			      ?: state_file_check(args->state);
+		err = state_file_check(args->state);
 	if (!err)
 		err = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
 	if (err)
 		return err;
 	snprintf(keep.object, sizeof(keep.object), "gate '%s'", args->gate);
 	snprintf(keep.lists_path, sizeof(keep.lists_path), "%s.lists", args->state ?: "");
-	boot_read(keep.boot);
+	if (args->state) {
+		state_file_read(args->state, &keep.runtime);
+		state_file_read(keep.lists_path, &keep.saved);
+	}
 	keep.suspended_ms = suspended_ms();
 	if (sd_watchdog_enabled(0, &keep.watchdog_us) <= 0)
 		keep.watchdog_us = 0;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "keep/reconcile.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "rules/ruleset.h"
-#include "rules/prefix.h"
 
 static const struct sl_list_info no_lists[SL_LIST_PLACES];
 
@@ -17,18 +14,23 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ?: no_lists;
 }
 
-/* --- Sets ----------------------------------------------------------------------------------- */
-
-/* Adds a rule that is not empty, and frees an empty one. */
-static int rule_add(struct ruleset *set, struct rule *rule)
+/* Compares entries by hand. */
+static bool entry_equal(const struct rule *a, const struct rule *b)
 {
-	if (rule->access || rule->lists || rule->limits || rule->newcomers)
-		return ruleset_add(set, rule);
-	rule_free(rule);
-	return 0;
+	return a->access == b->access && until_equal(a->until, b->until);
 }
 
-int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct ruleset *ret)
+/* --- Sets ----------------------------------------------------------------------------------- */
+
+enum parts {
+	PARTS_LISTS,
+	PARTS_ENTRIES, /* and entries by hand */
+	PARTS_ALL,     /* and policies */
+};
+
+/* Copies the lists of these bits, and of the rules the parts and the entries on these lists. */
+static int rules_copy(const struct ruleset *set, uint64_t lists, enum parts parts,
+		      struct ruleset *ret)
 {
 	_cleanup_(ruleset_free) struct ruleset copy = {0};
 	int err = ruleset_make_lists(&copy);
@@ -37,16 +39,17 @@ int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct rule
 		if (lists & 1ULL << place)
 			copy.lists[place] = lists_of(set)[place];
 	for (unsigned int i = 0; !err && i < set->count; i++) {
-		const struct rule *from = &set->rules[i];
-		struct rule rule = {.prefix = from->prefix,
-				    .lists = from->lists,
-				    .list_until = from->list_until,
-				    .timed = from->timed};
+		struct rule from = set->rules[i], rule;
 
-		if (!bare)
-			err = rule_copy(from, &rule);
-		rule_remove_lists(&rule, ~lists);
-		err = err ?: rule_add(&copy, &rule);
+		if (parts < PARTS_ENTRIES)
+			from.access = from.until = 0;
+		if (parts < PARTS_ALL) {
+			from.limits = from.inherit = 0;
+			from.newcomers = NULL;
+		}
+		rule_remove_lists(&from, ~lists);
+		if (!rule_is_empty(&from) || from.newcomers)
+			err = rule_copy(&from, &rule) ?: ruleset_add(&copy, &rule);
 	}
 	if (err)
 		return err;
@@ -85,38 +88,34 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	_cleanup_(ruleset_free) struct ruleset all = {0};
-	struct rule_pairs pairs = {.from = set, .to = other};
-	const struct rule *has, *adds;
+	unsigned int count = set->count; /* the rules that are sorted */
 	int places[SL_LIST_PLACES];
-	int err = rules_copy(&(struct ruleset){.lists = set->lists}, UINT64_MAX, true, &all);
+	int err = ruleset_make_lists(set);
 
 	for (int at = 0; !err && at < SL_LIST_PLACES; at++) {
 		struct sl_list_info list = lists_of(other)[at];
-		int place = lists_find(all.lists, "");
+		int place = lists_find(set->lists, "");
 
 		list.since = list.gone = 0;
 		places[at] = -1;
 		/* a list without a place is reported and left out */
-		if (*list.name && lists_find(lists_of(set), list.name) < 0 &&
-		    !lists_put(all.lists, &list, place))
+		if (*list.name && lists_find(set->lists, list.name) < 0 &&
+		    !lists_put(set->lists, &list, place))
 			places[at] = place;
 	}
-	while (!err && rule_pairs_next(&pairs, &has, &adds)) {
-		struct rule rule = {.prefix = (has ?: adds)->prefix};
+	for (unsigned int i = 0; !err && i < other->count; i++) {
+		const struct rule *adds = &other->rules[i];
+		const struct rule *has = ruleset_find(
+			&(struct ruleset){.rules = set->rules, .count = count}, &adds->prefix);
+		struct rule rule = {.prefix = adds->prefix};
 
-		if (has)
-			err = rule_copy(has, &rule);
-		if (!err && adds)
-			err = rule_join(adds, places, &rule);
-		err = err ?: rule_add(&all, &rule);
+		err = rule_join(adds, places, has ? &set->rules[has - set->rules] : &rule);
+		if (!err && !has && (!rule_is_empty(&rule) || rule.newcomers))
+			err = ruleset_add(set, &rule);
 	}
-	if (err)
-		return err;
-	ruleset_free(set);
-	*set = all;
-	all = (struct ruleset){0};
-	return 0;
+	if (!err)
+		ruleset_sort(set);
+	return err;
 }
 
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
@@ -139,7 +138,7 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 	}
 	if (!bits)
 		return 0;
-	err = rules_copy(known, bits, true, &copies);
+	err = rules_copy(known, bits, PARTS_LISTS, &copies);
 	if (err)
 		return err;
 	memcpy(copies.lists, lists, sizeof(lists));
@@ -148,21 +147,21 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
 
-/* The places of the lists of a set that others also have, as bits. */
-static uint64_t lists_shared(const struct ruleset *set, const struct ruleset *others)
+/* The places of the lists of a set that others do not have, as bits. */
+static uint64_t lists_own(const struct ruleset *set, const struct ruleset *others)
 {
 	uint64_t bits = 0;
 
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*lists_of(set)[place].name &&
-		    lists_find(lists_of(others), lists_of(set)[place].name) >= 0)
+		    lists_find(lists_of(others), lists_of(set)[place].name) < 0)
 			bits |= 1ULL << place;
 	return bits;
 }
 
 /*
- * Returns whether the file says something else of the prefix of an entry by hand. An allow is an
- * exception to the lists that deny its prefix.
+ * Returns whether the file specifies something else for the prefix of an entry by hand. An allow is
+ * an exception to the lists that deny its prefix.
  */
 static bool is_contradicted(const struct ruleset *file, const struct rule *entry)
 {
@@ -177,118 +176,80 @@ static bool is_contradicted(const struct ruleset *file, const struct rule *entry
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret)
 {
-	uint64_t lists = lists_bits(lists_of(in_force)) & ~lists_shared(in_force, was);
-	int err = rules_copy(in_force, lists, false, ret);
+	int err = rules_copy(in_force, lists_own(in_force, was), PARTS_ENTRIES, ret);
 	unsigned int kept = 0;
 
-	for (unsigned int i = 0; !err && i < ret->count; i++) {
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < ret->count; i++) {
 		struct rule *rule = &ret->rules[i];
 		const struct rule *before = ruleset_find(was, &rule->prefix);
 
-		rule_free(rule);
-		if (is_contradicted(file, rule) || (before && rule->access == before->access &&
-						    until_equal(rule->until, before->until))) {
-			rule->access = SL_ACCESS_NONE;
-			rule->until = 0;
-		}
+		if (is_contradicted(file, rule) || (before && entry_equal(rule, before)))
+			rule->access = rule->until = 0;
 		if (!rule_is_empty(rule))
 			ret->rules[kept++] = *rule;
 	}
-	ret->count = err ? ret->count : kept;
-	return err;
+	ret->count = kept;
+	return 0;
 }
 
-static void undone_add(struct undone *undone, const char *name)
-{
-	size_t length = strlen(undone->names);
-
-	if (undone->count < UNDONE_NAMES)
-		snprintf(undone->names + length, UNDONE_TEXT - length, "%s%s", length ? ", " : "",
-			 name);
-	else if (undone->count == UNDONE_NAMES)
-		snprintf(undone->names + length, UNDONE_TEXT - length, " ...");
-	undone->count++;
-}
-
-/* Compares the policies, or else the entries by hand, of two rules. */
-static bool part_equal(const struct rule *a, const struct rule *b, bool policy)
+/* Compares the policies of two rules. */
+static bool policy_equal(const struct rule *a, const struct rule *b)
 {
 	struct rule x = *a, y = *b;
 
+	x.access = y.access = 0;
 	x.lists = y.lists = 0;
-	if (policy)
-		x.access = y.access = SL_ACCESS_NONE;
-	else
-		x.limits = y.limits = 0;
 	return rule_equal(&x, &y);
 }
 
-/* Finds what a command changed, so that it is not as it was, and what is not as it is in force. */
+/* Finds prefixes that a command changed and that are not as they are in force. */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {
 	struct rule_pairs pairs = {.from = in_force, .to = wanted};
-	const struct sl_list_info *lists = lists_of(wanted);
 	const struct rule *has, *gets;
 	char text[PREFIX_TEXT];
 
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		const struct sl_list_info *list = &lists[place];
-		int is = lists_find(lists_of(in_force), list->name);
-		int before = lists_find(lists_of(was), list->name);
-
-		if (!*list->name)
-			continue;
-		if (before >= 0 && list_ended(&was->lists[before]))
-			before = -1;
-		if (is < 0 ? before >= 0 : before < 0 && !list_same(&in_force->lists[is], list))
-			undone_add(undone, list->name);
-	}
 	while (rule_pairs_next(&pairs, &has, &gets)) {
 		const struct rule none = {.prefix = (has ?: gets)->prefix};
 		const struct rule *before = ruleset_find(was, &none.prefix) ?: &none;
-		bool changed = false;
 
-		for (int policy = false; policy <= true; policy++)
-			changed |= !part_equal(has ?: &none, before, policy) &&
-				   !part_equal(has ?: &none, gets ?: &none, policy);
-		if (changed)
-			undone_add(undone, prefix_format(&none.prefix, text));
+		has = has ?: &none;
+		gets = gets ?: &none;
+		if ((policy_equal(has, before) || policy_equal(has, gets)) &&
+		    (entry_equal(has, before) || entry_equal(has, gets)))
+			continue;
+		if (!undone->count++)
+			strcpy(undone->first, prefix_format(&none.prefix, text));
 	}
 }
 
-/* Joins the lists of the file with the rules in force that are not on lists of the file before. */
-static int reconcile_lists(const struct ruleset *in_force, const struct ruleset *file,
-			   const struct ruleset *was, struct ruleset *wanted)
+int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
+	      enum renew renew, struct ruleset *ret, struct undone *ret_undone)
 {
+	enum parts parts = renew == RENEW_ALL ? PARTS_ALL : PARTS_LISTS;
 	_cleanup_(ruleset_free) struct ruleset others = {0};
-	int err = rules_copy(file, UINT64_MAX, true, wanted)
-			  ?: rules_copy(in_force, ~lists_shared(in_force, was), false, &others);
+	int err = rules_copy(file, UINT64_MAX, parts, ret);
 
-	for (int place = 0; !err && place < SL_LIST_PLACES; place++) {
-		struct sl_list_info *list = &wanted->lists[place];
+	*ret_undone = (struct undone){0};
+	if (err)
+		return err;
+	if (renew == RENEW_ALL) {
+		err = rules_runtime(in_force, was, file, &others) ?: rules_join(ret, &others);
+		if (!err)
+			undone_find(in_force, was, ret, ret_undone);
+		return err;
+	}
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
 		/* `for` of a file begins when the file is applied, not when a list is read again */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}
-	return err ?: rules_join(wanted, &others);
-}
-
-int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
-	      enum renew renew, struct ruleset *ret, struct undone *ret_undone)
-{
-	_cleanup_(ruleset_free) struct ruleset runtime = {0};
-	int err;
-
-	*ret_undone = (struct undone){0};
-	if (renew == RENEW_LISTS)
-		return reconcile_lists(in_force, file, was, ret);
-	err = rules_copy(file, UINT64_MAX, false, ret)
-		      ?: rules_runtime(in_force, was, file, &runtime)
-		      ?: rules_join(ret, &runtime);
-	if (!err)
-		undone_find(in_force, was, ret, ret_undone);
-	return err;
+	return rules_copy(in_force, lists_own(in_force, was), PARTS_ALL, &others)
+		       ?: rules_join(ret, &others);
 }

@@ -17,6 +17,7 @@
 #define SLUICE_RECONCILE_H
 
 #include "config/config.h"
+#include "rules/prefix.h"
 #include "rules/ruleset.h"
 
 enum renew {
@@ -24,13 +25,10 @@ enum renew {
 	RENEW_LISTS,
 };
 
-#define UNDONE_NAMES 3
-#define UNDONE_TEXT  512
-
-/* Prefixes and lists that a command changed and that a reload changes again. */
+/* Prefixes that a command changed and that a reload changes again. */
 struct undone {
 	unsigned int count;
-	char names[UNDONE_TEXT]; /* the first of them */
+	char first[PREFIX_TEXT];
 };
 
 /*
@@ -49,16 +47,11 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret);
 
 /*
- * Adds to a set the lists of another one that it has not, and what the rules of the other one have
- * and its own lack: an entry by hand, entries on these lists, or a policy.
+ * Adds to a set the lists of another set that it lacks, and what the rules of the other set have
+ * and its own lack: an entry by hand, entries on these lists, or a policy. After a failure the set
+ * can only be freed.
  */
 int rules_join(struct ruleset *set, const struct ruleset *other);
-
-/*
- * Copies the lists of these bits, and the rules of a set without the other lists. bare: without
- * policies and entries by hand, too.
- */
-int rules_copy(const struct ruleset *set, uint64_t lists, bool bare, struct ruleset *ret);
 
 /*
  * Adds lists that were left out of the file's rules, with their entries in `known`. Skips lists

@@ -16,10 +16,21 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-#define VERSION 1
+#define VERSION	  1
+#define BOOT_TEXT 40 /* room for the boot_id of the kernel */
 
 /* The longest time that an entry can have: two years. */
 #define LEFT_MAX_MS (730 * 86400000LL)
+
+/* Reads the boot_id of the kernel; "": it cannot be read. */
+static void boot_read(char ret[BOOT_TEXT])
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!file || !fgets(ret, BOOT_TEXT, file))
+		*ret = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
 
 /* --- Parsing -------------------------------------------------------------------------------- */
 
@@ -61,37 +72,43 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	return ended || !lists_put(set->lists, &list, place);
 }
 
-/* Parses "PREFIX [allow|deny][:LEFT_MS] [LIST[:LEFT_MS]]..."; LIST is the place of a list. */
+/*
+ * Parses "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS": the entry by hand with its time; the places
+ * of its lists as bits; the place of the list on which its time ends, and that time. 0: no end.
+ */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
-	_cleanup_free_ char *text = json_is_string(item) ? strdup(json_string_value(item)) : NULL;
-	char *rest, *end, *word = text ? strtok_r(text, " ", &rest) : NULL;
+	const char *text = json_string_value(item) ?: "";
+	char prefix[PREFIX_TEXT + 1], access[6], end;
+	bool has_ended, list_has_ended;
+	long long left_ms, list_left_ms;
 	struct rule rule = {0};
+	unsigned int timed;
 
-	if (!word || prefix_parse(word, &rule.prefix))
+	if (sscanf(text, "%52s %5s %lld %" SCNx64 " %u %lld %c", prefix, access, &left_ms,
+		   &rule.lists, &timed, &list_left_ms, &end) != 6 ||
+	    prefix_parse(prefix, &rule.prefix) ||
+	    !end_parse(left_ms, passed_ms, &rule.until, &has_ended) ||
+	    !end_parse(list_left_ms, passed_ms, &rule.list_until, &list_has_ended) ||
+	    timed >= SL_LIST_PLACES)
 		return false;
-	while ((word = strtok_r(NULL, " ", &rest))) {
-		char *left = strchrnul(word, ':');
-		json_int_t left_ms = *left ? strtoll(left + 1, &end, 10) : 0;
-		enum sl_access access;
-		unsigned long place;
-		uint32_t until;
-		bool ended;
+	if (strcmp(access, "-")) {
+		enum sl_access word;
 
-		if ((*left && *end) || !end_parse(left_ms, passed_ms, &until, &ended))
+		if (!access_parse(access, &word))
 			return false;
-		*left = '\0';
-		if (access_parse(word, &access)) {
-			rule.access = ended ? SL_ACCESS_NONE : access;
-			rule.until = until;
-			continue;
-		}
-		place = strtoul(word, &end, 10);
-		/* a list that has ended is left out, and so are its entries */
-		if (end == word || *end || place >= SL_LIST_PLACES ||
-		    (*set->lists[place].name && !ended && !rule_add_list(&rule, place, until)))
-			return false;
+		rule.access = has_ended ? SL_ACCESS_NONE : word;
 	}
+	if (!rule.access)
+		rule.until = 0;
+	/* a list that has ended is left out, and so are its entries */
+	rule.lists &= lists_bits(set->lists);
+	if (list_has_ended)
+		rule.lists &= ~(1ULL << timed);
+	if (rule.list_until && rule.lists >> timed & 1)
+		rule.timed = timed;
+	else
+		rule.list_until = 0;
 	return rule_is_empty(&rule) || !ruleset_add(set, &rule);
 }
 
@@ -99,6 +116,7 @@ static bool root_parse(json_t *root, struct state_file *state)
 {
 	json_int_t saved_ms, bpffs, now_ms = clock_read(CLOCK_REALTIME) / NS_PER_MS;
 	json_t *lists, *rules, *item;
+	char this_boot[BOOT_TEXT];
 	uint64_t passed_ms;
 	const char *boot;
 	int version;
@@ -110,7 +128,8 @@ static bool root_parse(json_t *root, struct state_file *state)
 	    version != VERSION || saved_ms < 0 || !json_is_array(lists) || !json_is_array(rules) ||
 	    ruleset_make_lists(&state->entries))
 		return false;
-	snprintf(state->boot, sizeof(state->boot), "%s", boot);
+	boot_read(this_boot);
+	state->is_of_boot = !strcmp(boot, this_boot);
 	state->bpffs = bpffs;
 	passed_ms = now_ms > saved_ms ? now_ms - saved_ms : 0;
 	json_array_foreach(lists, i, item)
@@ -160,21 +179,12 @@ static uint64_t left_ms_of(uint32_t until)
 
 static json_t *rule_json(const struct rule *rule)
 {
-	char prefix[PREFIX_TEXT], text[PREFIX_TEXT + (SL_LIST_PLACES + 1) * 24];
-	int length = sprintf(text, "%s", prefix_format(&rule->prefix, prefix));
+	const char *access = rule->access ? access_words[rule->access] : "-";
+	char prefix[PREFIX_TEXT], text[PREFIX_TEXT + 96];
 
-	if (rule->access)
-		length += sprintf(text + length, " %s", access_words[rule->access]);
-	if (rule->access && rule->until)
-		length += sprintf(text + length, ":%" PRIu64, left_ms_of(rule->until));
-	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
-		int place = __builtin_ctzll(bits);
-		uint32_t until = rule_list_end(rule, place);
-
-		length += sprintf(text + length, " %d", place);
-		if (until)
-			length += sprintf(text + length, ":%" PRIu64, left_ms_of(until));
-	}
+	snprintf(text, sizeof(text), "%s %s %" PRIu64 " %" PRIx64 " %u %" PRIu64,
+		 prefix_format(&rule->prefix, prefix), access, left_ms_of(rule->until), rule->lists,
+		 rule->timed, left_ms_of(rule->list_until));
 	return json_string(text);
 }
 
@@ -182,7 +192,9 @@ json_t *state_file_json(const struct state_file *state)
 {
 	json_t *lists = json_array(), *rules = json_array();
 	const struct ruleset *set = &state->entries;
+	char boot[BOOT_TEXT];
 
+	boot_read(boot);
 	for (int place = 0; set->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &set->lists[place];
 		json_t *item;
@@ -198,7 +210,7 @@ json_t *state_file_json(const struct state_file *state)
 	}
 	for (unsigned int i = 0; i < set->count; i++)
 		json_array_append_new(rules, rule_json(&set->rules[i]));
-	return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o}", "version", VERSION, "boot", state->boot,
+	return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o}", "version", VERSION, "boot", boot,
 			 "saved_ms", (json_int_t)clock_read(CLOCK_REALTIME) / NS_PER_MS, "bpffs",
 			 (json_int_t)state->bpffs, "lists", lists, "rules", rules);
 }
@@ -216,24 +228,6 @@ int state_file_check(const char *path)
 		return error_misuse("not-state", path,
 				    "this is no state of 'sluice keep', and is not overwritten");
 	return err;
-}
-
-int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp)
-{
-	static const char *const suffixes[] = {"",	 ".bad",       ".new",
-					       ".lists", ".lists.bad", ".lists.new"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		char beside[PATH_MAX + 16];
-		struct stamp own;
-
-		snprintf(beside, sizeof(beside), "%s%s", path, suffixes[i]);
-		own = stamp_of(beside);
-		if (stamp_same_file(&own, stamp))
-			return error_misuse("not-state", path,
-					    "%s is read by this command, and would be lost", other);
-	}
-	return 0;
 }
 
 void state_file_read(const char *path, struct state_file *ret)
@@ -270,13 +264,4 @@ int state_file_write(const char *path, const struct state_file *state)
 				 "as it was",
 				 FILE_MAX >> 20);
 	return file_replace(path, text, strlen(text), 0600, GROUP_KEPT);
-}
-
-void boot_read(char ret[BOOT_TEXT])
-{
-	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!file || !fgets(ret, BOOT_TEXT, file))
-		*ret = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
 }

@@ -15,10 +15,8 @@
 #include "base/file.h"
 #include "rules/ruleset.h"
 
-#define BOOT_TEXT 40 /* room for the boot_id of the kernel */
-
 struct state_file {
-	char boot[BOOT_TEXT];	/* the boot in which it was saved; "": not known */
+	bool is_of_boot;	/* it was saved since this machine has booted */
 	dev_t bpffs;		/* the file system that the gate was in; 0: not known */
 	struct ruleset entries; /* sorted rules without limits, and their lists */
 };
@@ -38,9 +36,6 @@ json_t *state_file_json(const struct state_file *state);
  */
 int state_file_check(const char *path);
 
-/* Refuses a path if writing it would replace the file `other`, which has that stamp. */
-int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp);
-
 /*
  * Reads a state file; a missing one is empty. A file that is damaged or that an untrusted user
  * could have written is reported, renamed to PATH.bad, and counts as empty, because the rules of
@@ -49,8 +44,5 @@ int state_file_check_apart(const char *path, const char *other, const struct sta
 void state_file_read(const char *path, struct state_file *ret);
 int state_file_write(const char *path, const struct state_file *state);
 void state_file_free(struct state_file *state);
-
-/* Reads the boot_id of the kernel; "": it cannot be read. */
-void boot_read(char ret[BOOT_TEXT]);
 
 #endif

@@ -11,33 +11,23 @@
 #include "attach/stack.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/netns.h"
 #include "base/text.h"
 #include "gate/maps.h"
 #include "keep/keep.h"
 #include "migrate/open.h"
 
 /*
- * Two processes that disagree, such as two that keep a gate by locks in two places, would change
- * its attachments forever. If another process undoes a change within DISPUTE_MS, the next one
- * waits, and twice as long each time, up to 41 s. The fifth is reported.
- */
-#define DISPUTE_MS	  120000
-#define DISPUTE_DOUBLINGS 11
-#define DISPUTE_REPORTED  5
-
-/*
- * How often attachments are checked. Neither `bpftool link detach` nor a bpffs that is mounted over
- * the gate causes an event.
+ * How often attachments are checked, because neither `bpftool link detach` nor a bpffs that is
+ * mounted over the gate causes an event; and how often changes by others are undone: two processes
+ * that keep a gate by locks in two places would otherwise change its attachments all the time.
  */
 #define CHECK_EVERY_MS 3000
 
 void attach_again(struct keep *keep)
 {
-	bool recent = now_ms() - keep->undone_ms < DISPUTE_MS;
+	uint64_t now = now_ms(), next = keep->attached_ms + CHECK_EVERY_MS;
 
-	keep->by_others = true;
-	step_soon(keep, STEP_ATTACH, GATE_WAIT_MS << (recent ? keep->undone : 0));
+	step_soon(keep, STEP_ATTACH, next > now + GATE_WAIT_MS ? next - now : GATE_WAIT_MS);
 }
 
 /* Closes programs of other maps than the gate has, as after a resize. */
@@ -50,7 +40,7 @@ static void programs_match(struct keep *keep, const struct gate *gate)
 	keep->programs_gate = id;
 }
 
-/* Returns whether the file names devices, and the gate is there to filter them. */
+/* Returns whether the file names devices, and the gate exists to filter them. */
 static bool has_devices(const struct keep *keep)
 {
 	return keep->config.places.specified && keep->snapshot.exists && !keep->is_hidden;
@@ -58,37 +48,25 @@ static bool has_devices(const struct keep *keep)
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-static void placing_inform(const struct gate *gate, const struct placing *placing)
+/* Informs of the steps that were made, and counts what is attached. */
+static void placings_inform(struct keep *keep, const struct placings *placings)
 {
-	const struct attachment *a = &placing->attachment;
+	keep->attached = placings->wanted_count;
+	for (unsigned int i = 0; i < placings->count; i++) {
+		const struct placing *placing = &placings->list[i];
+		const struct attachment *a = &placing->attachment;
 
-	if (!placing->detaches)
-		error_inform("attached", a->device, "attached to gate '%s', hook %s, mode %s",
-			     gate->name, hook_names[a->hook], mode_names[a->mode]);
-	else
-		error_inform("detached", a->device, "%s gate '%s', hook %s",
-			     a->program_id ? "detached from" : "gone from", gate->name,
-			     hook_names[a->hook]);
-}
-
-/* Warns of each device that is missing, and formats their names for systemd. */
-static void missing_warn(struct keep *keep, const bool *missing)
-{
-	const struct places *places = &keep->config.places;
-	size_t length = 0;
-
-	*keep->waiting = '\0';
-	for (unsigned int i = 0; i < places->count; i++) {
-		const struct place *place = &places->list[i];
-
-		if (!missing[i])
-			continue;
-		error_warn("device-missing", keep->object, "waiting for %s%s%s", place->device,
-			   *place->netns ? " in network namespace " : "", place->netns);
-		if (length < sizeof(keep->waiting))
-			length += snprintf(keep->waiting + length, sizeof(keep->waiting) - length,
-					   "%s%s", length ? ", " : "; waiting for ",
-					   name_shown(place->device));
+		keep->worked |= placing->done;
+		if (!placing->done)
+			keep->attached -= !placing->detaches;
+		else if (!placing->detaches)
+			error_inform("attached", a->device,
+				     "attached to gate '%s', hook %s, mode %s", keep->args->gate,
+				     hook_names[a->hook], mode_names[a->mode]);
+		else
+			error_inform("detached", a->device, "%s gate '%s', hook %s",
+				     a->program_id ? "detached from" : "gone from",
+				     keep->args->gate, hook_names[a->hook]);
 	}
 }
 
@@ -105,50 +83,31 @@ static int places_make(struct keep *keep, const struct gate *gate)
 		return err;
 	programs_match(keep, gate);
 	placings_make_present(gate, &keep->programs, &placings);
-	keep->attached = placings.wanted_count;
-	for (unsigned int i = 0; i < placings.count; i++) {
-		const struct placing *placing = &placings.list[i];
-
-		keep->worked |= placing->done;
-		if (placing->done)
-			placing_inform(gate, placing);
-		else if (!placing->detaches)
-			keep->attached--;
-	}
+	placings_inform(keep, &placings);
 	stacked_note(gate, made, placings_made(&placings, made));
-	missing_warn(keep, missing);
+	keep->is_waiting = false;
+	for (unsigned int i = 0; i < places->count; i++) {
+		const struct place *place = &places->list[i];
+
+		keep->is_waiting |= missing[i];
+		if (missing[i])
+			error_warn("device-missing", keep->object, "waiting for %s%s%s",
+				   place->device, *place->netns ? " in network namespace " : "",
+				   place->netns);
+	}
 	for (unsigned int i = 0; i < keep->config.rules.count; i++)
 		shaping_add(&shaping, &keep->config.rules.rules[i]);
 	if (placings.count)
 		shaping_check(gate, &shaping, placings.wanted, placings.wanted_count, true);
-	keep->failed = placings.failed;
 	memcpy(keep->wanted, placings.wanted, sizeof(keep->wanted));
 	keep->wanted_count = placings.wanted_count;
-	return keep->failed ? -EIO : 0;
-}
-
-/* Counts the changes by others that were undone in a row. */
-static void dispute_count(struct keep *keep)
-{
-	uint64_t now = now_ms();
-
-	if (!keep->worked || !keep->by_others)
-		return;
-	keep->undone = now - keep->undone_ms < DISPUTE_MS ? keep->undone + 1 : 1;
-	keep->undone_ms = now;
-	if (keep->undone == DISPUTE_REPORTED)
-		error_warn("dispute", keep->object,
-			   "another process changes again and again what this one attaches: is the "
-			   "gate kept twice, with another /run/sluice? It is made again, each time "
-			   "later");
-	if (keep->undone > DISPUTE_DOUBLINGS)
-		keep->undone = DISPUTE_DOUBLINGS;
+	return placings.failed ? -EIO : 0;
 }
 
 int attach_run(struct keep *keep)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err, watched = watch_devices(&keep->watch, &keep->config.places);
+	int err, watched = watch_devices(keep);
 	unsigned int events;
 
 	if (!has_devices(keep))
@@ -158,16 +117,16 @@ int attach_run(struct keep *keep)
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;
-	events = watch_read(&keep->watch);
+	events = watch_read(keep);
 	err = places_make(keep, &gate);
-	if (keep->worked)
+	if (keep->worked) {
 		attachments_publish(&gate);
+		keep->attached_ms = now_ms();
+	}
 	/* pins that changed under the lock were changed by this process */
-	events |= watch_read(&keep->watch) & ~EVENT(WATCH_LINKS);
+	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
-	dispute_count(keep);
-	keep->by_others = false;
 	step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
 	return err ?: watched;
 }
@@ -186,9 +145,9 @@ int check_run(struct keep *keep)
 		return 0;
 	step_soon(keep, STEP_LOOK, 0);
 	if (keep->watch.lacking) {
-		watch_files(&keep->watch, keep->args->file, &keep->config.files);
-		watch_gate(&keep->watch, keep->args->gate);
-		watch_netns(&keep->watch, &keep->config.places);
+		watch_files(keep);
+		watch_gate(keep);
+		watch_netns(keep);
 		step_soon(keep, STEP_LISTS, 0);
 		step_soon(keep, STEP_ATTACH, 0);
 	}
@@ -198,12 +157,11 @@ int check_run(struct keep *keep)
 			   "fs.inotify.max_user_watches: changes are looked for every 3 seconds");
 	if (!has_devices(keep))
 		return 0;
-	watched = watch_devices(&keep->watch, &keep->config.places);
+	watched = watch_devices(keep);
 	if (keep->watch.sockets_count != sockets) /* a namespace was made or removed */
 		step_soon(keep, STEP_ATTACH, 0);
-	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL);
-	if (!err)
-		err = attachments_read(&gate, all, &count);
+	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL)
+		      ?: attachments_read(&gate, all, &count);
 	for (unsigned int i = 0; !err && i < count; i++)
 		if (!all[i].program_id && !all[i].device_gone)
 			attach_again(keep);

@@ -18,41 +18,37 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 	if (keep->snapshot.state)
 		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
 	/* at the start, the state file has the file system of the gate */
-	return !keep->has_config && keep->runtime.bpffs &&
-	       !strcmp(keep->boot, keep->runtime.boot) &&
+	return !keep->has_config && keep->runtime.bpffs && keep->runtime.is_of_boot &&
 	       mount_hides(gate_path(keep->args->gate, path), keep->runtime.bpffs, ret);
 }
 
 /* --- Commands ------------------------------------------------------------------------------- */
 
-/* Takes over a gate with other pins: the same gate after a resize, or another one. */
-static int gate_adopt(struct keep *keep, bool *ret_same)
-{
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
-
-	if (!err) {
-		*ret_same = gate_snapshot_is_of(&keep->snapshot, &gate);
-		gate_snapshot_take(&gate, &keep->snapshot);
-	}
-	watch_gate(&keep->watch, keep->args->gate);
-	step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
-	/* commands after the resize changed a generation that was not mapped */
-	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
-	return err;
-}
-
 /*
- * Follows a gate that was removed or replaced. Applies the config that was last applied, because
- * the file may be bad now.
+ * Follows a gate that was removed or has other pins: the same gate after a resize, or another one.
+ * Applies the config that was last applied to another gate, because the file may be bad now.
  */
 static int gate_follow(struct keep *keep)
 {
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	bool same = false;
-	int err = keep->snapshot.exists ? gate_adopt(keep, &same) : 0;
+	int err;
 
-	if (err || same || !keep->has_config)
-		return err;
+	if (keep->snapshot.exists) {
+		err = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
+		if (!err) {
+			same = gate_snapshot_is_of(&keep->snapshot, &gate);
+			gate_snapshot_take(&gate, &keep->snapshot);
+		}
+		watch_gate(keep);
+		step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
+		/* commands after the resize changed a generation that was not mapped */
+		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
+		if (err)
+			return err;
+	}
+	if (same || !keep->has_config)
+		return 0;
 	if (!keep->snapshot.exists) {
 		gate_snapshot_free(&keep->snapshot); /* closes the maps of the gate */
 		programs_close(&keep->programs);
@@ -62,6 +58,7 @@ static int gate_follow(struct keep *keep)
 	error_warn("gate-replaced", keep->object, "%s: what %s specified is applied to it",
 		   keep->snapshot.exists ? "it is another one" : "it is gone and made again",
 		   keep->args->file);
+	gate_close(&gate);
 	return rules_apply(keep, &keep->config, RENEW_ALL);
 }
 
@@ -84,7 +81,7 @@ static int pins_repair(struct keep *keep)
 		return err;
 	error_warn("pins-lost", keep->object, "%u of its pins were gone: its maps are pinned again",
 		   lost);
-	watch_gate(&keep->watch, keep->args->gate);
+	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
 	return 0;
 }
@@ -124,7 +121,8 @@ int look_run(struct keep *keep)
 /* Reads the runtime entries. A later change is an event of its own. */
 static int runtime_update(struct keep *keep)
 {
-	_cleanup_(state_file_free) struct state_file runtime = {.bpffs = keep->snapshot.bpffs};
+	_cleanup_(state_file_free) struct state_file runtime = {.bpffs = keep->snapshot.bpffs,
+								.is_of_boot = true};
 	_cleanup_(ruleset_free) struct ruleset in_force = {0};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL)
@@ -134,7 +132,6 @@ static int runtime_update(struct keep *keep)
 
 	if (err)
 		return err;
-	memcpy(runtime.boot, keep->boot, sizeof(runtime.boot));
 	state_file_free(&keep->runtime);
 	keep->runtime = runtime;
 	runtime = (struct state_file){0};
@@ -150,7 +147,6 @@ static int lists_write(const struct keep *keep)
 
 	if (err)
 		return err;
-	memcpy(saved.boot, keep->boot, sizeof(saved.boot));
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		saved.entries.lists[place].until = 0;
 	return state_file_write(keep->lists_path, &saved);
@@ -171,6 +167,5 @@ int save_run(struct keep *keep)
 		err = lists_write(keep);
 		keep->lists_are_new = err;
 	}
-	keep->is_unsaved = err;
 	return err;
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "keep/watch.h"
-
+/*
+ * inotify reports changes of the rules file, of its list files, of a gate's pins, and of the names
+ * of network namespaces. Netlink reports devices that are added, removed or renamed
+ * (RTNLGRP_LINK), and qdiscs and filters that are removed (RTNLGRP_TC), in the current network
+ * namespace and in those of the rules file.
+ */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -15,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/netns.h"
-#include "gate/snapshot.h"
+#include "keep/keep.h"
 
 /*
  * A file is written in place, replaced, linked or removed. Without IN_MODIFY: a writer in place is
@@ -40,12 +44,11 @@ void watch_close(struct watch *watch)
 	for (unsigned int i = 0; i < watch->sockets_count; i++)
 		close(watch->sockets[i].fd);
 	free(watch->sockets);
-	*watch = WATCH_NONE;
 }
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-/* Begins to watch a kind anew, with no directory. */
+/* Begins to watch a kind again, with no directory. */
 static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
@@ -67,17 +70,14 @@ static bool watch_add(struct watch *watch, enum watch_kind kind, const char *pat
 
 /*
  * Watches the directory of a file, and each directory and symbolic link on the path to it, because
- * another one may take its name.
+ * another one may get its name.
  */
 static void path_add(struct watch *watch, const char *path)
 {
-	_cleanup_free_ char *copy = strdup(path);
-	char *slash = copy ? strrchr(copy, '/') : NULL;
+	char copy[PATH_MAX], *slash;
 
-	if (!copy) {
-		watch->lacking |= EVENT(WATCH_FILES);
-		return;
-	}
+	snprintf(copy, sizeof(copy), "%s", path);
+	slash = strrchr(copy, '/');
 	if (slash)
 		slash[1] = '\0';
 	if (!watch_add(watch, WATCH_FILES, slash ? copy : ".", FILE_MASK | IN_ONLYDIR) &&
@@ -90,50 +90,43 @@ static void path_add(struct watch *watch, const char *path)
 	}
 }
 
-void watch_files(struct watch *watch, const char *rules, const struct list_paths *lists)
+void watch_files(struct keep *keep)
 {
-	watch_begin(watch, WATCH_FILES);
+	const struct list_paths *lists = &keep->config.files;
+
+	watch_begin(&keep->watch, WATCH_FILES);
 	for (unsigned int i = 0; i <= lists->count; i++) {
-		const char *path = i < lists->count ? lists->list[i].path : rules;
+		const char *path = i < lists->count ? lists->list[i].path : keep->args->file;
 		_cleanup_free_ char *target = realpath(path, NULL);
 
-		path_add(watch, path);
+		path_add(&keep->watch, path);
 		if (target) /* to which a symbolic link may lead */
-			path_add(watch, target);
+			path_add(&keep->watch, target);
 	}
 }
 
-void watch_gate(struct watch *watch, const char *gate)
+void watch_gate(struct keep *keep)
 {
 	char path[PINS_PATH];
 
-	watch_begin(watch, WATCH_GATE);
-	watch_begin(watch, WATCH_LINKS);
-	watch_add(watch, WATCH_GATE, gate_path(gate, path), GATE_MASK | IN_ONLYDIR);
-	watch_add(watch, WATCH_LINKS, gate_links_path(gate, path), LINKS_MASK | IN_ONLYDIR);
+	watch_begin(&keep->watch, WATCH_GATE);
+	watch_begin(&keep->watch, WATCH_LINKS);
+	watch_add(&keep->watch, WATCH_GATE, gate_path(keep->args->gate, path),
+		  GATE_MASK | IN_ONLYDIR);
+	watch_add(&keep->watch, WATCH_LINKS, gate_links_path(keep->args->gate, path),
+		  LINKS_MASK | IN_ONLYDIR);
 }
 
-void watch_netns(struct watch *watch, const struct places *places)
+void watch_netns(struct keep *keep)
 {
+	const struct places *places = &keep->config.places;
 	bool named = false;
 
 	for (unsigned int i = 0; i < places->count; i++)
 		named |= *places->list[i].netns;
-	watch_begin(watch, WATCH_NETNS);
-	if (named && !watch_add(watch, WATCH_NETNS, NETNS_DIR, NETNS_MASK))
-		watch_add(watch, WATCH_NETNS, "/run", NETNS_MASK); /* NETNS_DIR is made later */
-}
-
-unsigned int watch_read(struct watch *watch)
-{
-	unsigned int events = 0;
-	char buffer[65536];
-
-	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
-		if (watch->inotify[kind] >= 0 &&
-		    read(watch->inotify[kind], buffer, sizeof(buffer)) > 0)
-			events |= EVENT(kind);
-	return events;
+	watch_begin(&keep->watch, WATCH_NETNS);
+	if (named && !watch_add(&keep->watch, WATCH_NETNS, NETNS_DIR, NETNS_MASK))
+		watch_add(&keep->watch, WATCH_NETNS, "/run", NETNS_MASK); /* it is made later */
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
@@ -153,23 +146,24 @@ static int socket_add(struct watch *watch, uint64_t netns)
 	err = netns ? netns_visit(netns, &back) : -ENOENT;
 	if (err == -ENOENT)
 		return 0;
+	if (!err) {
+		fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+		if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
+			err = -errno;
+		else if (!array_grow(watch->sockets, watch->sockets_count, watch->sockets_room))
+			err = -ENOMEM;
+	}
 	if (err)
 		return error_add(err, "netlink", NULL, "cannot watch devices by netlink: %s",
 				 netns_why(err));
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)))
-		err = -errno;
-	else if (!array_grow(watch->sockets, watch->sockets_count, watch->sockets_room))
-		err = -ENOMEM;
-	if (err)
-		return error_add(err, "netlink", NULL, "cannot watch devices by netlink: %s",
-				 strerror(-err));
 	watch->sockets[watch->sockets_count++] = (struct watch_socket){steal_fd(&fd), netns};
 	return 0;
 }
 
-int watch_devices(struct watch *watch, const struct places *places)
+int watch_devices(struct keep *keep)
 {
+	const struct places *places = &keep->config.places;
+	struct watch *watch = &keep->watch;
 	int err = 0;
 
 	for (unsigned int i = 0; i < watch->sockets_count; i++) {
@@ -192,29 +186,22 @@ int watch_devices(struct watch *watch, const struct places *places)
 	return err;
 }
 
-/* The devices that matter, and the events that were found. */
-struct device_filter {
-	const struct places *places;
-	const struct attachment *attached;
-	unsigned int count;
-	unsigned int events;
-};
-
-static bool is_attached(const struct device_filter *filter, int ifindex)
+static bool is_attached(const struct keep *keep, int ifindex)
 {
-	for (unsigned int i = 0; i < filter->count; i++)
-		if (filter->attached[i].ifindex == (unsigned int)ifindex)
+	for (unsigned int i = 0; i < keep->wanted_count; i++)
+		if (keep->wanted[i].ifindex == (unsigned int)ifindex)
 			return true;
 	return false;
 }
 
-static bool link_matches(const struct device_filter *filter, const struct nlmsghdr *message)
+/* Returns whether the message is about an attached device, or has a name of the rules file. */
+static bool link_matches(const struct keep *keep, const struct nlmsghdr *message)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
-	const struct places *places = filter->places;
+	const struct places *places = &keep->config.places;
 	const struct nlattr *attr;
 
-	if (is_attached(filter, link->ifi_index))
+	if (is_attached(keep, link->ifi_index))
 		return true;
 	mnl_attr_for_each(attr, message, sizeof(*link))
 	{
@@ -231,38 +218,45 @@ static bool link_matches(const struct device_filter *filter, const struct nlmsgh
 static int on_message(const struct nlmsghdr *message, void *data)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
-	struct device_filter *filter = data;
+	struct keep *keep = data;
 
 	switch (message->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		if (link_matches(filter, message))
-			filter->events |= EVENT(WATCH_DEVICES);
+		if (link_matches(keep, message))
+			keep->watch.events |= EVENT(WATCH_DEVICES);
 		break;
 	case RTM_DELQDISC:
 	case RTM_DELTFILTER:
-		if (is_attached(filter, tc->tcm_ifindex))
-			filter->events |= EVENT(WATCH_FILTERS);
+		if (is_attached(keep, tc->tcm_ifindex))
+			keep->watch.events |= EVENT(WATCH_FILTERS);
 		break;
 	}
 	return MNL_CB_OK;
 }
 
-unsigned int watch_read_socket(const struct watch_socket *socket, const struct places *places,
-			       const struct attachment *attached, unsigned int count)
+/* --- Reading -------------------------------------------------------------------------------- */
+
+unsigned int watch_read(struct keep *keep)
 {
-	struct device_filter filter = {.places = places, .attached = attached, .count = count};
-	char buffer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+	char buffer[65536] __attribute__((aligned(NLMSG_ALIGNTO)));
+	struct watch *watch = &keep->watch;
 
-	for (int i = 0; i < READS_MAX; i++) {
-		ssize_t got = recv(socket->fd, buffer, sizeof(buffer), 0);
+	watch->events = 0;
+	for (int kind = 0; kind < WATCH_INOTIFY; kind++)
+		if (watch->inotify[kind] >= 0 &&
+		    read(watch->inotify[kind], buffer, sizeof(buffer)) > 0)
+			watch->events |= EVENT(kind);
+	for (unsigned int i = 0; i < watch->sockets_count; i++)
+		for (int reads = 0; reads < READS_MAX; reads++) {
+			ssize_t got = recv(watch->sockets[i].fd, buffer, sizeof(buffer), 0);
 
-		if (got > 0)
-			mnl_cb_run(buffer, got, 0, 0, on_message, &filter);
-		else if (got == 0 || errno != ENOBUFS)
-			break;
-		else
-			filter.events |= EVENT(WATCH_DEVICES); /* the kernel dropped messages */
-	}
-	return filter.events;
+			if (got > 0)
+				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
+			else if (got == 0 || errno != ENOBUFS)
+				break;
+			else /* the kernel dropped messages */
+				watch->events |= EVENT(WATCH_DEVICES);
+		}
+	return watch->events;
 }

@@ -40,11 +40,12 @@ static void test_what_is_left_of_a_ban(void **state)
 		snprintf(text, sizeof(text),
 			 "{\"version\": 1, \"boot\": \"b\", \"saved_ms\": %lld, \"bpffs\": 31, "
 			 "\"lists\": "
-			 "[], \"rules\": [\"192.0.2.1 deny:%lld\"]}",
+			 "[], \"rules\": [\"192.0.2.1 deny %lld 0 0 0\"]}",
 			 (long long)(wall_ms() - cases[i].saved_ago_ms),
 			 (long long)cases[i].left_ms);
 		assert_int_equal(state_file_parse("state", text, strlen(text), &file), 0);
 		assert_int_equal(file.bpffs, 31);
+		assert_false(file.is_of_boot);
 		left_ms =
 			file.entries.count
 				? (int64_t)(until_left_ns(file.entries.rules[0].until) / NS_PER_MS)
@@ -78,20 +79,23 @@ static const char *const refused[] = {
 	"\"rules\": [], \"more\": 1}",
 	STATE("", "7"),
 	STATE("", "\"\""),
-	STATE("", "\"192.0.2.1 deny\", \"192.0.2.256 deny\""),
-	RULE(" drop"),
-	RULE(" deny:-1"),
-	RULE(" deny:63072000001"),
-	RULE(" deny:1x"),
+	STATE("", "\"192.0.2.1 deny 0 0 0 0\", \"192.0.2.256 deny 0 0 0 0\""),
+	RULE(""),
+	RULE(" deny 0 0 0"),
+	RULE(" deny 0 0 0 0 0"),
+	RULE(" drop 0 0 0 0"),
+	RULE(" deny -1 0 0 0"),
+	RULE(" deny 63072000001 0 0 0"),
+	RULE(" deny 1x 0 0 0"),
+	RULE(" - 0 1 64 0"),
+	RULE(" - 0 1 -1 0"),
+	RULE(" - 0 x 0 0"),
+	RULE(" - 0 1 0 -1"),
 	STATE("7", ""),
 	STATE(LIST("\"name\": \"a b\""), ""),
 	STATE(LIST_A ", " LIST_A, ""),
 	STATE("{\"place\": 64, \"name\": \"a\", \"access\": \"deny\", \"replaced\": 1}", ""),
 	STATE("{\"place\": 1, \"name\": \"a\", \"access\": \"\", \"replaced\": 1}", ""),
-	RULE(" 64"),
-	RULE(" -1"),
-	RULE(" 0x"),
-	RULE(" 0:-1"),
 };
 
 static void test_what_is_damaged_is_refused_whole(void **state)
@@ -115,7 +119,7 @@ static void test_what_is_damaged_is_refused_whole(void **state)
 
 static struct state_file state_make(void)
 {
-	struct state_file file = {.boot = "b", .bpffs = 31};
+	struct state_file file = {.bpffs = 31};
 	struct sl_list_info list = {.access = SL_ACCESS_DENY, .replaced = 1000000, .name = "a"};
 	struct rule rule = {
 		.access = SL_ACCESS_DENY, .lists = 9, .until = until_after(HOUR_MS * NS_PER_MS)};
@@ -146,7 +150,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(state_file_check("state"), 0);
 	state_file_read("state", &again);
-	assert_string_equal(again.boot, "b");
+	assert_true(again.is_of_boot);
 	assert_int_equal(again.bpffs, 31);
 	assert_int_equal(again.entries.count, 2);
 	for (int i = 0; i < 2; i++)
