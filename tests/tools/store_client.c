@@ -68,8 +68,8 @@ static void round_run(struct store *store, char **rest)
 		items[count].lasts = *key == '!';
 		snprintf(items[count].key, STORE_KEY, "%s", key + items[count].lasts);
 		block_parse(&items[count]);
-		items[count].delta[STORE_TAKEN] = strtoll(taken, NULL, 10);
-		items[count++].delta[STORE_ASKED] = strtoll(asked, NULL, 10);
+		items[count].delta.taken = strtoll(taken, NULL, 10);
+		items[count++].delta.asked = strtoll(asked, NULL, 10);
 	}
 	begun = milliseconds();
 	status = store_round(store, items, count, EXPIRE_S);
@@ -77,8 +77,8 @@ static void round_run(struct store *store, char **rest)
 	for (size_t i = 0; i < count; i++) {
 		printf("%s[%s, %s, %" PRId64 ", %" PRId64, i ? ", " : "",
 		       items[i].answered ? "true" : "false", items[i].sent ? "true" : "false",
-		       items[i].answered ? items[i].total[STORE_TAKEN] : 0,
-		       items[i].answered ? items[i].total[STORE_ASKED] : 0);
+		       items[i].answered ? items[i].total.taken : 0,
+		       items[i].answered ? items[i].total.asked : 0);
 		if (*items[i].block_key)
 			printf(", %" PRIu64, items[i].blocked_ms);
 		printf("]");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "share/cluster.h"
 #include "share/store.h"
 
@@ -17,8 +18,6 @@
 
 struct store {
 	struct cluster cluster;
-	struct command *commands;
-	size_t room;
 	struct store_counts counts;
 };
 
@@ -60,7 +59,7 @@ enum item_command {
 
 static bool item_is_read(const struct store_item *item)
 {
-	return !item->delta[STORE_TAKEN] && !item->delta[STORE_ASKED];
+	return !item->delta.taken && !item->delta.asked;
 }
 
 static void item_write(const struct store_item *item, unsigned int expire_s,
@@ -70,12 +69,11 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 
 	/* a sum that overflows wraps, and so does the difference of two totals */
 	commands[ITEM_COUNT] =
-		item_is_read(item)
-			? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
-			: command_make(key, 2,
-				       "BITFIELD %s INCRBY i64 #0 %" PRId64
-				       " INCRBY i64 #1 %" PRId64,
-				       key, item->delta[STORE_TAKEN], item->delta[STORE_ASKED]);
+		item_is_read(item) ? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
+				   : command_make(key, 2,
+						  "BITFIELD %s INCRBY i64 #0 %" PRId64
+						  " INCRBY i64 #1 %" PRId64,
+						  key, item->delta.taken, item->delta.asked);
 	if (!item->lasts)
 		commands[ITEM_EXPIRY] = command_make(key, 1, "EXPIRE %s %u", key, expire_s);
 	/* the key expires when the block ends, so only the store's clock counts */
@@ -101,22 +99,7 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 	/* negative: there is no key, or it has no expiry */
 	item->blocked_ms =
 		blocked->outcome == REPLIED && blocked->value[0] > 0 ? blocked->value[0] : 0;
-	for (int i = 0; i < STORE_FIELDS; i++)
-		item->total[i] = count->value[i];
-}
-
-static int commands_reserve(struct store *store, size_t items)
-{
-	struct command *commands;
-
-	if (items <= store->room)
-		return 0;
-	commands = reallocarray(store->commands, items, ITEM_COMMANDS * sizeof(*commands));
-	if (!commands)
-		return -ENOMEM;
-	store->commands = commands;
-	store->room = items;
-	return 0;
+	item->total = (struct store_fields){count->value[0], count->value[1]};
 }
 
 /*
@@ -125,45 +108,46 @@ static int commands_reserve(struct store *store, size_t items)
  * store were away: so it is deleted, and counted again.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
-			   unsigned int expire_s, bool only_refused)
+			   unsigned int expire_s, struct command (*commands)[ITEM_COMMANDS],
+			   bool only_refused)
 {
-	struct command *commands = store->commands;
 	bool is_any = false;
 
-	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
-		bool is_refused = only_refused && commands[ITEM_COUNT].outcome == REFUSED;
+	for (size_t i = 0; i < count; i++) {
+		bool is_refused = only_refused && commands[i][ITEM_COUNT].outcome == REFUSED;
 
-		memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
+		memset(commands[i], 0, sizeof(commands[i]));
 		if (only_refused && !is_refused)
 			continue;
 		items[i].lasts &= !is_refused;
-		item_write(&items[i], expire_s, commands);
+		item_write(&items[i], expire_s, commands[i]);
 		if (is_refused)
-			commands[ITEM_CLEAR] = key_clear(items[i].key);
+			commands[i][ITEM_CLEAR] = key_clear(items[i].key);
 		is_any = true;
 	}
 	if (!is_any)
 		return;
-	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
-	commands = store->commands;
-	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS)
-		if (commands[ITEM_COUNT].format)
-			item_read(&items[i], commands);
+	cluster_exchange(&store->cluster, commands[0], count * ITEM_COMMANDS);
+	for (size_t i = 0; i < count; i++)
+		if (commands[i][ITEM_COUNT].format)
+			item_read(&items[i], commands[i]);
 }
 
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
 {
+	_cleanup_free_ struct command(*commands)[ITEM_COMMANDS] =
+		calloc(count ?: 1, sizeof(*commands));
 	bool is_answered = false;
 	int err;
 
 	for (size_t i = 0; i < count; i++)
 		items[i].answered = items[i].expires = items[i].sent = false;
 	call_begin(store);
-	err = commands_reserve(store, count) ?: cluster_refresh(&store->cluster);
+	err = commands ? cluster_refresh(&store->cluster) : -ENOMEM;
 	if (err)
 		return err;
-	items_exchange(store, items, count, expire_s, false);
-	items_exchange(store, items, count, expire_s, true);
+	items_exchange(store, items, count, expire_s, commands, false);
+	items_exchange(store, items, count, expire_s, commands, true);
 	for (size_t i = 0; i < count; i++) {
 		is_answered |= items[i].answered;
 		store->counts.lost += items[i].sent && !items[i].answered;
@@ -298,7 +282,6 @@ void store_close(struct store *store)
 	if (setup->password)
 		explicit_bzero(setup->password, strlen(setup->password));
 	free(setup->password);
-	free(store->commands);
 	free(store);
 }
 

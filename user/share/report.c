@@ -63,8 +63,8 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		sent = flow_report(&account->flow, &own, now);
 		is_read = !sent.taken && !sent.asked;
 		*item = (struct store_item){
-			.delta = {[STORE_TAKEN] = sent.taken >> FLOW_UNIT_SHIFT,
-				  [STORE_ASKED] = sent.asked >> FLOW_UNIT_SHIFT},
+			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
+				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
 			/* a key that is only read may expire */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
@@ -79,19 +79,17 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 /* Returns whether this addition may have created the key, without an expiry, as after a flush. */
 static bool item_is_alone(const struct store_item *item)
 {
-	const int64_t *delta = item->delta, *total = item->total;
+	const struct store_fields *delta = &item->delta, *total = &item->total;
 
-	if (!delta[STORE_TAKEN] &&
-	    (!delta[STORE_ASKED] || delta[STORE_ASKED] != total[STORE_ASKED]))
-		return false;
-	return delta[STORE_TAKEN] == total[STORE_TAKEN];
+	return delta->taken == total->taken &&
+	       (delta->taken || (delta->asked && delta->asked == total->asked));
 }
 
 static void counters_learn(struct account *account, const struct store_item *item,
 			   unsigned int nodes, uint64_t now)
 {
-	struct flow_count totals = {(uint64_t)item->total[STORE_TAKEN] << FLOW_UNIT_SHIFT,
-				    (uint64_t)item->total[STORE_ASKED] << FLOW_UNIT_SHIFT};
+	struct flow_count totals = {(uint64_t)item->total.taken << FLOW_UNIT_SHIFT,
+				    (uint64_t)item->total.asked << FLOW_UNIT_SHIFT};
 
 	if (!item->answered) {
 		account->lasts = false;

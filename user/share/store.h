@@ -19,25 +19,23 @@
 #define STORE_KEY 128 /* the longest key, and a NUL */
 
 /* The fields of a key: integers of 64 bits, one after the other in a string. */
-enum store_field {
-	STORE_TAKEN, /* bytes 0 to 7 */
-	STORE_ASKED, /* 8 to 15 */
-	STORE_FIELDS
+struct store_fields {
+	int64_t taken, asked;
 };
 
 /* One key, and what this node adds to its fields. The caller sets the members above `answered`. */
 struct store_item {
-	char key[STORE_KEY];	     /* has a {hash tag}; one node holds all keys of a tag */
-	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not created */
-	bool lasts;		     /* it has an expiry, which stays as it is */
-	char block_key[STORE_KEY];   /* exists as long as a block; "": blocks are not shared */
-	uint64_t block_ms;	     /* of a block that this node reports; 0: none */
+	char key[STORE_KEY];	   /* has a {hash tag}; one node holds all keys of a tag */
+	struct store_fields delta; /* both 0: the key is only read, and not created */
+	bool lasts;		   /* it has an expiry, which stays as it is */
+	char block_key[STORE_KEY]; /* exists as long as a block; "": blocks are not shared */
+	uint64_t block_ms;	   /* of a block that this node reports; 0: none */
 
 	bool answered; /* by both fields */
 	bool expires; /* the store replied that the key expires; or it was only read, and is none */
 	bool sent;    /* the store may have received it: it must not be added again */
-	int64_t total[STORE_FIELDS]; /* of the fields, with the deltas; if `answered` */
-	uint64_t blocked_ms;	     /* how long a block still lasts; 0: there is none */
+	struct store_fields total; /* with the deltas; if `answered` */
+	uint64_t blocked_ms;	   /* how long a block still lasts; 0: there is none */
 };
 
 struct store_options {

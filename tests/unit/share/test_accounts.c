@@ -67,7 +67,7 @@ static unsigned int round_run(int64_t packets)
 
 		items[i].answered = items[i].sent = true;
 		items[i].expires = keeps_expiry && !items[i].lasts;
-		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = total;
+		items[i].total.taken = items[i].total.asked = total;
 	}
 	accounts_learn(&accounts, items, NODES, now);
 	return count;
@@ -127,8 +127,7 @@ static const struct {
 
 static void command_run(const char *name, const char *command)
 {
-	double packets =
-		(double)items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost;
+	double packets = (double)items[0].delta.taken * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost;
 	char op[16], word[32] = "";
 	int a, b = 0;
 
@@ -213,8 +212,7 @@ TEST(test_a_key_that_is_made_anew_gets_an_expiry)
 		total *= (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
 		items[0].answered = items[0].sent = true;
 		items[0].expires = !items[0].lasts;
-		for (int field = 0; field < STORE_FIELDS; field++)
-			items[0].total[field] = total < 0 ? items[0].delta[field] : total;
+		items[0].total = total < 0 ? items[0].delta : (struct store_fields){total, total};
 		accounts_learn(&accounts, items, NODES, now);
 	}
 }
@@ -326,8 +324,7 @@ TEST(test_a_stop_makes_no_count_fall)
 		round_run(0);
 		entry_take(3, rate / 10);
 		round_run(0);
-		assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) /
-					limit.limit.cost,
+		assert_in_range(items[0].delta.taken * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
 				rate / 10 * 99 / 100, rate / 10);
 	}
 }
@@ -401,7 +398,7 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 	assert_int_equal(accounts.count, 2);
 	for (unsigned int i = 0; i < count; i++) {
 		items[i].answered = items[i].sent = true;
-		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = i + 1;
+		items[i].total.taken = items[i].total.asked = i + 1;
 	}
 	accounts_learn(&accounts, items, NODES, now);
 	assert_int_equal(accounts.list[1].flow.totals.taken >> FLOW_UNIT_SHIFT, 2);
@@ -442,7 +439,7 @@ TEST(test_a_process_that_was_stopped_begins_anew)
 		assert_int_equal(state->empty_at, zero);
 		/* its totals are noted, and no difference is taken from them */
 		items[0].answered = items[0].sent = true;
-		items[0].total[STORE_TAKEN] = items[0].total[STORE_ASKED] = 1LL << 40;
+		items[0].total.taken = items[0].total.asked = 1LL << 40;
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i]));
 		/* a flood leaves the others nine parts of ten from then on */
@@ -516,11 +513,11 @@ static double node_passes(unsigned int burst)
 			continue;
 		accounts_scan(&accounts, 2, now);
 		for (unsigned int i = accounts_report(&accounts, items, now); i--;) {
-			own.taken += items[i].delta[STORE_TAKEN];
-			own.asked += items[i].delta[STORE_ASKED];
+			own.taken += items[i].delta.taken;
+			own.asked += items[i].delta.asked;
 			items[i].answered = items[i].sent = true;
-			items[i].total[STORE_TAKEN] = 2 * own.taken;
-			items[i].total[STORE_ASKED] = 2 * own.asked;
+			items[i].total.taken = 2 * own.taken;
+			items[i].total.asked = 2 * own.asked;
 		}
 		accounts_learn(&accounts, items, 2, now);
 	}

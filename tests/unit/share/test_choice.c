@@ -85,10 +85,10 @@ static void node_round(struct node *at)
 		struct store_item *item = &at->items[i];
 		struct flow_count *total = &totals[atoi(strrchr(item->key, ':') + 1)];
 
-		total->taken += item->delta[STORE_TAKEN];
-		total->asked += item->delta[STORE_ASKED];
-		item->total[STORE_TAKEN] = total->taken;
-		item->total[STORE_ASKED] = total->asked;
+		total->taken += item->delta.taken;
+		total->asked += item->delta.asked;
+		item->total.taken = total->taken;
+		item->total.asked = total->asked;
 		item->answered = item->sent = !store_is_away;
 	}
 	accounts_learn(&at->accounts, at->items, nodes, now);
