@@ -47,31 +47,38 @@ struct attach_args {
 	uint32_t size[SIZES];
 };
 
-/* The attachments, in the order of the devices. */
+/* A device of the command, and its attachment. */
 struct attaching {
-	struct attachment made[ATTACHMENTS_MAX];
-	bool existed[ATTACHMENTS_MAX];
+	struct netdev device;
+	struct attachment made;
+	bool existed;
 };
 
-/* --- Checks --------------------------------------------------------------------------------- */
-
-/* Checks that a device exists. After the first one, an unknown word may be a misspelt keyword. */
-static int name_check(const char *name, bool is_first)
+/* Finds the devices. After the first one, an unknown word may be a misspelt keyword. */
+static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
-	const char *nearly = keyword_nearly(&command_attach, name);
-	struct netdev device;
+	if (names->count > ATTACHMENTS_MAX)
+		return error_misuse("too-many", "attach", "at most %d devices", ATTACHMENTS_MAX);
+	for (unsigned int i = 0; i < names->count; i++) {
+		const char *name = names->words[i], *nearly = keyword_nearly(&command_attach, name);
+		int err;
 
-	if (is_first || if_nametoindex(name))
-		return device_find(name, &device);
-	if (nearly)
-		return error_misuse("no-device", NULL,
-				    "there is no device '%s' in this network namespace; did you "
-				    "mean '%s'? See 'sluice help attach'",
-				    name, nearly);
-	return error_add(ENODEV, "no-device", NULL,
-			 "there is no device '%s' in this network namespace, and no such word; "
-			 "see 'ip link' and 'sluice help attach'",
-			 name);
+		if (!i || if_nametoindex(name))
+			err = device_find(name, &all[i].device);
+		else if (nearly)
+			err = error_misuse("no-device", NULL,
+					   "there is no device '%s' in this network namespace; did "
+					   "you mean '%s'? See 'sluice help attach'",
+					   name, nearly);
+		else
+			err = error_add(ENODEV, "no-device", NULL,
+					"there is no device '%s' in this network namespace, and no "
+					"such word; see 'ip link' and 'sluice help attach'",
+					name);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* A gate that exists keeps its sizes: only apply --resize changes those that are stated. */
@@ -91,57 +98,45 @@ static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
 }
 
 /* Checks that the devices can do what the limits in force shape. */
-static int shaping_check_names(const struct gate *gate, const struct attach_args *args)
+static int devices_check(const struct gate *gate, const struct attach_args *args,
+			 const struct attaching *all)
 {
 	struct shaping shaping;
 	int err = shaping_read(gate, &shaping);
 
 	for (unsigned int i = 0; !err && shaping.any && i < args->devices.count; i++) {
-		struct attachment wanted;
-		struct netdev device;
+		struct attachment wanted = attachment_of(&all[i].device, args->hook);
 
-		err = device_find(args->devices.words[i], &device);
-		if (err)
-			break;
-		wanted = attachment_of(&device, args->hook);
-		err = attach_choose_hook(&device, args->mode, false, &wanted.hook)
+		err = attach_choose_hook(&all[i].device, args->mode, false, &wanted.hook)
 			      ?: shaping_check_new(gate, &shaping, &wanted, args->no_fq);
 	}
 	return err;
 }
 
-/* --- Attaching ------------------------------------------------------------------------------ */
-
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
-		      struct attaching *ret)
+		      struct attaching *all)
 {
 	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
+	unsigned int i;
 	int err = 0;
 
-	for (unsigned int i = 0; i < args->devices.count; i++) {
-		struct attachment *made = &ret->made[i];
-		bool *existed = &ret->existed[i];
+	for (i = 0; !err && i < args->devices.count; i++) {
 		enum hook hook = args->hook;
-		struct netdev device;
 
-		err = device_find(args->devices.words[i], &device)
-			      ?: attach_choose_hook(&device, args->mode, true, &hook)
-			      ?: attach_device(gate, &programs, &device, hook, args->mode, false,
-					       made, existed);
-		if (!err)
-			continue;
-		while (i--)
-			if (!ret->existed[i])
-				detach(gate, &ret->made[i]);
-		break;
+		err = attach_choose_hook(&all[i].device, args->mode, true, &hook)
+			      ?: attach_device(gate, &programs, &all[i].device, hook, args->mode,
+					       false, &all[i].made, &all[i].existed);
 	}
+	if (err)
+		for (i--; i--;)
+			if (!all[i].existed)
+				detach(gate, &all[i].made);
 	return err;
 }
 
 /* Warns only after all devices are attached, because a failure detaches them. */
-static int attached_print(const struct gate *gate, unsigned int count,
-			  const struct attaching *attaching)
+static int attached_print(const struct gate *gate, unsigned int count, const struct attaching *all)
 {
 	bool has_rules = gate->state->hosts || gate->state->prefixes;
 	struct attachment made[ATTACHMENTS_MAX];
@@ -149,20 +144,17 @@ static int attached_print(const struct gate *gate, unsigned int count,
 	int err;
 
 	for (unsigned int i = 0; i < count; i++)
-		if (!attaching->existed[i])
-			made[made_count++] = attaching->made[i];
+		if (!all[i].existed)
+			made[made_count++] = all[i].made;
 	err = warn_attached(gate, made, made_count);
 	if (err)
 		return err;
 	print_array(NULL);
-	for (unsigned int i = 0; i < count; i++) {
-		const struct attachment *a = &attaching->made[i];
-		bool existed = attaching->existed[i];
-
-		print_attachment_of(gate, a, NULL,
-				    existed ? "was attached already to" : "attached to");
-		print_bool("was_attached", existed);
-		print_text(", mode %s%s\n", mode_names[a->mode],
+	for (const struct attaching *one = all; one < all + count; one++) {
+		print_attachment_of(gate, &one->made, NULL,
+				    one->existed ? "was attached already to" : "attached to");
+		print_bool("was_attached", one->existed);
+		print_text(", mode %s%s\n", mode_names[one->made.mode],
 			   has_rules ? "" : "; no rule yet: it counts, and drops nothing");
 		print_end();
 	}
@@ -174,34 +166,28 @@ static int attach_run(const struct context *context, const void *data)
 {
 	const struct attach_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	struct attaching attaching;
+	struct attaching all[ATTACHMENTS_MAX];
 	struct gate_sizes sizes = {0};
 	int err;
 
-	if (args->devices.count > ATTACHMENTS_MAX)
-		return error_misuse("too-many", "attach", "at most %d devices", ATTACHMENTS_MAX);
-	err = mode_check(args->hook, args->mode);
-	for (unsigned int i = 0; !err && i < args->devices.count; i++)
-		err = name_check(args->devices.words[i], !i);
-	if (err)
-		return err;
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (args->size[i])
 			size_set(&sizes, i, args->size[i]);
-	err = gate_open(&gate, context->gate, GATE_MAKE, &sizes);
+	err = mode_check(args->hook, args->mode) ?: devices_find(&args->devices, all)
+	      ?: gate_open(&gate, context->gate, GATE_MAKE, &sizes);
 	if (err)
 		return err;
 	if (!gate.made)
 		err = sizes_check(&gate, args->size);
 	if (!err)
 		gate.state->sizes_stated |= sizes_bits(&sizes);
-	err = err ?: shaping_check_names(&gate, args) ?: attach_all(&gate, args, &attaching);
+	err = err ?: devices_check(&gate, args, all) ?: attach_all(&gate, args, all);
 	if (err) {
 		gate_undo(&gate);
 		return err;
 	}
 	attachments_publish(&gate);
-	return attached_print(&gate, args->devices.count, &attaching);
+	return attached_print(&gate, args->devices.count, all);
 }
 
 #define SIZE_FIELD(which) offsetof(struct attach_args, size[which])
