@@ -15,7 +15,7 @@ struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
-	struct value_end until;
+	uint32_t until; /* 0: not given */
 	const char *name;
 	bool replace;
 	bool force;
@@ -117,15 +117,13 @@ static int listing_parse(struct listing *listing)
 
 	if (err)
 		return err;
-	if (args->until.has_passed)
-		return error_misuse("past", command, "the moment after 'until' is past");
-	if (args->for_ns && args->until.until)
+	if (args->for_ns && args->until)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until.until) /* in whole seconds, as the moment is */
-		listing->ns = (until_left_ns(args->until.until) + NS_PER_SEC / 2) / NS_PER_SEC *
-			      NS_PER_SEC;
+	if (args->until) /* in whole seconds, as the moment is */
+		listing->ns =
+			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
 	listing->ends_entries = listing->ns && !args->file && !args->replace;
 	if (args->file && !args->name) {
@@ -148,7 +146,7 @@ static int listing_parse(struct listing *listing)
 /* Returns the end of what is changed now; 0: none. */
 static uint32_t listing_end(const struct listing *listing)
 {
-	uint32_t until = listing->args->until.until;
+	uint32_t until = listing->args->until;
 
 	return until || !listing->ns ? until : until_after(listing->ns);
 }
@@ -320,6 +318,22 @@ static int allow_run(const struct context *context, const void *data)
 	return listing.name ? list_change(&gate, &listing, written) : hands_change(&gate, &listing);
 }
 
+static int future_parse(const struct value_type *type, const char *what, const char *text,
+			void *ret)
+{
+	struct value_end end;
+	int err = value_parse(&value_moment, what, text, &end);
+
+	(void)type;
+	if (!err && end.has_passed)
+		err = error_misuse("past", object_of(what, text), "this moment is past");
+	if (!err)
+		*(uint32_t *)ret = end.until;
+	return err;
+}
+
+static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
+
 /* The shortest time, and two years. */
 static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
 
@@ -335,7 +349,7 @@ static const struct word allow_words[] = {
 	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
 	 "30s, 10min, 1h30m, 2 days: the entry then ends; with -f or replace, the list and all\n"
 	 "its entries. Default: never"},
-	{"until", KEYWORD, &value_moment, offsetof(struct entry_args, until),
+	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
 	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
 	 "with -f or as: entries that are not named are removed from the list, in the same\n"
@@ -373,7 +387,7 @@ const struct command command_deny = {
 
 /* --- unallow and undeny --------------------------------------------------------------------- */
 
-static int no_such_access(const struct gate *gate, const struct rule *rule, enum sl_access access)
+int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
@@ -386,17 +400,17 @@ static int no_such_access(const struct gate *gate, const struct rule *rule, enum
 				 access_done[rule->access], access_done[access], option,
 				 access_words[rule->access], prefix);
 	if (!rule->lists)
-		return error_add(ENOENT, "no-entry", prefix,
-				 "it is not %s by hand; see 'sluice %sshow'", access_done[access],
+		return error_add(ENOENT, "no-entry", prefix, "it %s%s%s; see 'sluice %sshow'",
+				 access ? "is not " : "has no rule",
+				 access ? access_done[access] : "", access ? " by hand" : "",
 				 option);
 	lists_copy(gate, lists);
 	list = &lists[__builtin_ctzll(rule->lists)];
-	return error_add(
-		ENOENT, "no-entry", prefix,
-		"it is not %s by hand, but on list '%s'; 'sluice %sun%s %s as %s' takes it "
-		"off",
-		access_done[access], list->name, option, access_words[list->access], prefix,
-		operand_typed(list->name));
+	return error_add(ENOENT, "no-entry", prefix,
+			 "it is only on list '%s'; 'sluice %sun%s %s as %s' takes it off, 'sluice "
+			 "%sdel -f %s' removes the list",
+			 list->name, option, access_words[list->access], prefix,
+			 operand_typed(list->name), option, word_typed(list->name));
 }
 
 static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,
@@ -433,7 +447,7 @@ static int hands_take_back(struct gate *gate, struct listing *listing)
 			continue;
 		}
 		err = listing->args->force ? ruleset_add(&listing->absent, &absent)
-					   : no_such_access(gate, &rule, access);
+					   : entry_refuse_absent(gate, &rule, access);
 		rule_free(&rule);
 	}
 	entries->count = found;

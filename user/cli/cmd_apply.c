@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* apply and keep: make a gate as a rules file says, once or for good. */
+/* apply and keep: make a gate as a rules file specifies, once or as a service. */
 #include "cli/command.h"
 #include "config/config.h"
 #include "gate/maps.h"
@@ -224,7 +224,7 @@ static const struct word keep_words[] = {
 
 const struct command command_keep = {
 	.name = "keep",
-	.brief = "keep a gate as a file says, as a service",
+	.brief = "keep a gate as a file specifies, as a service",
 	.details =
 		"Applies the file, and then stays: attaches its devices when they appear or come\n"
 		"back, and reads list files again when they change. SIGHUP applies the file\n"

@@ -251,7 +251,7 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints the budget that new sources are charged to in a flood. JSON: null if there is none. */
+/* Prints the budget that new sources are charged to in a flood. JSON: null without a budget. */
 static void print_budget(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;

@@ -330,7 +330,7 @@ static void none_print(const struct gate *gate, const struct sl_policy *policy)
 
 	if (policy && policy->newcomers_origin)
 		print_string(
-			"inherited_from", "have no budget of their own: that of %s holds\n",
+			"inherited_from", "have no budget of their own: the budget of %s holds\n",
 			prefix_format(limit_origin(gate, SL_ORIGIN(policy->newcomers_origin, 0)),
 				      text));
 	else if (policy && policy_lacks_budget(policy))
@@ -430,28 +430,6 @@ struct del_args {
 	const char *file;
 };
 
-/* Refuses a rule without a policy and without an entry by hand. */
-static int refuse_absent(const struct gate *gate, const struct rule *rule)
-{
-	const char *option = gate_option(gate->name);
-	struct sl_list_info lists[SL_LIST_PLACES];
-	const struct sl_list_info *list;
-	char text[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, text);
-
-	if (!rule->lists)
-		return error_add(ENOENT, "no-rule", NULL,
-				 "gate '%s' has no rule for %s; see 'sluice %sshow'", gate->name,
-				 prefix, option);
-	lists_copy(gate, lists);
-	list = &lists[__builtin_ctzll(rule->lists)];
-	return error_add(ENOENT, "no-rule", NULL,
-			 "gate '%s' has a rule for %s only by list '%s'; 'sluice %sun%s %s as %s' "
-			 "takes it off, 'sluice %sdel -f %s' takes all the list back",
-			 gate->name, prefix, list->name, option, access_words[list->access], prefix,
-			 operand_typed(list->name), option, word_typed(list->name));
-}
-
 /* Removes a limit, the whole policy, or the entry by hand of a prefix without a policy. */
 static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
 {
@@ -476,7 +454,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 		return 0;
 	}
 	if (!rule->limits && !rule->access)
-		return refuse_absent(gate, rule);
+		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
 		rule_free(rule); /* with the budget, which has no effect without limits */
 	else

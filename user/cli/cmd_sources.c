@@ -62,7 +62,7 @@ static bool limit_refuses(const struct limit_state *state)
 
 /*
  * Returns the limit to print: the first that refuses now, a limit that drops before one that
- * observes; otherwise the limit with the least part of its burst left. -1: there is none.
+ * observes; otherwise the limit with the least part of its burst left. Returns -1 without a limit.
  */
 static int limit_shown(const struct view *view)
 {

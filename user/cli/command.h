@@ -54,6 +54,9 @@ int gate_remove(struct gate *gate);
 /* Removes the list of that file or name: `del -f`. */
 int list_of_file_remove(const struct context *context, const char *file);
 
+/* Refuses a rule that has no entry by hand with this access. NONE: and no limits. */
+int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
+
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*
@@ -134,7 +137,7 @@ void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, boo
 
 /*
  * Finds the process that keeps a gate, and formats "kept by process 4711 as /etc/sluice/main".
- * Returns false if there is none, or if the caller may not read its lock.
+ * Returns false if no process keeps it, or if the caller may not read the lock.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 

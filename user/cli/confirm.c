@@ -199,7 +199,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 /* --- Commands that change rules ------------------------------------------------------------- */
 
-/* The trial that this command has begun; its number is 0 if there is none. */
+/* The trial that this command began; number 0: no trial. */
 static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)

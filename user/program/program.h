@@ -162,7 +162,7 @@ struct option_words {
 
 #define OPTIONS_MAX 32
 
-/* The options of every command, then those of the tables, each name once. */
+/* The options of every command, then the options of the tables, each name once. */
 struct option_table {
 	struct option_words words[OPTIONS_MAX];
 	unsigned int count;
@@ -170,7 +170,7 @@ struct option_table {
 
 struct option_table options_of(const struct command *const commands[], unsigned int count);
 
-/* Returns the index of the option with that spelling, "-g" or "--gate=x"; -1: there is none. */
+/* Returns the index of the option with that spelling, "-g" or "--gate=x"; -1: no option. */
 int option_find(const struct option_table *options, const char *word);
 
 struct command_line {

@@ -345,7 +345,7 @@ static int operand_take(struct filling *filling, char *text)
 	return 0;
 }
 
-/* Stores the options of the command, and refuses those of others. */
+/* Stores the options of the command, and refuses other options. */
 static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;
