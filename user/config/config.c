@@ -51,6 +51,7 @@ struct map {
 	bool or_word;	  /* an item of a list may be a word instead, the value of the first key */
 	int access;	  /* enum sl_access, of the entries of `allow` and `deny` */
 	const char *many; /* a noun for its words: "prefixes" */
+	bool ends_bad;	  /* `finish` is also called if a value is wrong */
 	int (*finish)(struct reader *reader, const struct item *item);
 };
 
@@ -199,21 +200,20 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 	return first;
 }
 
+/* Reads the value of a key: a word, a list or a map. */
 static int key_read(struct reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
 	char name[NAME_TEXT];
 
 	snprintf(name, sizeof(name), "'%s'", key->name);
-	if (key->is_list && node->kind == NODE_LIST)
-		return items_read(reader, node, key, data);
 	if (key->is_list)
-		return refuse_kind(reader, node, name, NODE_LIST);
+		return node->kind == NODE_LIST ? items_read(reader, node, key, data)
+					       : refuse_kind(reader, node, name, NODE_LIST);
 	if (node->kind == NODE_WORD && key->type)
 		return word_read(reader, node, key, data);
-	if (!key->map)
-		return refuse_kind(reader, node, name, NODE_WORD);
-	return map_read(reader, node, name, key->map, data);
+	return key->map ? map_read(reader, node, name, key->map, data)
+			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
 /* Reads a map of the document. name: what it is, for errors. Returns 0 or the first error. */
@@ -245,6 +245,8 @@ static int map_read(struct reader *reader, const struct node *node, const char *
 
 		item.err = item.err ?: err;
 	}
+	if (item.err && !map->ends_bad)
+		return item.err;
 	return fail(reader, map->finish(reader, &item)) ?: item.err;
 }
 
@@ -356,8 +358,6 @@ static int place_finish(struct reader *reader, const struct item *item)
 	const struct place *place = item->data;
 	int err;
 
-	if (item->err)
-		return 0;
 	if (!*place->device)
 		return refuse(reader, item->node->at, "no-device", NULL,
 			      "an entry of 'attach' needs a device; write 'device: eth0'");
@@ -408,8 +408,6 @@ static int defaults_finish(struct reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (item->err)
-		return 0;
 	value_parse(&spec_types[SPEC_RATE], "rate", "1pps", &spec);
 	err = spec_make(&spec, &everything, &limits, &field);
 	if (!err && limits.count > 1) {
@@ -463,7 +461,7 @@ static int limit_finish(struct reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (item->err || rule_slots(rule) > SL_LIMITS_MAX) /* which was reported */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* which was reported */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -495,8 +493,6 @@ static int budget_finish(struct reader *reader, const struct item *item)
 	enum spec_field field;
 	int err;
 
-	if (item->err)
-		return 0;
 	if (!node_find(item->node, spec_names[SPEC_RATE]))
 		return refuse(reader, item->node->at, "no-rate", "newcomers",
 			      "a budget needs a rate; write {rate: 10kpps, burst: 20000}, or none");
@@ -559,7 +555,7 @@ static int policy_finish(struct reader *reader, const struct item *item)
 }
 
 static const struct map policy_map =
-	MAP(policy_keys, struct config_policy, .finish = policy_finish);
+	MAP(policy_keys, struct config_policy, .ends_bad = true, .finish = policy_finish);
 
 /* --- `allow` and `deny` --------------------------------------------------------------------- */
 
@@ -765,7 +761,7 @@ static int entry_finish(struct reader *reader, const struct item *item)
 
 #define ENTRY_MAP(which)                                                                           \
 	MAP(entry_keys, struct config_entry, .or_word = true, .many = "prefixes",                  \
-	    .access = (which), .finish = entry_finish)
+	    .access = (which), .ends_bad = true, .finish = entry_finish)
 static const struct map allow_map = ENTRY_MAP(SL_ACCESS_ALLOW);
 static const struct map deny_map = ENTRY_MAP(SL_ACCESS_DENY);
 
@@ -812,7 +808,7 @@ static int file_finish(struct reader *reader, const struct item *item)
 }
 
 static const struct map file_map = {
-	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .finish = file_finish};
+	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
 /* Computes how much of a size the rules require: those on the list at a place; -1: all. */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
