@@ -75,7 +75,7 @@ struct limits {
  * Makes the limits of a prefix, and checks that the fields fit each other. One of `rate`, `window`
  * and `shape` is required. Defaults: the words of the match as name, burst_default(), and
  * limit_defaults. On `default`, one length after `per` is the length of IPv4 keys if it is at most
- * 32, and otherwise of IPv6 keys. Of several lengths, narrow first, the first limit has the name,
+ * 32, and otherwise of IPv6 keys. If there are several lengths, narrow first, the first limit has the name,
  * the others the name and their length: all, all-24; on `default` their IPv6 keys are 32 bits longer.
  * Returns 0; or -EINVAL, and the field that the error is about (SPEC_FIELDS: no field).
  */

@@ -94,7 +94,6 @@ static void test_defaults_are_those_of_the_kind(void **state)
 		"empty shared yes\n");
 }
 
-/* Lists of prefixes and lists of entries, and other spellings of the same rules. */
 static void test_other_spellings_mean_the_same(void **state)
 {
 	(void)state;
@@ -115,7 +114,7 @@ static void test_other_spellings_mean_the_same(void **state)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* The text, and what is noted of entries that are over: the first, and how many more. */
+/* One notice has the place of the first entry that has ended. */
 static void test_until_that_has_passed(void **state)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
@@ -153,7 +152,7 @@ static void test_json_is_yaml(void **state)
 			    "sluice deny ::1\n");
 }
 
-/* Beside the limits, as a map or as the word that says as much as nothing. */
+/* `newcomers: none` is the same as no key. */
 static void test_a_budget_is_read_beside_the_limits(void **state)
 {
 	(void)state;
@@ -177,10 +176,7 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/*
- * An allowed prefix may have a policy, too, for the time after; larger and smaller prefixes are
- * other rules.
- */
+/* A prefix may have an entry and a policy. Longer and shorter prefixes are other rules. */
 static void test_one_rule_a_prefix(void **state)
 {
 	struct config config;
@@ -232,7 +228,7 @@ static void test_the_example_is_read(void **state)
 	config_free(&config);
 }
 
-/* The message about an unknown key names the keys that there are, in this order. */
+/* The hint about an unknown key has the known keys in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char joined[WORDS_TEXT], hint[WORDS_TEXT + 8];
@@ -382,7 +378,7 @@ static void test_no_such_list(void **state)
 	error_drop(0);
 }
 
-/* A colon too much that is in no address: quotes would not mend it. */
+/* Only a colon in an address is an error that quotes correct. */
 static void test_only_an_address_is_to_be_quoted(void **state)
 {
 	static const char *const texts[] = {
@@ -444,7 +440,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* items of the first kind are read; those of another kind are refused for that alone */
+		/* items of the first kind are read, and items of another kind are only refused */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
 		{"deny: [x, {prefix: z, for: []}, y]",

@@ -64,7 +64,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_errors(path, line);
 }
 
-/* A bad list file costs its own list, and nothing else of the rules file. */
+/* A bad list file leaves out its own list only. */
 static void test_bad_list_files_are_left_out(void **state)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
@@ -108,7 +108,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	unlink("good.txt");
 }
 
-/* A list that has grown beyond a stated size costs itself, and no shorter list. */
+/* If a size does not hold all lists, the longest list is left out. */
 static void test_lists_that_are_too_long_are_left_out(void **state)
 {
 	static const struct {
@@ -149,7 +149,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 	unlink("wide.txt");
 }
 
-/* The age of a list is that of its file. */
+/* A list is as old as its file. */
 static void test_a_list_is_as_old_as_its_file(void **state)
 {
 	static const struct {
@@ -195,7 +195,7 @@ static void assert_list(const char *list, const char *keys, const char *errors)
 		config_free(&config);
 }
 
-/* What a file should not hold by accident takes `force: true`, as `deny -f` takes `force`. */
+/* Short prefixes and empty files require `force: true`. */
 static void test_short_or_empty_list_files_take_force(void **state)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
@@ -250,7 +250,7 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 	assert_errors("rules.yaml", "34:12 too-many-lists");
 }
 
-/* In the rules file, and in a list file beside it. What has ended is left out. */
+/* Entries that have ended are left out of rules files and of list files. */
 static void test_entries_of_a_list_may_have_an_end(void **state)
 {
 	char path[128];

@@ -113,7 +113,7 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 	}
 }
 
-/* What include/credit.h asks of a limit, for any number of CPUs and any jiffy. */
+/* Checks the rules of include/credit.h for a limit. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;

@@ -47,7 +47,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* All fields of a limit as words, those by default too or not; NULL where there is none. */
+/* Formats all fields of a limit. whole: also defaults, which are NULL otherwise. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -159,7 +159,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	}
 }
 
-/* A limit without a name has that of its match: limits with different matches are kept apart. */
+/* Limits without a name are named after their matches, with different names. */
 static void test_the_default_name_is_that_of_the_match(void **state)
 {
 	static const struct {
@@ -357,7 +357,7 @@ static void test_two_rates_are_one_limit(void **state)
 	}
 }
 
-/* What limit_second() makes differs from the first in its rate, and is marked as the second. */
+/* limit_second() returns the limit of the second rate alone, marked as second. */
 static void test_the_second_rate_is_a_limit_of_bits(void **state)
 {
 #define WEB(rate, burst)                                                                           \

@@ -32,7 +32,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
-	assert_int_equal(ruleset_add(&set, &first), 0); /* what is there stays */
+	assert_int_equal(ruleset_add(&set, &first), 0); /* stays */
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
 				   "\n"

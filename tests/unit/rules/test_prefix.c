@@ -233,7 +233,7 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 	}
 }
 
-/* Of every length: what is left is all that counts, and it covers what it was cut from. */
+/* A prefix of every length formats, parses back, and covers the address that it was cut from. */
 static void test_shorten_to_every_length(void **state)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
@@ -296,9 +296,7 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 	}
 }
 
-/*
- * Of the prefixes in which each address is a source every bit counts, and no bit behind them does.
- */
+/* In prefixes whose addresses are sources, each bit of the prefix counts, and no later bit. */
 static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 {
 	static const struct {

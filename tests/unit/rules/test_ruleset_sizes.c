@@ -3,8 +3,7 @@
 #include "test.h"
 #include "rules/ruleset.h"
 
-/* A gate reserves the first numbers of policies for itself. */
-static void test_policies_are_told_without_those_of_the_gate(void **state)
+static void test_sizes_are_specified_without_reserved_policies(void **state)
 {
 	struct gate_sizes sizes = {0};
 
@@ -17,8 +16,7 @@ static void test_policies_are_told_without_those_of_the_gate(void **state)
 
 /* --- Growing -------------------------------------------------------------------------------- */
 
-/* Policies are told without those that the gate reserves. */
-#define POLICIES(told) (SL_POLICY_FIRST + (told))
+#define POLICIES(specified) (SL_POLICY_FIRST + (specified))
 
 static const struct {
 	const char *name;
@@ -37,7 +35,7 @@ static const struct {
 	 {.hosts = 20001},
 	 0,
 	 {.hosts = 65536}},
-	{"a fixed size stays, too small as it is",
+	{"a fixed size stays, although it is too small",
 	 {.hosts = 20, .prefixes = 20},
 	 {.hosts = 21, .prefixes = 21},
 	 SIZE_BIT(SIZE_HOSTS),
@@ -103,7 +101,7 @@ static void test_an_empty_rule_takes_no_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policies_are_told_without_those_of_the_gate),
+		cmocka_unit_test(test_sizes_are_specified_without_reserved_policies),
 		cmocka_unit_test(test_sizes_grow),
 		cmocka_unit_test(test_sizes_are_written_as_users_do),
 		cmocka_unit_test(test_an_empty_rule_takes_no_room),

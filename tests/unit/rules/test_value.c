@@ -262,7 +262,7 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 	static const struct {
 		const char *text;
 		unsigned int most;
-		int number; /* -1: there is none */
+		int number; /* -1: no number */
 		const char *rest;
 	} cases[] = {
 		{"0", 0, 0, ""},

@@ -31,7 +31,7 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* A entry of the key, from which packets have drawn all that there was. */
+/* Returns the entry of the key after packets have spent all its credit. */
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
@@ -72,12 +72,12 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 static void test_a_state_of_each_kind_is_full_and_not_blocked(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (uint64_t later = 0; later < 3 * SECOND; later += SECOND / 7)
 			check_full(&limits[i], NOW + later);
 }
 
-static void test_a_entry_of_another_key_stays_as_it_is(void **state)
+static void test_an_entry_of_another_key_stays_as_it_is(void **state)
 {
 	const struct state_key others[] = {
 		{.addr = {key.addr[0] + 1}, .limit = key.limit},
@@ -86,8 +86,8 @@ static void test_a_entry_of_another_key_stays_as_it_is(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		for (size_t j = 0; j < sizeof(others) / sizeof(others[0]); j++) {
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(others); j++) {
 			struct sl_entry entry = entry_spent(&limits[i]), before = entry;
 
 			assert_true(state_try_fill(&limits[i], &entry, &others[j], NOW));
@@ -104,7 +104,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Turns a entry to the next sub-window, and fills it before step `cut` of that. */
+/* Turns an entry to the next sub-window, and fills it before step `cut` of that. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
@@ -156,7 +156,7 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 		     {100000, SL_RATE_PPS, 200000}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct sl_limit_spec spec =
 			spec_bucket(cases[i].rate, cases[i].unit, cases[i].burst);
 		const struct sl_limit limit = spec_compile(&spec);
@@ -171,11 +171,11 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 	}
 }
 
-/* Of a window `charged_at` tells the sub-window, and of a shape it is the least moment of a draw. */
+/* `charged_at` of a window (its sub-window) and of a shape never goes back. */
 static void test_moments_never_go_back(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct sl_entry entry = entry_spent(&limits[i]);
 		uint64_t drawn = entry.state.charged_at;
 
@@ -190,7 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_state_of_each_kind_is_full_and_not_blocked),
-		cmocka_unit_test(test_a_entry_of_another_key_stays_as_it_is),
+		cmocka_unit_test(test_an_entry_of_another_key_stays_as_it_is),
 		cmocka_unit_test(test_a_turn_under_way_brings_nothing_back),
 		cmocka_unit_test(test_nothing_is_lost_with_a_full_bucket),
 		cmocka_unit_test(test_moments_never_go_back),
