@@ -129,11 +129,12 @@ class Client:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
-    def close(self, status=0):
-        """Sanitizers speak at the end."""
-        self.process.stdin.close()
-        self.process.stdout.close()
-        assert self.process.wait(30) == status
+    def close(self):
+        """Sanitizers report at the end."""
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+            self.process.stdout.close()
+            assert self.process.wait(30) == 0
 
 
 def has_tls():
@@ -191,7 +192,7 @@ class StoreLab:
 
     def client(self, address=None, netns=None, **options):
         made = Client(netns or self.netns, address or f"127.0.0.1:{FIRST_PORT}", **options)
-        self.closing.callback(made.process.kill)
+        self.closing.callback(made.close)
         return made
 
     # - a link to the nodes, which can be cut

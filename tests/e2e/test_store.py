@@ -81,7 +81,6 @@ def test_a_round_adds_and_answers_totals(stores):
     counts = client.counts()
     assert counts["connects"] == 1 and not counts["is_cluster"], counts
     assert counts["lost"] == counts["bad"] == counts["refused"] == 0, counts
-    client.close()
 
 
 def test_a_block_is_a_key_that_ends_by_itself(stores):
@@ -110,7 +109,6 @@ def test_a_key_expires_once_the_store_has_said_so(stores, answer, of_added, of_r
         client = stores.client(f"127.0.0.1:{fake.port}")
         done = client.round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
         assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
-        client.close()
 
 
 def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
@@ -128,7 +126,6 @@ def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
         done = client.round(("{a}x", 1, 1))
         assert done["items"] == [[True, True, 1, 1]] and done["expires"] == [False], done
         assert client.round(("{a}x", 1, 1))["expires"] == [True]
-        client.close()
 
 
 def test_many_items_take_one_round_trip(stores):
@@ -139,7 +136,6 @@ def test_many_items_take_one_round_trip(stores):
     before = client.counts()["commands"]
     assert client.totals(*((f"!{key}", *deltas) for key, *deltas in items)) == [(2 * i, 2 * i + 2) for i in range(5000)]
     assert client.counts()["commands"] == before + 5000, "one command for both counters of a key"
-    client.close()
 
 
 def test_nodes_that_share_are_counted_by_the_clock_of_the_store(stores):
@@ -150,8 +146,6 @@ def test_nodes_that_share_are_counted_by_the_clock_of_the_store(stores):
     talk = stores.talk()
     assert 0 <= int(talk("TIME")[0]) + 1 - int(talk("ZSCORE", "{nodes}", "one")) / 1000 < 5
     wait_until(lambda: one.nodes(name="one")["nodes"] == 1, "the other is forgotten")
-    one.close()
-    two.close()
 
 
 # --- A cluster ------------------------------------------------------------------------------------
@@ -167,7 +161,6 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
     counts = client.counts()
     assert counts["is_cluster"] and counts["nodes"] == 6 and counts["moved"] == 0, counts
     assert counts["connects"] == 3, counts
-    client.close()
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
@@ -187,7 +180,6 @@ def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
     counts = client.counts()
     assert counts["asked"] >= 5 and counts["moved"] >= 5, counts
     assert counts["refused"] == counts["bad"] == 0, counts
-    client.close()
 
 
 def test_slots_that_move_at_the_same_time_count_once(stores):
@@ -213,7 +205,6 @@ def test_slots_that_move_at_the_same_time_count_once(stores):
     assert not any(ledger.owed.values()), (done, client.counts())
     ledger.check_exact(stores)
     assert client.counts()["moved"] > 10
-    client.close()
 
 
 def test_a_replica_that_is_promoted_is_found(stores):
@@ -235,7 +226,6 @@ def test_a_replica_that_is_promoted_is_found(stores):
     assert ledger.slowest < 600
     ledger.round()
     ledger.check(stores)
-    client.close()
 
 
 # --- Rights ---------------------------------------------------------------------------------------
@@ -257,7 +247,6 @@ def test_only_the_right_word_opens(stores, user, password, right):
     if not right:
         assert any(word in done["error"] for word in ("WRONGPASS", "NOAUTH", "NOPERM")), done
         assert ("--password-file" in done["error"]) == (password is None), done
-    client.close()
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
@@ -296,7 +285,6 @@ def test_what_answers_a_login_otherwise_is_told_as_no_store(stores, password, an
         word = "AUTH" if password else "PING"
         assert done["status"] == -errno.EPROTO and client.counts()["bad"] == 1, done
         assert "Redis" in done["error"] and word in done["error"], done
-        client.close()
 
 
 def by_name_server(tmp_path):
@@ -348,7 +336,6 @@ def test_a_store_by_tls_has_a_certificate_of_its_host_and_the_authority(
         wait_until(lambda: (done := client.round(("{a}x", 1, 1)))["status"] == 0 or error and error in done["error"],
                    error or "a store")
         assert stores.talk(password="word").fields("{a}x") == ((0, 0) if error else (1, 1))
-        client.close()
 
 
 # --- Away -----------------------------------------------------------------------------------------
@@ -368,7 +355,6 @@ def test_a_store_that_is_down_is_asked_less_and_less_and_found_again(stores):
     stores.kill(FIRST_PORT)
     stores.start()
     assert client.totals(("{a}x", 1, 1)) == [(1, 1)], "a restart between two rounds costs none"
-    client.close()
 
 
 def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores):
@@ -387,7 +373,6 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
     for key in ledger.keys:
         assert ledger.least[key] <= talk.fields(key)[0] <= ledger.most[key]
     assert client.counts()["lost"] == 2
-    client.close()
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
@@ -412,7 +397,6 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     stores.nodes[ports[0]].send_signal(signal.SIGCONT)
     wait_until(lambda: all(item[0] for item in ledger.round()["items"]), "all of the cluster", 5)
     ledger.check(stores)
-    client.close()
 
 
 class Silent(FakeStore):
@@ -449,7 +433,6 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
         silent.is_silent = False
         wait_until(lambda: all(item[0] for item in client.round((of_other, 1, 1), (of_silent, 1, 1))["items"]),
                    "all of the cluster", 5)
-        client.close()
 
 
 @pytest.mark.parametrize("before", [0.2, 0], ids=["as-before", "farther"])
@@ -467,7 +450,6 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
             silent.is_silent = False
         with proxy(stores.netns, silent.port, 9000, 0.2):
             wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node again", 20)
-        client.close()
 
 
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
@@ -480,7 +462,6 @@ def test_a_slow_store_is_used_where_an_answer_fits(stores):
     assert all(done["ms"] <= 280 for done in results), results
     assert sum(done["status"] == 0 for done in results) >= 12, results
     assert ledger.lost == 0, results
-    client.close()
 
 
 def test_a_store_that_loads_is_waited_for(stores):
@@ -497,7 +478,6 @@ def test_a_store_that_loads_is_waited_for(stores):
     wait_until(lambda: client.round(("k7", 1, 1))["status"] == 0, "a store that has loaded")
     assert stores.talk().fields("k7") == (8, 1)
     assert client.counts()["later"] > 0 and client.counts()["lost"] == 0
-    client.close()
 
 
 def test_a_replica_does_not_count(stores):
@@ -507,7 +487,6 @@ def test_a_replica_does_not_count(stores):
     ledger = Ledger(client, ("{a}x",))
     wait_until(lambda: ledger.round()["status"] == 0, "the master")
     assert ledger.lost == 0 and stores.talk().fields("{a}x")[0] == ledger.least["{a}x"]
-    client.close()
 
 
 def test_a_key_of_another_type_begins_anew(stores):
@@ -525,7 +504,6 @@ def test_a_key_of_another_type_begins_anew(stores):
     assert counts["refused"] == 4 and counts["connects"] == 1 and counts["lost"] == counts["bad"] == 0, counts
     talk("SET", "{nodes}", "text")
     assert client.nodes()["status"] == -errno.EREMOTEIO and client.nodes()["nodes"] == 1
-    client.close()
 
 
 # --- Lies -----------------------------------------------------------------------------------------
@@ -617,7 +595,6 @@ def test_arrays_are_nested_no_deeper_than_a_map_is(stores, depth, is_bad):
         client = stores.client(f"127.0.0.1:{fake.port}")
         done = client.round(("{a}x", 1, 1))
         assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
-        client.close()
 
 
 @pytest.mark.parametrize("other,pause", [(b"$100000\r\n" + b"a" * 100000, 0.01), (b"+" + b"a" * (64 << 20), 0)],
@@ -631,7 +608,6 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(stores, other, pause):
             done = client.round(("{a}x", 1, 1))
             assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
         assert client.memory_mib() < 200
-        client.close()
 
 
 def test_what_got_no_answer_is_never_sent_again(stores):
@@ -644,7 +620,6 @@ def test_what_got_no_answer_is_never_sent_again(stores):
         assert done["items"] == [[False, True, 0, 0]], done
         heard = [words for words in fake.heard if words[0] == b"BITFIELD"]
         assert len(heard) == len(set(heard)), heard
-        client.close()
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
@@ -661,7 +636,6 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
     assert stores.talk().fields("{a}x")[0] == 2
-    client.close()
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
@@ -674,7 +648,6 @@ def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "for its IPv4 and its IPv6 address, at once"
-        client.close()
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, tmp_path):

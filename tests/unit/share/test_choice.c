@@ -25,10 +25,8 @@ struct node {
 	struct store_item items[KEYS_MAX];
 };
 
-/* What comes in each second at a node of a key, in times of its limit. */
-typedef double (*offered_t)(unsigned int node, unsigned int key);
-
 static struct node node[NODES_MOST];
+static double offers[NODES_MOST][KEYS_MAX]; /* in each second, in times of the limit */
 static unsigned int nodes, keys;
 static struct flow_count totals[KEYS_MAX]; /* in the store */
 static unsigned int passed[KEYS_MAX];	   /* packets, at all nodes */
@@ -94,8 +92,16 @@ static void node_round(struct node *at)
 	accounts_learn(&at->accounts, at->items, nodes, now);
 }
 
-/* Packets come by chance, so that no node sees the same as another one. */
-static void nodes_run(double seconds, offered_t offered)
+/* Sets what each node is offered of the keys from `first` to `end`. */
+static void offer(unsigned int first, unsigned int end, double amount)
+{
+	for (unsigned int i = 0; i < NODES_MOST; i++)
+		for (unsigned int key = first; key < end; key++)
+			offers[i][key] = amount;
+}
+
+/* Packets arrive at random, so that nodes see different packets. */
+static void nodes_run(double seconds)
 {
 	unsigned int steps = seconds * SEC / STEP + 0.5;
 
@@ -103,7 +109,7 @@ static void nodes_run(double seconds, offered_t offered)
 	for (unsigned int step = 0; step < steps; step++, now += STEP)
 		for (unsigned int i = 0; i < nodes; i++) {
 			for (unsigned int key = 0; key < keys; key++) {
-				double packets = offered(i, key) * RATE * STEP / SEC * 2 *
+				double packets = offers[i][key] * RATE * STEP / SEC * 2 *
 						 (random_next(&random_state) >> 11) * 0x1p-53;
 				double part = (random_next(&random_state) >> 11) * 0x1p-53;
 
@@ -142,31 +148,15 @@ static unsigned int keys_told_by_all(void)
 
 /* --- Which keys nodes choose ---------------------------------------------------------------- */
 
-static double offers[2]; /* at even nodes, and at odd ones */
-
-static double offered_alike(unsigned int at, unsigned int key)
-{
-	(void)key;
-	return offers[at % 2];
-}
-
-static double offered_two_ways(unsigned int at, unsigned int key)
-{
-	(void)at;
-	return key < 15 ? 2 : .4;
-}
-
 TEST(test_equal_abusers_are_told_of_by_all_nodes)
 {
-	offers[0] = offers[1] = 2;
+	offer(0, 40, 2);
 	for (unsigned int count = 2; count <= 4; count += 2)
 		for (unsigned int burst = 10; burst <= 100; burst *= 10) {
 			keys = 40;
 			nodes_open(count, 20, burst);
-			nodes_run(15, offered_alike);
-			nodes_run(15, offered_alike);
-			printf("%u nodes, a burst of %u: %u of 40 held, %u told of by all\n", count,
-			       burst, keys_held(15), keys_told_by_all());
+			nodes_run(15);
+			nodes_run(15);
 			assert_int_equal(keys_told_by_all(), 20);
 			assert_int_equal(keys_held(15), 20);
 		}
@@ -178,13 +168,14 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int told = 0, least = 20;
 
-		offers[0] = .6;
-		offers[1] = i ? .9 : .6; /* the limit is exceeded by the sum only */
+		offer(0, 40, .6); /* only the sum exceeds the limit */
+		for (unsigned int key = 0; i && key < 40; key++)
+			offers[1][key] = .9;
 		keys = 40;
 		nodes_open(2, 20, 10);
-		nodes_run(15, offered_alike);
+		nodes_run(15);
 		for (int k = 0; k < 20; k++) {
-			nodes_run(1, offered_alike);
+			nodes_run(1);
 			told += keys_told_by_all();
 			least = credit_min(least, keys_told_by_all());
 		}
@@ -196,8 +187,10 @@ TEST(test_those_that_ask_for_most_come_first)
 {
 	keys = 60;
 	nodes_open(4, 20, 10);
-	nodes_run(15, offered_two_ways);
-	nodes_run(15, offered_two_ways);
+	offer(0, 15, 2);
+	offer(15, 60, .4);
+	nodes_run(15);
+	nodes_run(15);
 	for (unsigned int key = 0; key < 15; key++)
 		assert_true(passed[key] < 1.1 * RATE * 15);
 }
@@ -206,21 +199,22 @@ TEST(test_those_that_ask_for_most_come_first)
 
 static unsigned int foremost, another; /* keys */
 
-/* The keys that nobody asks for; all others ask for twice the limit. */
-static enum quiet {
+/* The keys without demand; for the others it is twice the limit. */
+enum quiet {
 	NONE,
-	FOREMOST, /* the key that comes first in the order */
+	FOREMOST, /* the key that is first in the order */
 	ANOTHER,  /* another key */
 	ALL_BUT_ANOTHER,
-} quiet;
+};
 
-static double offered_but_quiet(unsigned int at, unsigned int key)
+static void quiet_run(double seconds, enum quiet quiet)
 {
-	(void)at;
-	if (quiet == ALL_BUT_ANOTHER)
-		return key == another ? 2 : 0;
-	return (quiet == FOREMOST && key == foremost) || (quiet == ANOTHER && key == another) ? 0
-											      : 2;
+	offer(0, keys, quiet == ALL_BUT_ANOTHER ? 0 : 2);
+	if (quiet == FOREMOST)
+		offer(foremost, foremost + 1, 0);
+	else if (quiet != NONE)
+		offer(another, another + 1, quiet == ANOTHER ? 0 : 2);
+	nodes_run(seconds);
 }
 
 static bool is_told(unsigned int key)
@@ -290,9 +284,8 @@ TEST(test_which_accounts_make_room)
 	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
 		one_node_open(rooms[i].keys, rooms[i].most);
 		for (int k = 0; k < 3 && rooms[i].times[k].seconds; k++) {
-			quiet = rooms[i].times[k].quiet;
 			store_is_away = rooms[i].times[k].store_is_away;
-			nodes_run(rooms[i].times[k].seconds, offered_but_quiet);
+			quiet_run(rooms[i].times[k].seconds, rooms[i].times[k].quiet);
 			for (const char *told = rooms[i].times[k].told; *told; told++)
 				if (is_told(toupper(*told) == 'F' ? foremost : another) !=
 				    !!isupper(*told))
@@ -305,12 +298,9 @@ TEST(test_which_accounts_make_room)
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);
-	quiet = FOREMOST;
-	nodes_run(5, offered_but_quiet);
-	quiet = NONE;
-	for (int i = 0; i < 100 && is_told(another);
-	     i++) /* a run begins with the round that ends it */
-		nodes_run(.1, offered_but_quiet);
+	quiet_run(5, FOREMOST);
+	for (int i = 0; i < 100 && is_told(another); i++)
+		quiet_run(.1, NONE); /* it begins with the round that ends the account */
 	assert_false(is_told(another));
 	/* ten packets a round are taken; the excess has those of the round before, too */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
@@ -322,16 +312,16 @@ TEST(test_keys_without_a_place_are_counted)
 	const struct accounts *accounts = &node[0].accounts;
 	uint64_t before;
 
-	offers[0] = 2;
 	keys = 40;
+	offer(0, keys, 2);
 	nodes_open(1, 40, 10);
-	nodes_run(5, offered_alike);
+	nodes_run(5);
 	assert_int_equal(accounts->left_out, 0);
 	assert_int_equal(accounts->count, 40);
 	nodes_open(1, 20, 10);
-	nodes_run(5, offered_alike);
+	nodes_run(5);
 	before = accounts->left_out;
-	nodes_run(1, offered_alike);
+	nodes_run(1);
 	assert_int_equal(accounts->left_out - before, 10 * 20);
 	assert_int_equal(accounts->count, 20);
 }

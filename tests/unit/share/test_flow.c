@@ -66,12 +66,6 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 	bench_learn(bench, nodes);
 }
 
-/* What a node keeps for what it is offered over some seconds, a part of the rate. */
-static double bench_usual(const struct bench *bench)
-{
-	return bench->flow.usual;
-}
-
 static const struct flow_count nothing;
 
 /* How long a key that nobody uses is kept. */
@@ -148,7 +142,7 @@ static void command_run(struct bench *bench, const struct script *script, const 
 	else if (!strcmp(op, "owed"))
 		check_amount(script, command, (double)flow->unsettled / ROUND, a);
 	else if (!strcmp(op, "usual"))
-		check_amount(script, command, bench_usual(bench), a);
+		check_amount(script, command, bench->flow.usual, a);
 	else if (!strcmp(op, "credit"))
 		assert_true(flow->unsettled < 0);
 	else
@@ -316,15 +310,15 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 
 	for (int i = 0; i < 500; i++)
 		bench_round(&bench, i % 5 ? nothing : mine, flood, 4);
-	assert_in_range(1000 * bench_usual(&bench), 180, 225);
+	assert_in_range(1000 * bench.flow.usual, 180, 225);
 	bench_round(&bench, nothing, flood, 4);
-	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench_usual(&bench)));
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench.flow.usual));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
 	/* it is forgotten within some times CHOICE_TICKS */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
-	assert_true(bench_usual(&bench) < .01);
+	assert_true(bench.flow.usual < .01);
 }
 
 /* As long as the packet path divides: rounds go on, and what they tell is never charged. */
