@@ -95,42 +95,6 @@ def test_a_namespace_that_appears(lab, keeping):
         run("ip", "netns", "del", name)
 
 
-def test_a_namespace_whose_name_comes_before_it(lab, keeping):
-    """As `ip netns add` makes it, but slowly: nothing is heard of the mount over the name."""
-    name = lab.filter + "-slow"
-    keep = keeping(rules({"device": "in1", "netns": name}))
-    with open(f"/run/netns/{name}", "x", encoding="ascii"):
-        lab.closing.callback(run, "ip", "netns", "del", name, check=False)
-    time.sleep(0.1)
-    run("unshare", "--net", "mount", "--bind", "/proc/self/ns/net", f"/run/netns/{name}")
-    run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
-    wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
-    run("ip", "-n", name, "link", "del", "in1")
-    wait_until(lambda: lab.attachments() == [], "in1 gone")
-    assert all(line.startswith(("sluice: in1: ", f"sluice: gate '{lab.gate}'")) for line in keep.said().splitlines())
-
-
-def test_the_directory_of_namespaces_appears(lab, tmp_path):
-    """As the first namespace since the boot makes it; the second comes later."""
-    names = [f"{lab.filter}-{i}" for i in range(2)]
-    (tmp_path / "main.yaml").write_text(rules(*({"device": "in0", "netns": name} for name in names)))
-    with own_bpffs():
-        run("mount", "-t", "tmpfs", "tmpfs", "/run")
-        with subprocess.Popen([SLUICE, "-g", lab.gate, "keep", str(tmp_path / "main.yaml")],
-                              stderr=subprocess.DEVNULL) as keep, contextlib.ExitStack() as ending:
-            ending.callback(keep.terminate)
-            wait_until(lambda: os.path.exists(f"/run/sluice/{lab.gate}.keep") and settled(keep), "it to come to rest")
-            for name in names:
-                run("ip", "netns", "add", name)
-                run("ip", "-n", name, "link", "add", "in0", "type", "veth", "peer", "name", "out0")
-                wait_until(lambda: name in run(SLUICE, "-g", lab.gate, "status").out,  # pylint: disable=cell-var-from-loop
-                           f"in0 of {name} attached")
-                time.sleep(4.5)  # a name is looked for that long, without being told
-        run(SLUICE, "-g", lab.gate, "detach", "all")
-        for name in names:
-            run("ip", "netns", "del", name)
-
-
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
     """It is tried again after a second or more, and reported once."""
     lab.pair("out1", "in1")

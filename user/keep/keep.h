@@ -42,7 +42,6 @@ enum step_name {
 	STEP_LOOK,   /* find what a command did to the gate */
 	STEP_LISTS,  /* read list files that changed */
 	STEP_ATTACH, /* attach and detach devices */
-	STEP_LOAD,   /* load programs for the next device */
 	STEP_SAVE,   /* write the state file */
 	STEPS,
 };
@@ -51,7 +50,6 @@ enum step_name {
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
-#define LOAD_WAIT_MS   200
 #define FILE_WAIT_MS   100
 #define RETRY_MIN_MS   1000
 
@@ -66,8 +64,7 @@ struct step {
 enum watch_kind {
 	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
 	WATCH_GATE,    /* a command closed the gate's directory, or the gate is gone */
-	WATCH_LINKS,   /* a pin of an attachment was made or removed */
-	WATCH_NETNS,   /* a name of a network namespace was made or removed */
+	WATCH_LINKS,   /* a pin of an attachment, or a namespace, was made or removed */
 	WATCH_INOTIFY, /* the number of kinds that inotify reports */
 	WATCH_DEVICES = WATCH_INOTIFY, /* a device that the file names, or an attached one */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
@@ -158,7 +155,6 @@ void watch_close(struct watch *watch);
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);
-void watch_netns(struct keep *keep);
 
 /*
  * Opens a netlink socket in each namespace of the rules file that exists and has none, and closes
@@ -185,7 +181,6 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
 int attach_run(struct keep *keep);
 int check_run(struct keep *keep);
-int load_run(struct keep *keep);
 int renew_run(struct keep *keep);
 
 /* Makes attach due after another process changed the attachments. */

@@ -106,7 +106,7 @@ static void messages_flush(struct keep *keep, struct step *step)
 static int (*const runs[STEPS])(struct keep *keep) = {
 	[STEP_RELOAD] = reload_run, [STEP_RENEW] = renew_run, [STEP_CHECK] = check_run,
 	[STEP_LOOK] = look_run,	    [STEP_LISTS] = lists_run, [STEP_ATTACH] = attach_run,
-	[STEP_LOAD] = load_run,	    [STEP_SAVE] = save_run,
+	[STEP_SAVE] = save_run,
 };
 
 static int step_run(struct keep *keep, enum step_name name)
@@ -201,9 +201,7 @@ void on_events(struct keep *keep, unsigned int events)
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & EVENT(WATCH_NETNS)) /* the first namespace makes the directory of names */
-		watch_netns(keep);
-	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
+	if (events & EVENT(WATCH_DEVICES))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
 }
 

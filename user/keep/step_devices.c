@@ -30,16 +30,6 @@ void attach_again(struct keep *keep)
 	step_soon(keep, STEP_ATTACH, next > now + GATE_WAIT_MS ? next - now : GATE_WAIT_MS);
 }
 
-/* Closes programs of other maps than the gate has, as after a resize. */
-static void programs_match(struct keep *keep, const struct gate *gate)
-{
-	uint32_t id = gate_map_id(gate->map[MAP_GATE]);
-
-	if (keep->programs_gate != id)
-		programs_close(&keep->programs);
-	keep->programs_gate = id;
-}
-
 /* Returns whether the file names devices, and the gate exists to filter them. */
 static bool has_devices(const struct keep *keep)
 {
@@ -57,6 +47,8 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 		const struct attachment *a = &placing->attachment;
 
 		keep->worked |= placing->done;
+		if (placing->done)
+			keep->attached_ms = now_ms();
 		if (!placing->done)
 			keep->attached -= !placing->detaches;
 		else if (!placing->detaches)
@@ -70,18 +62,40 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 	}
 }
 
-static int places_make(struct keep *keep, const struct gate *gate)
+/*
+ * Loads programs for the next device: loading takes up to a second, in which its packets would pass
+ * unjudged.
+ */
+static int programs_prepare(struct keep *keep, const struct gate *gate)
 {
 	const struct places *places = &keep->config.places;
-	struct placings placings;
+	struct programs before = keep->programs;
+	unsigned int hooks = 0;
+	int err;
+
+	for (unsigned int i = 0; i < places->count; i++)
+		hooks |= HOOK_BIT(places->list[i].hook);
+	err = programs_load(gate, hooks, &keep->programs);
+	/* the CPU time of loading must not delay the next device */
+	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
+	return err;
+}
+
+static int places_make(struct keep *keep, const struct gate *gate)
+{
+	uint32_t gate_id = gate_map_id(gate->map[MAP_GATE]);
+	const struct places *places = &keep->config.places;
 	struct attachment made[ATTACHMENTS_MAX];
 	bool missing[places->count + 1];
 	struct shaping shaping = {0};
+	struct placings placings;
 	int err = placings_plan(gate, places, MISSING_SILENT, missing, &placings);
 
 	if (err)
 		return err;
-	programs_match(keep, gate);
+	if (keep->programs_gate != gate_id) /* other maps, as after a resize */
+		programs_close(&keep->programs);
+	keep->programs_gate = gate_id;
 	placings_make_present(gate, &keep->programs, &placings);
 	placings_inform(keep, &placings);
 	stacked_note(gate, made, placings_made(&placings, made));
@@ -101,7 +115,8 @@ static int places_make(struct keep *keep, const struct gate *gate)
 		shaping_check(gate, &shaping, placings.wanted, placings.wanted_count, true);
 	memcpy(keep->wanted, placings.wanted, sizeof(keep->wanted));
 	keep->wanted_count = placings.wanted_count;
-	return placings.failed ? -EIO : 0;
+	err = programs_prepare(keep, gate);
+	return placings.failed ? -EIO : err;
 }
 
 int attach_run(struct keep *keep)
@@ -119,15 +134,12 @@ int attach_run(struct keep *keep)
 		return err;
 	events = watch_read(keep);
 	err = places_make(keep, &gate);
-	if (keep->worked) {
+	if (keep->worked)
 		attachments_publish(&gate);
-		keep->attached_ms = now_ms();
-	}
 	/* pins that changed under the lock were changed by this process */
 	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
-	step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
 	return err ?: watched;
 }
 
@@ -147,7 +159,6 @@ int check_run(struct keep *keep)
 	if (keep->watch.lacking) {
 		watch_files(keep);
 		watch_gate(keep);
-		watch_netns(keep);
 		step_soon(keep, STEP_LISTS, 0);
 		step_soon(keep, STEP_ATTACH, 0);
 	}
@@ -166,28 +177,6 @@ int check_run(struct keep *keep)
 		if (!all[i].program_id && !all[i].device_gone)
 			attach_again(keep);
 	return err ?: watched;
-}
-
-/*
- * Loads programs for the next device: loading takes up to a second, in which its packets would pass
- * unjudged.
- */
-int load_run(struct keep *keep)
-{
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	const struct places *places = &keep->config.places;
-	unsigned int hooks = 0;
-	int err;
-
-	for (unsigned int i = 0; i < places->count; i++)
-		hooks |= HOOK_BIT(places->list[i].hook);
-	if (!hooks || !has_devices(keep))
-		return 0;
-	err = gate_open(&gate, keep->args->gate, GATE_READ, NULL);
-	if (err)
-		return err;
-	programs_match(keep, &gate);
-	return programs_load(&gate, hooks, &keep->programs);
 }
 
 /*

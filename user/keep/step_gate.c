@@ -41,7 +41,7 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_LOAD, LOAD_WAIT_MS);
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs on its maps */
 		/* commands after the resize changed a generation that was not mapped */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)

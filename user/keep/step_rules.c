@@ -128,7 +128,7 @@ static void config_take(struct keep *keep, struct config *config)
 	*config = (struct config){0};
 	keep->has_config = true;
 	watch_files(keep);
-	watch_netns(keep);
+	watch_gate(keep);
 	step_soon(keep, STEP_LISTS,
 		  list_paths_left_out(&keep->config.files) ? RETRY_MIN_MS : FILE_WAIT_MS);
 }

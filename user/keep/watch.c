@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * inotify reports changes of the rules file, of its list files, of a gate's pins, and of the names
- * of network namespaces. Netlink reports devices that are added, removed or renamed
- * (RTNLGRP_LINK), and qdiscs and filters that are removed (RTNLGRP_TC), in the current network
- * namespace and in those of the rules file.
+ * of network namespaces. Netlink reports devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters that
+ * are removed (RTNLGRP_TC), in the current network namespace and in the namespaces that the rules
+ * file names.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -32,7 +32,6 @@
 /* A command has the gate's directory open while it changes the gate, because it locks it. */
 #define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
-#define NETNS_MASK (LINKS_MASK | IN_ATTRIB)
 
 /* Read at most this many netlink messages at once, so that a flood of them stops nothing else. */
 #define READS_MAX 64
@@ -115,18 +114,9 @@ void watch_gate(struct keep *keep)
 		  GATE_MASK | IN_ONLYDIR);
 	watch_add(&keep->watch, WATCH_LINKS, gate_links_path(keep->args->gate, path),
 		  LINKS_MASK | IN_ONLYDIR);
-}
-
-void watch_netns(struct keep *keep)
-{
-	const struct places *places = &keep->config.places;
-	bool named = false;
-
-	for (unsigned int i = 0; i < places->count; i++)
-		named |= *places->list[i].netns;
-	watch_begin(&keep->watch, WATCH_NETNS);
-	if (named && !watch_add(&keep->watch, WATCH_NETNS, NETNS_DIR, NETNS_MASK))
-		watch_add(&keep->watch, WATCH_NETNS, "/run", NETNS_MASK); /* it is made later */
+	for (unsigned int i = 0; i < keep->config.places.count; i++)
+		if (*keep->config.places.list[i].netns)
+			watch_add(&keep->watch, WATCH_LINKS, NETNS_DIR, LINKS_MASK);
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
