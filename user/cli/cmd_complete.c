@@ -31,90 +31,63 @@ static void offer(const struct typed *typed, const char *word)
 		puts(word);
 }
 
-/* --- Values of placeholders ----------------------------------------------------------------- */
-
-static void offer_devices(const struct typed *typed)
-{
-	struct if_nameindex *all = if_nameindex();
-
-	for (struct if_nameindex *device = all; device && device->if_name; device++)
-		offer(typed, device->if_name);
-	if (all)
-		if_freenameindex(all);
-}
-
 static int offer_gate(const char *name, void *typed)
 {
 	offer(typed, name);
 	return 0;
 }
 
-static void offer_gates(const struct typed *typed)
-{
-	gates_for_each(offer_gate, (void *)typed);
-}
-
-static void offer_namespaces(const struct typed *typed)
-{
-	DIR *dir = opendir(NETNS_DIR);
-
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (*entry->d_name != '.')
-			offer(typed, entry->d_name);
-	if (dir)
-		closedir(dir);
-}
-
-static void offer_commands(const struct typed *typed)
-{
-	for (unsigned int i = 0; i < typed->program->count; i++)
-		offer(typed, typed->program->commands[i]->name);
-}
-
-static int gate_open_typed(const struct typed *typed, struct gate *gate)
+/* Offers the lists of the gate, or the limits of the prefix that the command names. */
+static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];
 	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
-
-	return gate_open_to_look(gate, &context);
-}
-
-/* Offers the limits of the prefix that the command names. */
-static void offer_limits(const struct typed *typed)
-{
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(rule_free) struct rule rule = {0};
+	struct sl_list_info lists[SL_LIST_PLACES];
 
-	if (!typed->end.operand || prefix_parse(typed->end.operand, &rule.prefix) ||
-	    gate_open_typed(typed, &gate) || rules_get(&gate, &rule.prefix, &rule))
+	if (gate_open_to_look(&gate, &context))
+		return;
+	lists_copy(&gate, lists);
+	for (int place = 0; lists_wanted && place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			offer(typed, lists[place].name);
+	if (lists_wanted || !typed->end.operand || prefix_parse(typed->end.operand, &rule.prefix) ||
+	    rules_get(&gate, &rule.prefix, &rule))
 		return;
 	for (unsigned int i = 0; i < rule.limits; i++)
 		offer(typed, rule.limit[i].spec.name);
 }
 
-static void offer_lists(const struct typed *typed)
+/* Offers the values of a placeholder. Numbers, times and addresses have no candidates. */
+static void offer_placeholder(const struct typed *typed, const char *name)
 {
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	struct sl_list_info lists[SL_LIST_PLACES];
+	if (!strcmp(name, "DEV")) {
+		struct if_nameindex *all = if_nameindex();
 
-	if (gate_open_typed(typed, &gate))
-		return;
-	lists_copy(&gate, lists);
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (*lists[place].name)
-			offer(typed, lists[place].name);
+		for (struct if_nameindex *device = all; device && device->if_name; device++)
+			offer(typed, device->if_name);
+		if (all)
+			if_freenameindex(all);
+	} else if (!strcmp(name, "GATE")) {
+		gates_for_each(offer_gate, (void *)typed);
+	} else if (!strcmp(name, "NETNS")) {
+		DIR *dir = opendir(NETNS_DIR);
+
+		for (struct dirent *entry; dir && (entry = readdir(dir));)
+			if (*entry->d_name != '.')
+				offer(typed, entry->d_name);
+		if (dir)
+			closedir(dir);
+	} else if (!strcmp(name, "COMMAND")) {
+		for (unsigned int i = 0; i < typed->program->count; i++)
+			offer(typed, typed->program->commands[i]->name);
+	} else if (!strcmp(name, "LIMIT") || !strcmp(name, "LIST")) {
+		offer_rules(typed, !strcmp(name, "LIST"));
+	} else if (!strcmp(name, "FILE")) {
+		puts(name); /* docs/sluice.bash lets the shell complete files */
+	}
 }
-
-/* Numbers, times and addresses have no candidates. */
-static const struct {
-	const char *name;
-	void (*offer)(const struct typed *typed);
-} placeholders[] = {
-	{"DEV", offer_devices},	     {"GATE", offer_gates},   {"NETNS", offer_namespaces},
-	{"COMMAND", offer_commands}, {"LIMIT", offer_limits}, {"LIST", offer_lists},
-};
-
-/* --- What the tables have ------------------------------------------------------------------- */
 
 /* Offers the first word of each choice: "drop|observe|block TIME". */
 static void offer_value(const struct typed *typed, const char *value)
@@ -127,13 +100,10 @@ static void offer_value(const struct typed *typed, const char *value)
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
 		for (unsigned int i = 0; typed->end.values && i < typed->line.count; i++)
 			is_typed |= !strcmp(typed->line.words[i], choice);
-		if (islower((unsigned char)*choice) && !is_typed)
+		if (!islower((unsigned char)*choice))
+			offer_placeholder(typed, choice);
+		else if (!is_typed)
 			offer(typed, choice);
-		if (!strcmp(choice, "FILE")) /* docs/sluice.bash lets the shell complete files */
-			puts(choice);
-		for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
-			if (!strcmp(choice, placeholders[i].name))
-				placeholders[i].offer(typed);
 	}
 }
 
@@ -238,7 +208,7 @@ static void offer_all(const struct typed *typed)
 		offer_words(typed);
 	}
 	if (!command)
-		offer_commands(typed);
+		offer_placeholder(typed, "COMMAND");
 }
 
 static int complete_run(const struct context *context, const void *data)

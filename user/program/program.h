@@ -194,8 +194,8 @@ int options_parse(int argc, char **argv, struct command_line *line);
 
 /*
  * Fills the arguments of the context's command, all 0 before, by its table. Refuses a word that the
- * table does not have, a keyword that is given twice or lacks its value, and a missing operand. The
- * values of a keyword that has several live until the next call.
+ * table does not have, a keyword that is given twice or lacks its value, and a missing operand. A
+ * text of several words lives until the next one is parsed.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 

@@ -263,9 +263,7 @@ static unsigned int value_words(const struct command *command, const struct word
 
 /* --- Command lines -------------------------------------------------------------------------- */
 
-/* Bytes for the joined values of one keyword, and the most keywords with such values. */
-#define JOINED_TEXT 160
-#define JOINED_MAX  8
+#define JOINED_TEXT 160 /* bytes of the words of one value */
 
 /* A command line while it is parsed. */
 struct filling {
@@ -274,7 +272,6 @@ struct filling {
 	const struct command_line *line;
 	unsigned int at;   /* the current word */
 	uint64_t keywords; /* that were parsed: a bit for each word of the table */
-	unsigned int joined;
 	char *args;
 };
 
@@ -293,13 +290,12 @@ static int value_store(struct filling *filling, const struct word *word, const c
 
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
-	static char joined[JOINED_MAX][JOINED_TEXT];
+	static char text[JOINED_TEXT];
 	char **words = filling->line->words + filling->at + 1;
 	const char *name = filling->command->name;
 	uint64_t bit = 1ULL << (keyword - filling->command->words);
 	unsigned int values, count = value_words(filling->command, keyword, words,
 						 filling->line->count - filling->at - 1, &values);
-	char *text = joined[filling->joined % JOINED_MAX];
 	size_t length = 0;
 
 	if (filling->keywords & bit)
@@ -311,7 +307,6 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	filling->at += count;
 	if (count <= 1)
 		return value_store(filling, keyword, keyword->name, *words);
-	filling->joined++;
 	for (unsigned int i = 0; i < count; i++) {
 		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", i ? " " : "",
 				   words[i]);
