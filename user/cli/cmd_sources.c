@@ -126,18 +126,6 @@ static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
 	return text;
 }
 
-/* Shortens a label that is too long in its middle: the end may be ":bits". */
-static const char *label_shorten(char label[LIMIT_LABEL])
-{
-	size_t length = strlen(label), end = sizeof(":bits") - 1, width = 15;
-
-	if (length > width) {
-		label[width - end - 1] = '~';
-		memmove(label + width - end, label + length - end, end + 1);
-	}
-	return label;
-}
-
 /* JSON has exact numbers, and all limits. Text has numbers of 5 characters, and one limit. */
 static void print_source_json(const struct view *view)
 {
@@ -165,9 +153,12 @@ static void print_limit(const struct view *view, int index)
 	const struct limit_state *state = &view->states[index];
 	const struct sl_limit *limit = &view->source.limits[index];
 	char label[LIMIT_LABEL], wait[CELL_TEXT];
+	size_t length = strlen(limit_label(&view->source.policy->spec[limit->slot], label));
 
-	limit_label(&view->source.policy->spec[limit->slot], label);
-	print_cell(label_shorten(label));
+	if (length > 15) /* keep the end, which may be ":bits" */
+		print_cell_text("%.9s~%s", label, label + length - 5);
+	else
+		print_cell(label);
 	if (limit_refuses(state) && !state->never)
 		print_cell_text(limit->observe ? "(%s)" : "%s",
 				wait_format(state->blocked_ms ?: state->retry_after_ms, wait));
