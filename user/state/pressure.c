@@ -122,27 +122,23 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
+	/* a policy is after the policies that it inherits from, because policies are by prefix */
 	for (unsigned int i = 0; i < policy_count; i++) {
-		struct limit_state state;
-
-		if (!policies[i]->newcomers.burst || policies[i]->newcomers_origin)
-			continue;
-		err = budget_state_read(gate, policies[i], 1, uptime_ticks(), false, &state);
-		if (err)
-			return err;
-		uses[count++] = (struct budget_use){.policy = policies[i], .left = state.remaining};
-	}
-	/* what a policy counted belongs to the budget that it has or inherits */
-	for (unsigned int i = 0; i < policy_count; i++) {
-		uint32_t home = policies[i]->newcomers_origin
-					?: SL_POLICY(policy_version_index(gate, policies[i]));
+		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
+		uint32_t home = policies[i]->newcomers_origin ?: own;
 		struct sl_counters counters;
+		struct limit_state state;
 
 		if (!policies[i]->newcomers.burst)
 			continue;
 		err = policy_counters(gate, policies[i], &counters);
+		if (!err && home == own)
+			err = budget_state_read(gate, policies[i], 1, uptime_ticks(), false,
+						&state);
 		if (err)
 			return err;
+		if (home == own)
+			uses[count++] = (struct budget_use){policies[i], .left = state.remaining};
 		for (unsigned int j = 0; j < count; j++) {
 			if (SL_POLICY(policy_version_index(gate, uses[j].policy)) != home)
 				continue;
