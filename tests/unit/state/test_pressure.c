@@ -10,7 +10,7 @@ static const struct {
 	uint32_t wanted;
 } cases[] = {
 	{"nothing happened", 262144, 1 << 19, 500000, 0, 0, 0},
-	{"nobody found room", 262144, 1 << 19, 1000, 1, 0, 393217},
+	{"a source found no room", 262144, 1 << 19, 1000, 1, 0, 393217},
 	{"one was forgotten", 262144, 1 << 19, 1000, 0, 1, 393217},
 	{"all entries are not full", 1000, 2048, 2048, 3, 0, 1537},
 	{"the next power of two would be the same table", 2000, 4096, 10, 1, 0, 3073},
@@ -21,7 +21,7 @@ static const struct {
 };
 
 /* The entries of the table that a gate of this size has. */
-static uint32_t lines_of(uint32_t sources)
+static uint32_t entries_of(uint32_t sources)
 {
 	const struct machine machine = {.jiffy_ns = 4000000};
 	const struct gate_sizes sizes = {.sources = sources};
@@ -29,10 +29,10 @@ static uint32_t lines_of(uint32_t sources)
 	return (gate_params(&sizes, &machine).set_mask + 1) * SL_WAYS;
 }
 
-static void test_room_is_short_when_somebody_felt_it(void **state)
+static void test_room_is_short_after_evictions_and_failures(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pressure pressure = {
 			.event[SL_EVENT_NO_ROOM].per_second = cases[i].no_room,
 			.event[SL_EVENT_EVICTED].per_second = cases[i].forgotten,
@@ -47,41 +47,32 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 		table_fill_judge(&fill, &pressure);
 		if (fill.sources_short != cases[i].wanted)
 			fail_msg("%s: %u", cases[i].what, fill.sources_short);
-		assert_int_equal(lines_of(cases[i].sources), cases[i].entries);
+		assert_int_equal(entries_of(cases[i].sources), cases[i].entries);
 		if (!fill.sources_short || fill.sources_short == SIZE_MAX_ENTRIES)
 			continue;
-		assert_int_equal(lines_of(fill.sources_short), 2 * cases[i].entries);
-		assert_int_equal(lines_of(fill.sources_short - 1), cases[i].entries);
+		assert_int_equal(entries_of(fill.sources_short), 2 * cases[i].entries);
+		assert_int_equal(entries_of(fill.sources_short - 1), cases[i].entries);
 	}
 }
 
-/* What the owner of a gate wrote there may be anything. */
-static void test_a_table_without_lines(void **state)
-{
-	const struct pressure pressure = {0};
-	struct table_fill fill = {0};
-
-	(void)state;
-	table_fill_judge(&fill, &pressure);
-	assert_int_equal(fill.bytes, 0);
-}
-
-static void test_more_lines_than_a_gate_has(void **state)
+/* The owner of a gate may have written anything. */
+static void test_tables_that_no_gate_has(void **state)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};
-	struct table_fill fill = {.entries = ~0U};
+	struct table_fill none = {0}, most = {.entries = ~0U};
 
 	(void)state;
-	table_fill_judge(&fill, &pressure);
-	assert_int_equal(fill.sources_short, SIZE_MAX_ENTRIES);
+	table_fill_judge(&none, &pressure);
+	assert_int_equal(none.bytes, 0);
+	table_fill_judge(&most, &pressure);
+	assert_int_equal(most.sources_short, SIZE_MAX_ENTRIES);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_room_is_short_when_somebody_felt_it),
-		cmocka_unit_test(test_a_table_without_lines),
-		cmocka_unit_test(test_more_lines_than_a_gate_has),
+		cmocka_unit_test(test_room_is_short_after_evictions_and_failures),
+		cmocka_unit_test(test_tables_that_no_gate_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
