@@ -74,10 +74,7 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_number("generation", NULL, gate->state->generation);
 	print_bool("changed", changed || change->placings.count);
 	print_bool("resized", change->resized);
-	if (trial_ns)
-		print_number("trial_ms", NULL, trial_ns / 1000000);
-	else
-		print_null("trial_ms");
+	print_known("trial_ms", NULL, trial_ns, trial_ns / NS_PER_MS);
 	if (changed)
 		print_text("gate '%s': %s", gate->name, change->resized ? "resized" : "");
 	else if (!change->placings.count)
@@ -186,39 +183,26 @@ const struct command command_apply = {
 
 /* --- keep ----------------------------------------------------------------------------------- */
 
-struct keep_words {
-	const char *file;
-	const char *state;
-	uint64_t interval_ns;
-	bool resize;
-};
-
 static const struct value_type interval_time = VALUE_TIME(NS_PER_SEC, 86400 * NS_PER_SEC);
 
 static int keep_command_run(const struct context *context, const void *data)
 {
-	const struct keep_words *words = data;
-	struct keep_args args = {
-		.gate = context->gate,
-		.file = words->file,
-		.state = words->state,
-		.resize = words->resize,
-		.interval_ms = words->interval_ns / 1000000,
-	};
+	struct keep_args args = *(const struct keep_args *)data;
 
-	if (!strcmp(words->file, "-"))
+	args.gate = context->gate;
+	if (!strcmp(args.file, "-"))
 		return error_misuse("no-file", "keep",
 				    "a file that is read again cannot be standard input");
 	return keep_run(&args);
 }
 
 static const struct word keep_words[] = {
-	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_words, file), NULL},
-	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_words, state),
+	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_args, file), NULL},
+	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_args, state),
 	 "save here what commands allow and deny, so that it outlives the gate and a reboot"},
-	{"--interval", OPTION, &interval_time, offsetof(struct keep_words, interval_ns),
+	{"--interval", OPTION, &interval_time, offsetof(struct keep_args, interval_ns),
 	 "also read list files again every TIME, 1s to 1d: for file systems without inotify"},
-	{"--resize", OPTION, NULL, offsetof(struct keep_words, resize),
+	{"--resize", OPTION, NULL, offsetof(struct keep_args, resize),
 	 "a reload also makes maps of the sizes in the file"},
 };
 
@@ -231,6 +215,6 @@ const struct command command_keep = {
 		"again; a bad file changes nothing. SIGTERM ends it. The filter does not need\n"
 		"this process, and continues without it.",
 	.question = "which file?",
-	COMMAND_WORDS(keep_words, struct keep_words),
+	COMMAND_WORDS(keep_words, struct keep_args),
 	.run = keep_command_run,
 };

@@ -203,7 +203,7 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 /*
  * A change that a command made with --confirm is undone unless it is confirmed in time
- * (user/cli/confirm.h). Until then no other command changes the gate.
+ * (user/cli/confirm.c). Until then no other command changes the gate.
  */
 
 /* How late the process that waits may be. After that it counts as dead. */

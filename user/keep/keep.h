@@ -28,7 +28,7 @@ struct keep_args {
 	const char *gate;
 	const char *file;
 	const char *state;    /* NULL: runtime entries end with the gate */
-	uint64_t interval_ms; /* how often list files are checked; 0: by inotify only */
+	uint64_t interval_ns; /* how often list files are checked; 0: by inotify only */
 	bool resize;
 };
 

@@ -182,8 +182,8 @@ static int pass(struct keep *keep)
 			err = step_run(keep, i);
 	if (keep->ends)
 		return err;
-	if (keep->args->interval_ms && !keep->steps[STEP_LISTS].due_ms)
-		step_at(keep, STEP_LISTS, now_ms() + keep->args->interval_ms);
+	if (keep->args->interval_ns && !keep->steps[STEP_LISTS].due_ms)
+		step_at(keep, STEP_LISTS, now_ms() + keep->args->interval_ns / NS_PER_MS);
 	status_update(keep);
 	if (keep->is_reloading)
 		sd_notifyf(0, "READY=1\nSTATUS=%s", keep->status);
