@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <bpf/bpf.h>
 
 /* --- One entry ------------------------------------------------------------------------------ */
@@ -40,45 +39,25 @@ static int set_read(const struct gate *gate, const struct table *table, uint32_t
 	return err;
 }
 
-static uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
+static int by_key(const void *a, const void *b)
 {
-	static __u64 secret[SL_SECRETS];
+	const struct sl_entry *left = *(const struct sl_entry *const *)a;
+	const struct sl_entry *right = *(const struct sl_entry *const *)b;
 
-	/* fails only at boot, before the kernel has random numbers: for so few bytes */
-	while (!secret[0] && getrandom(secret, sizeof(secret), 0) != sizeof(secret))
-		continue;
-	return digest_key(secret, addr, beside).place;
+	return memcmp(left->addr, right->addr, sizeof(left->addr))
+		       ?: (left->limit > right->limit) - (left->limit < right->limit);
 }
 
-/* Returns the place of a key, or the free place where it belongs. */
-static uint32_t *index_place(const struct table *table, const struct state_key *key)
-{
-	uint32_t at = reader_hash(key->addr, key->limit);
-
-	while (table->places[at & table->places_mask] &&
-	       !entry_is(&table->entries[table->places[at & table->places_mask] - 1], key))
-		at++;
-	return &table->places[at & table->places_mask];
-}
-
-/* Makes the index of a copy. */
+/* Makes the index of a copy: its used entries, ordered by key. */
 static int index_make(struct table *table)
 {
-	uint32_t size = 1;
-
-	while (size < 2 * table->count)
-		size *= 2;
-	table->places = calloc(size, sizeof(*table->places));
-	table->places_mask = size - 1;
-	if (!table->places)
+	table->index = calloc(table->count, sizeof(struct sl_entry *));
+	if (!table->index)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < table->count; i++) {
-		const struct sl_entry *entry = &table->entries[i];
-		struct state_key key = {{entry->addr[0], entry->addr[1]}, entry->limit};
-
-		if (entry->limit)
-			*index_place(table, &key) = i + 1;
-	}
+	for (uint32_t i = 0; i < table->count; i++)
+		if (table->entries[i].limit)
+			table->index[table->index_count++] = &table->entries[i];
+	qsort(table->index, table->index_count, sizeof(*table->index), by_key);
 	return 0;
 }
 
@@ -87,18 +66,19 @@ static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
 {
 	_cleanup_(table_close) struct table copy = TABLE_CLOSED;
+	const struct sl_entry wanted = {.addr = {key->addr[0], key->addr[1]}, .limit = key->limit};
+	const struct sl_entry *pointer = &wanted, **found;
 	int err = table ? 0 : table_open(gate, &copy);
-	uint32_t place;
 
 	if (err)
 		return err;
 	if (!table)
 		table = &copy;
-	place = *index_place(table, key);
-	*ret = (struct found_entry){.is_found = place};
-	if (place) {
-		ret->index = place - 1;
-		ret->entry = table->entries[ret->index];
+	found = bsearch(&pointer, table->index, table->index_count, sizeof(*table->index), by_key);
+	*ret = (struct found_entry){.is_found = found};
+	if (found) {
+		ret->index = *found - table->entries;
+		ret->entry = **found;
 	}
 	return 0;
 }
@@ -155,6 +135,6 @@ void table_close(struct table *table)
 {
 	array_view_close(&table->sets);
 	array_view_close(&table->states);
-	free(table->places);
+	free(table->index);
 	*table = TABLE_CLOSED;
 }

@@ -24,9 +24,8 @@ struct table {
 	uint32_t id;		  /* the kernel's id of the map of entries; a resize changes it */
 	struct array_view sets;	  /* not open for a reader */
 	struct array_view states; /* the entries */
-	/* a reader's index by reader_hash(): index in `states` + 1; 0: free; NULL: no reader */
-	uint32_t *places;
-	uint32_t places_mask;
+	const struct sl_entry **index; /* a reader's: the used entries by key; NULL: no reader */
+	uint32_t index_count;
 };
 
 #define TABLE_CLOSED ((struct table){0})
