@@ -30,7 +30,7 @@ struct dirent;
 #define BPFFS	   "/sys/fs/bpf"
 #define PINS_ROOT  "sluice" /* below BPFFS; it has a directory for each gate */
 #define GATE_LINKS "links"  /* below a gate's directory: the attachments */
-#define GATE_NEXT  "next"   /* pins of the next gate during a remake: migrate/remake.c */
+#define GATE_NEXT  "next"   /* pins of the next gate during a remake: migrate/open.c */
 
 #define PIN_NAME 128
 

@@ -272,15 +272,19 @@ static bool room_is_short(int err)
 	return map_is_full(err) || err == NO_POLICY || err == NO_SPLIT;
 }
 
+/* One rule that a transaction may write. */
+struct step {
+	struct sl_prefix prefix;
+	const struct rule *wanted; /* NULL: a policy that inherits, written if its parent changes */
+};
+
 /*
  * The wanted rules, each with the content that packets see until the switch. Shorter prefixes come
  * first, so that a policy is written before its children.
  */
 struct transaction {
-	const struct rule **wanted;
-	unsigned int wanted_count;
-	struct sl_prefix *children; /* prefixes of policies that inherit before the change */
-	unsigned int children_count, children_room;
+	struct step *steps;
+	unsigned int steps_count, steps_room;
 	struct rulemap_entry *entries; /* the wanted rules, and the children that they change */
 	unsigned int count;
 	unsigned int written; /* the first entries, which are in the maps */
@@ -384,9 +388,9 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
  */
 static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
 {
-	struct rule wanted = {.prefix = *prefix};
 	const struct sl_policy *policy;
 	struct sl_rule now;
+	struct rule wanted;
 	uint32_t parent;
 	int err = t->rewrites ? rulemap_get(gate, prefix, &now) : 0;
 
@@ -396,11 +400,14 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 	err = policy_parent(gate, prefix, gate_generation(gate) + 1, &parent);
 	if (err || policy->parent == parent)
 		return err;
-	wanted.access = now.cur.access;
-	wanted.until = now.cur.until;
-	wanted.lists = now.cur.list_mask;
-	wanted.list_until = now.cur.list_until;
-	wanted.timed = now.cur.timed;
+	wanted = (struct rule){
+		.prefix = *prefix,
+		.access = now.cur.access,
+		.until = now.cur.until,
+		.lists = now.cur.list_mask,
+		.list_until = now.cur.list_until,
+		.timed = now.cur.timed,
+	};
 	err = policy_limits(policy, &wanted) ? -ECANCELED : entry_prepare(gate, &wanted, t);
 	rule_free(&wanted);
 	return err;
@@ -408,62 +415,46 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-#define BITS_MAX (SL_FAMILY_BITS + 128)
-
-/* Orders rules by the length of their prefixes with a counting sort: there can be millions. */
-static int wanted_order(const struct ruleset *set, struct transaction *t)
+/* Shorter prefixes first, and wanted rules before policies that inherit. */
+static int step_compare(const void *a, const void *b)
 {
-	unsigned int at[BITS_MAX + 2] = {0};
+	const struct step *left = a, *right = b;
 
-	t->wanted_count = set->count;
-	t->wanted = calloc(set->count ?: 1, sizeof(*t->wanted));
-	if (!t->wanted)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < set->count; i++)
-		at[set->rules[i].prefix.bits + 1]++;
-	for (unsigned int bits = 0; bits <= BITS_MAX; bits++)
-		at[bits + 1] += at[bits];
-	for (unsigned int i = 0; i < set->count; i++)
-		t->wanted[at[set->rules[i].prefix.bits]++] = &set->rules[i];
-	return 0;
+	return (left->prefix.bits > right->prefix.bits) - (left->prefix.bits < right->prefix.bits)
+		       ?: !left->wanted - !right->wanted
+			       ?: prefix_compare(&left->prefix, &right->prefix);
 }
 
-static int by_length(const void *a, const void *b)
-{
-	const struct sl_prefix *left = a, *right = b;
-
-	return (left->bits > right->bits) - (left->bits < right->bits)
-		       ?: prefix_compare(left, right);
-}
-
-/* Plans the transaction: the wanted rules and the policies that inherit, shorter prefixes first. */
+/* Plans the transaction: the wanted rules and the policies that inherit. */
 static int transaction_plan(const struct gate *gate, const struct ruleset *wanted,
 			    struct transaction *t)
 {
 	uint32_t end = SL_POLICY_VERSION(gate_policies_seen(gate));
-	int err = wanted_order(wanted, t);
 
-	if (err)
-		return err;
+	t->steps_room = wanted->count + 1;
+	t->steps = calloc(t->steps_room, sizeof(*t->steps));
+	if (!t->steps)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < wanted->count; i++)
+		t->steps[t->steps_count++] =
+			(struct step){wanted->rules[i].prefix, &wanted->rules[i]};
 	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); version < end; version++) {
-		struct sl_prefix prefix;
+		struct step child = {0};
 
-		if (!policy_version_inherits(gate, version, &prefix))
+		if (!policy_version_inherits(gate, version, &child.prefix))
 			continue;
-		if (!array_grow(t->children, t->children_count, t->children_room))
+		if (!array_grow(t->steps, t->steps_count, t->steps_room))
 			return -ENOMEM;
-		t->children[t->children_count++] = prefix;
+		t->steps[t->steps_count++] = child;
 	}
-	if (t->children_count)
-		qsort(t->children, t->children_count, sizeof(*t->children), by_length);
-	t->entries = calloc(t->wanted_count + t->children_count + 1, sizeof(*t->entries));
+	qsort(t->steps, t->steps_count, sizeof(*t->steps), step_compare);
+	t->entries = calloc(t->steps_count + 1, sizeof(*t->entries));
 	return t->entries ? 0 : -ENOMEM;
 }
 
 static void transaction_free(struct transaction *t)
 {
-	free(t->wanted);
-	free(t->children);
+	free(t->steps);
 	free(t->entries);
 }
 
@@ -481,18 +472,18 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 			       struct transaction *t)
 {
 	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
-	unsigned int i = 0, child = 0;
 
-	for (unsigned int bits = 0; !err && bits <= BITS_MAX; bits++) {
-		for (; !err && i < t->wanted_count && t->wanted[i]->prefix.bits == bits; i++)
-			err = entry_prepare(gate, t->wanted[i], t);
-		err = err ?: entries_write(gate, t);
-		for (; !err && child < t->children_count && t->children[child].bits == bits;
-		     child++)
-			err = child_prepare(gate, &t->children[child], t);
-		err = err ?: entries_write(gate, t);
+	for (unsigned int i = 0; !err && i < t->steps_count; i++) {
+		const struct step *step = &t->steps[i];
+
+		if (i && (step->prefix.bits != step[-1].prefix.bits ||
+			  !step->wanted != !step[-1].wanted))
+			err = entries_write(gate, t);
+		if (!err)
+			err = step->wanted ? entry_prepare(gate, step->wanted, t)
+					   : child_prepare(gate, &step->prefix, t);
 	}
-	return err;
+	return err ?: entries_write(gate, t);
 }
 
 /* Removes rules and versions that are no longer in use. */

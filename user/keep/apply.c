@@ -12,7 +12,7 @@
 #include "gate/rules.h"
 #include "gate/maps.h"
 #include "gate/transaction.h"
-#include "migrate/remake.h"
+#include "migrate/open.h"
 #include "rules/ruleset.h"
 
 void apply_free(struct apply *apply)

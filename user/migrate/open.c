@@ -1,13 +1,415 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * A remake makes a second gate beside the running one. The next gate shares every map whose size
+ * stays. The steps:
+ *
+ * 1. make the maps that differ, and copy rules, policies and budgets into them
+ * 2. pin them in GATE/next/, `gate` last: from here on the remake is finished, not undone
+ * 3. switch all devices to programs on the next gate, and wait for packets in the old ones
+ * 4. add what the old `counters` and `budgets` were charged meanwhile
+ * 5. move the pins from next/ to the gate's directory, `gate` first: the next gate is the gate
+ *
+ * After a kill the next command looks at next/:
+ *
+ * - next/gate exists: the next gate is complete. The next command does steps 3 to 5 again. Until
+ *   then each device filters with either gate, by the same rules. A map that differs is charged by
+ *   its devices alone, so a limit (`sources`) or a budget (`policies`) can be used twice.
+ * - next/gate does not exist: pins of maps that `gate` has the ids of are moved (a kill in step 5),
+ *   and others are removed (a kill in step 2).
+ *
+ * Both gates have one generation, and policies keep their numbers, so that caches and buckets that
+ * both use are valid for both.
+ */
 #include "migrate/open.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "attach/attachment.h"
+#include "attach/replace.h"
+#include "base/clock.h"
 #include "base/host.h"
-#include "gate/transaction.h"
+#include "credit.h"
+#include "gate/gate.h"
 #include "gate/maps.h"
 #include "gate/pins.h"
-#include "gate/gate.h"
-#include "migrate/remake.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "gate/rules.h"
+#include "gate/transaction.h"
+#include "kinds.h"
+
+static bool map_is_new(const struct gate *gate, const struct gate *next, enum gate_map map)
+{
+	return gate->state->map_ids[map] != next->state->map_ids[map];
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* --- Step 1: making the next gate ----------------------------------------------------------- */
+
+static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
+			const struct room *room)
+{
+	struct gate_sizes asked = *sizes, needed = room_sizes(room);
+
+	for (unsigned int i = 0; i < SIZES; i++)
+		if (*size_of(&asked, i) < *size_of(&needed, i))
+			return gate_error(gate, ENOSPC, "size-small",
+					  "`%s` cannot be %u: its rules need %u", size_names[i],
+					  size_specified(sizes, i), size_specified(&needed, i));
+	return 0;
+}
+
+/* Copies the rules into the maps of rules that are new. */
+static int rules_copy(const struct gate *gate, struct gate *next, const struct gate_sizes *sizes)
+{
+	_cleanup_free_ struct rulemap_entry *rules = NULL;
+	unsigned int count = 0;
+	struct room room = {0};
+	int err;
+
+	if (!map_is_new(gate, next, MAP_HOSTS4) && !map_is_new(gate, next, MAP_PREFIXES))
+		return 0;
+	err = rulemap_read(gate, &rules, &count);
+	if (err)
+		return rules_unread(gate, err);
+	for (unsigned int i = 0; i < count; i++)
+		room_add(&room, NULL, &(struct rule){.prefix = rules[i].prefix});
+	err = refuse_small(gate, sizes, &room);
+	if (err)
+		return err;
+	if (map_is_new(gate, next, MAP_SPLITS))
+		err = splits_set(next, rules, count);
+	for (unsigned int i = 0; i < count; i++)
+		if (!map_is_new(gate, next,
+				prefix_is_host(&rules[i].prefix) ? MAP_HOSTS4 : MAP_PREFIXES))
+			rules[i].action = ENTRY_KEEP;
+	err = err ?: rulemap_write(next, rules, count);
+	return err ? gate_error(gate, err, "remake-failed", "cannot copy its rules: %s", why(err))
+		   : 0;
+}
+
+/*
+ * Reads the state of a budget. A full budget is returned as full since now, so that `empty_at`
+ * advances from there by what is charged.
+ */
+static struct sl_state budget_read(const struct gate *gate, uint32_t number, uint64_t now)
+{
+	struct sl_state state = gate->budgets[number];
+
+	for (uint32_t version = SL_POLICY_VERSION(number); version < SL_POLICY_VERSION(number + 1);
+	     version++) {
+		const struct sl_policy *policy = policy_version(gate, version);
+		struct sl_state full = kind_full(&policy->newcomers, now);
+
+		if (policy_has_budget(policy) && credit_span(state.empty_at, full.empty_at) > 0)
+			state = full;
+	}
+	return state;
+}
+
+static void policies_copy(const struct gate *gate, struct gate *next)
+{
+	uint32_t count = smaller(gate->policies_max, next->policies_max);
+	uint64_t now = uptime_ticks();
+
+	if (!map_is_new(gate, next, MAP_POLICIES))
+		return;
+	for (uint32_t version = 0; version < SL_POLICY_VERSION(count); version++) {
+		const struct sl_policy *policy = policy_version(gate, version);
+
+		policy_version_write(next, version, policy, policy->since);
+	}
+	for (uint32_t number = 0; number < count; number++)
+		next->budgets[number] = budget_read(gate, number, now);
+	next->state->policies_seen = smaller(gate_policies_seen(gate), next->policies_max);
+	if (next->state->next_policy >= next->policies_max)
+		next->state->next_policy = SL_POLICY_FIRST;
+}
+
+/* Policies keep their numbers, so their maps may need more entries than there are policies. */
+static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
+{
+	uint32_t entries = SL_POLICY_FIRST + 1;
+	struct gate_sizes made = *sizes;
+	struct room room = {0};
+	int err;
+
+	for (uint32_t number = SL_POLICY_FIRST; number < gate_policies_seen(gate); number++) {
+		if (!policy_version(gate, SL_POLICY_VERSION(number))->since &&
+		    !policy_version(gate, SL_POLICY_VERSION(number) + 1)->since)
+			continue;
+		room.policies++;
+		entries = number + 1;
+	}
+	if (made.policies < entries)
+		made.policies = entries;
+	err = refuse_small(gate, sizes, &room) ?: gate_make_next(gate, &made, next);
+	if (err)
+		return err;
+	next->state->policies = sizes->policies;
+	policies_copy(gate, next);
+	return rules_copy(gate, next, sizes);
+}
+
+/* --- Pins in next/: steps 2 and 5 ----------------------------------------------------------- */
+
+static int next_pin(const struct gate *gate, const struct gate *next)
+{
+	_cleanup_(pins_close) struct pins pins = PINS_CLOSED;
+	uint32_t new = 0;
+
+	for (int map = 0; map < GATE_MAPS; map++)
+		new |= (uint32_t)map_is_new(gate, next, map) << map;
+	return pins_make(&gate->dir, GATE_NEXT, true)
+		       ?: pins_open(&gate->dir, GATE_NEXT, &pins)
+		       ?: pin_maps(&pins, next->map, new);
+}
+
+/*
+ * Moves a pin to the gate's directory if its map is the gate's, and removes it otherwise. A pin
+ * that cannot be read stays.
+ */
+static int pin_recover(const struct gate *gate, const struct pins *pins, enum gate_map map)
+{
+	const char *name = gate_map_names[map];
+	_cleanup_close_ int fd = pin_open(pins, name);
+	uint32_t id;
+
+	if (fd < 0)
+		return fd;
+	id = gate_map_id(fd);
+	if (!id)
+		return -EIO;
+	if (id == gate->state->map_ids[map])
+		return pin_rename(pins, name, &gate->dir, name);
+	return pin_remove(pins, name);
+}
+
+/* Empties and removes next/ in `dir`. Pins of maps of the gate move to `dir`. */
+static int next_end(const struct gate *gate)
+{
+	_cleanup_(pins_close) struct pins pins = PINS_CLOSED;
+	int err = pins_open(&gate->dir, GATE_NEXT, &pins);
+
+	if (err || pins.fd < 0)
+		return err;
+	for (int map = MAP_GATE; map < GATE_MAPS; map++) {
+		err = pin_recover(gate, &pins, map);
+		if (err && err != -ENOENT)
+			return pin_failed("rename", &pins, gate_map_names[map], err);
+	}
+	return pins_remove(&gate->dir, GATE_NEXT);
+}
+
+/* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
+
+/*
+ * Charges to the next budgets what the old budgets were charged since they were copied. copied: the
+ * `empty_at` of the copies. NULL: unknown, because the command that copied the budgets was killed;
+ * then each budget gets the later `empty_at` of the two.
+ */
+static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
+{
+	uint32_t count = smaller(gate->policies_max, next->policies_max);
+
+	for (uint32_t number = 0; number < count; number++) {
+		uint64_t last = __atomic_load_n(&gate->budgets[number].empty_at, __ATOMIC_RELAXED);
+		__u64 *empty_at = &next->budgets[number].empty_at;
+		uint64_t first =
+			copied ? copied[number] : __atomic_load_n(empty_at, __ATOMIC_RELAXED);
+
+		if (credit_span(first, last) > 0)
+			__atomic_fetch_add(empty_at, last - first, __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * Subtracts the final counts of the old `counters` from the bases of the next versions. The next
+ * counters began at 0, so a reader of the next gate sees the sum of both maps. Can be repeated.
+ */
+static int counters_add(const struct gate *gate, struct gate *next)
+{
+	uint32_t seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
+	uint32_t count = seen > first ? seen : first;
+	struct sl_counters total = gate->policies[SL_POLICY_VERSION_MOVED].base;
+	_cleanup_free_ struct sl_counters *sums = NULL;
+	int err = counters_read_first(gate, count, &sums);
+
+	if (err)
+		return err;
+	for (uint32_t number = 0; number < count; number++) {
+		counters_add_to(&total, &sums[number]);
+		if (number >= next->policies_max)
+			continue;
+		for (uint32_t version = SL_POLICY_VERSION(number);
+		     version < SL_POLICY_VERSION(number + 1); version++) {
+			struct sl_counters base = gate->policies[version].base;
+
+			counters_take_from(&base, &sums[number]);
+			next->policies[version].base = base;
+		}
+	}
+	next->policies[SL_POLICY_VERSION_MOVED].base = total;
+	return 0;
+}
+
+/* Replaces the open gate by the next one. */
+static void gate_become(struct gate *gate, struct gate *next)
+{
+	next->dir = gate->dir;
+	next->links = gate->links;
+	next->made = gate->made;
+	next->grow = gate->grow;
+	gate->dir = gate->links = (struct pins)PINS_CLOSED;
+	gate_close(gate);
+	*gate = *next;
+	*next = GATE_CLOSED;
+}
+
+/*
+ * Does steps 3 to 5. If not all devices can be switched, none is. If some pins stay in next/, the
+ * gate is the next one nevertheless: remake_recover() moves the pins of the open gate.
+ */
+static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
+		       bool *ret_switched)
+{
+	struct replacements replacements = {.count = 0};
+	int err = programs_replace(gate, next, &replacements), named = 0;
+
+	replacements_close(&replacements);
+	*ret_switched = !err;
+	if (err)
+		return err;
+	synchronize_programs();
+	if (map_is_new(gate, next, MAP_BUDGETS))
+		budgets_add(gate, next, copied);
+	if (map_is_new(gate, next, MAP_COUNTERS))
+		err = counters_add(gate, next);
+	next->dir = gate->dir; /* borrowed */
+	if (!err)
+		named = next_end(next);
+	next->dir = (struct pins)PINS_CLOSED;
+	if (err || named)
+		error_notice("remake-unfinished", gate_object(gate->name),
+			     "all devices filter by its new maps, which do not have their names "
+			     "yet; the next command that changes the gate finishes that");
+	if (err)
+		return err;
+	if (map_is_new(gate, next, MAP_STATES))
+		error_notice("state-reset", gate_object(gate->name),
+			     "the state of all sources was reset; counters of policies stay");
+	else if (map_is_new(gate, next, MAP_BUCKETS4))
+		error_notice("state-reset", gate_object(gate->name),
+			     "the counters of single sources were reset");
+	gate_become(gate, next);
+	return named;
+}
+
+/* --- The remake ----------------------------------------------------------------------------- */
+
+/*
+ * Finishes an interrupted remake if its maps were complete, and undoes it otherwise.
+ */
+static int remake_recover(struct gate *gate)
+{
+	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
+	_cleanup_(pins_close) struct pins pins = PINS_CLOSED;
+	bool switched, is_complete;
+	int err = pins_open(&gate->dir, GATE_NEXT, &pins);
+
+	if (err || pins.fd < 0)
+		return err;
+	is_complete = pin_exists(&pins, gate_map_names[MAP_GATE]);
+	error_notice("remake-interrupted", gate_object(gate->name), "a resize was interrupted; %s",
+		     is_complete ? "finishing it" : "removing what it left");
+	if (!is_complete)
+		return next_end(gate);
+	err = gate_maps_open_next(gate, &next);
+	if (err)
+		return gate_error(gate, err, "remake-failed",
+				  "the resize cannot be finished with the maps in %s/" GATE_NEXT,
+				  gate->dir.path);
+	return gate_switch(gate, &next, NULL, &switched);
+}
+
+int remake(struct gate *gate, const struct gate_sizes *sizes)
+{
+	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
+	_cleanup_free_ uint64_t *copied = NULL;
+	bool switched = false;
+	struct gate_sizes has;
+	int err = remake_recover(gate) ?: gate_sizes_read(gate, &has);
+
+	if (err || !memcmp(sizes, &has, sizeof(has)))
+		return err;
+	if (gate->state->changing)
+		err = rules_recover(gate);
+	if (err)
+		return err;
+	rules_expire(gate); /* they need no room */
+	err = next_make(gate, sizes, &next);
+	if (err)
+		return err;
+	/* before packets charge them */
+	copied = calloc(next.policies_max, sizeof(*copied));
+	if (!copied)
+		return gate_error(gate, ENOMEM, "remake-failed", "cannot remake it: %s",
+				  why(ENOMEM));
+	for (uint32_t number = 0; number < next.policies_max; number++)
+		copied[number] = next.budgets[number].empty_at;
+	err = next_pin(gate, &next) ?: gate_switch(gate, &next, copied, &switched);
+	if (err && !switched)
+		next_end(gate);
+	return err;
+}
+
+/* --- Growth --------------------------------------------------------------------------------- */
+
+/* Room for all sizes, as "hosts 16k -> 1m, prefixes 16k -> 32k". */
+#define GROWN_TEXT (SIZES * (2 * SIZE_TEXT + 16))
+
+/*
+ * Remakes the gate for a change of rules that finds no room, and reports which sizes grew. Refuses if
+ * the process lacks a capability for that.
+ */
+static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
+{
+	char text[GROWN_TEXT] = "", from[SIZE_TEXT], to[SIZE_TEXT];
+	const char *missing = caps_missing();
+	struct gate_sizes has;
+	size_t length = 0;
+	int err = gate_sizes_read(gate, &has);
+
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < SIZES; i++)
+		if (size_specified(&has, i) != size_specified(sizes, i))
+			length += snprintf(text + length, GROWN_TEXT - length, "%s%s %s -> %s",
+					   length ? ", " : "", size_names[i],
+					   size_format(size_specified(&has, i), from),
+					   size_format(size_specified(sizes, i), to));
+	if (missing)
+		return gate_error(gate, EPERM, "grow-rights",
+				  "has no room, and to grow it (%s) needs %s; run this as root, or "
+				  "delete rules first",
+				  text, missing);
+	err = remake(gate, sizes);
+	if (err)
+		error_notice("grow-failed", gate_object(gate->name),
+			     "was to grow (%s), and could not; while it cannot, delete rules first",
+			     text);
+	else
+		error_notice("grown", gate_object(gate->name), "grew: %s", text);
+	return err;
+}
+
+/* --- Opening -------------------------------------------------------------------------------- */
 
 /*
  * Repairs what a killed command has left: a remake first, then pins of programs and a change of

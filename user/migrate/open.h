@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Migrate: opens a gate, to read it or to change it. A command that changes a gate locks it, and
- * repairs what a killed command left.
+ * Migrate: opens a gate, to read it or to change it, and remakes a running gate with maps of other
+ * sizes. A command that changes a gate locks it, and repairs what a killed command left.
  */
 #ifndef SLUICE_OPEN_H
 #define SLUICE_OPEN_H
@@ -24,5 +24,14 @@ enum gate_access {
  */
 int gate_open(struct gate *gate, const char *name, enum gate_access access,
 	      const struct gate_sizes *sizes);
+
+/*
+ * Gives the gate these sizes: makes the maps that differ, keeps the others, and switches all
+ * devices to programs on them. No packet passes unjudged. Rules and counters stay. The state of
+ * sources stays if its maps do; otherwise it is reset, which is reported. Refuses sizes in which
+ * the rules in force do not fit. The gate is open for a change. After a failure it is unchanged, or
+ * a message says that the next command finishes the remake.
+ */
+int remake(struct gate *gate, const struct gate_sizes *sizes);
 
 #endif
