@@ -2,25 +2,21 @@
 """A stream that a gate denies, while what is around the gate is disturbed: no packet of it comes
 through, and what the device received is counted."""
 
-import json
-import os
 import time
 
 import pytest
 
-import cgroup
-from lab import FILTER_MAC, HERE4, HERE6, SENDER_MAC, SLUICE, run, run_sluice, wait_until
+from lab import FILTER_MAC, HERE4, HERE6, SENDER_MAC, run, run_sluice, wait_until
 from test_doctor import channels
 
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
-TIMES = 8
+TIMES = 4
 
-# What may pass native XDP when veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c takes the
-# program from each queue, and then stops its NAPI: a poll in between hands on unasked what is in the queue. One packet
-# was seen in some fifty closings. Neither side of that has a hole: before, the program is asked, and behind it a packet
-# goes by netif_rx(), which drops it, as the device runs no more. Nor has opening one: a device that is not up yet gets
-# no packet.
+# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c takes the
+# program from each queue, and then stops its NAPI: a poll in between delivers what is in the queue without the program. One
+# packet was seen in some fifty closings. Before that the program runs; after it netif_rx() drops packets, because the device
+# is down. A device that is opened gets no packet before it is up.
 CLOSING_LETS_PASS = 3
 
 
@@ -118,7 +114,7 @@ def test_another_xdp_program_that_comes_later(stream, foreign):
 
 def test_eight_writers(stream):
     """They add and delete rules of other sources, each its own."""
-    end, rounds = time.monotonic() + 3, 0
+    end, rounds = time.monotonic() + 2, 0
     while time.monotonic() < end:
         words = [["deny", f"10.{i}.0.0/16"] if rounds % 2 else ["set", f"10.{i}.0.0/16", "rate", "5/h"]
                  for i in range(8)]
@@ -128,29 +124,3 @@ def test_eight_writers(stream):
             assert process.returncode == 0 or process.returncode == 1 and stream.gate in err, err
         rounds += 1
     nothing_passed(stream)
-
-
-@pytest.mark.parametrize("megabytes", [8, 20, 40, 80])
-def test_no_memory_for_a_resize(attached, megabytes):
-    """The maps that are to be larger do not fit: the gate stays what it is, whether the command is
-    refused or the kernel kills it."""
-    attached.sluice("deny", DENIED)
-    config = attached.json("dump")
-    config["gate"] = {"sources": "2m"}
-    path = f"/tmp/{attached.gate}.json"
-    before = attached.snapshot()
-    try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(json.dumps(config))
-        with cgroup.memory(f"sluice-{attached.gate}") as group:
-            group.limit(megabytes << 20)
-            done = run(*group.command(SLUICE, "-g", attached.gate, "-n", attached.filter, "apply", "--resize", path),
-                       check=False)
-    finally:
-        os.unlink(path)
-    assert done.code == -9 or (done.code == 1 and "memory" in done.err), done
-    attached.send(DENIED, 5)
-    attached.expect(passed=0, dropped=5)
-    attached.sluice("undeny", DENIED)
-    attached.sluice("deny", DENIED)
-    assert attached.snapshot()[0] == before[0] and "next" not in os.listdir(attached.pins())

@@ -181,11 +181,6 @@ def test_systemd_calls_the_unit_little_exposed(unit):
     assert said.code == 0, said.out
 
 
-def test_the_unit_is_off_until_it_is_enabled(tree):
-    assert not glob.glob(f"{tree}/**/*.wants", recursive=True)
-    assert "enable" not in "".join(path.read_text() for path in (tree / "DEBIAN").glob("p*"))
-
-
 @pytest.mark.parametrize("tool,name", [("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles", "tmpfiles.d")])
 def test_users_and_directories_are_made(tree, tmp_path, tool, name):
     """Below another root, so that none is made here."""

@@ -108,14 +108,8 @@ def test_bpftool_shows_named_fields(lab):
                            *map(str, key)).out)["formatted"]
     assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
     program = lab.attachments()[0]["program_id"]
-    shown = json.loads(run("bpftool", "-j", "prog", "show", "name", "sluice_xdp").out)
-    assert program in [each["id"] for each in (shown if isinstance(shown, list) else [shown])]
-    assert program in [link["prog_id"] for link in json.loads(run("bpftool", "-j", "link", "show").out)]
     net, = json.loads(run("nsenter", f"--net=/run/netns/{lab.filter}", "bpftool", "-j", "net", "show").out)
     assert [(xdp["devname"], xdp["id"]) for xdp in net["xdp"]] == [("in0", program)]
-    for name in "buckets4", "buckets6":
-        shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        assert shown["type"] == "lru_percpu_hash"
     rule, = dump("prefixes")
     record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool has its own way with bit fields
     assert rule["key"]["bits"] == 0 and record > 0
