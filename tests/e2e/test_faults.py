@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-import cgroup
 from killed import run_interrupted, run_stops
 from lab import FILTER_MAC, LONG, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
 
@@ -41,10 +40,6 @@ def still_filters(lab):
     assert lab.received.read()[SOURCE] == passed == 0
 
 
-def pinned_map(path):
-    return json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
-
-
 def make_map(path, kind, key, value, entries, flags=0):
     os.unlink(path)
     run("bpftool", "map", "create", path, "type", kind, "key", str(key), "value", str(value),
@@ -59,7 +54,7 @@ def refused_with_advice(lab, names, commands):
 # --- Pins -----------------------------------------------------------------------------------------
 
 @pytest.mark.quick("gate")
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("name", ["gate", "policies", "states", "buckets6", "secret"])
 def test_a_deleted_pin(drained, name):
     os.unlink(drained.pins(name))
     refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
@@ -77,7 +72,7 @@ def test_all_maps_deleted(drained):
     assert not os.path.exists(drained.pins())
 
 
-@pytest.mark.parametrize("name", ["gate", "prefixes", "counters", "buckets4"])
+@pytest.mark.parametrize("name", ["gate", "counters"])
 def test_a_pin_replaced_by_another_map(drained, name):
     make_map(drained.pins(name), "hash", 4, 8, 16)
     refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
@@ -86,13 +81,12 @@ def test_a_pin_replaced_by_another_map(drained, name):
     assert not os.path.exists(drained.pins())
 
 
-@pytest.mark.parametrize("name", ["prefixes", "counters"])
-def test_a_pin_replaced_by_a_map_of_the_same_shape(drained, name):
-    """Not the one that the filter uses: a change would have no effect, a reader would be misled."""
-    shape = pinned_map(drained.pins(name))
-    make_map(drained.pins(name), shape["type"], shape["bytes_key"], shape["bytes_value"],
+def test_a_pin_replaced_by_a_map_of_the_same_shape(drained):
+    """A change of it would have no effect, and a reader would be misled."""
+    shape = json.loads(run("bpftool", "-j", "map", "show", "pinned", drained.pins("prefixes")).out)
+    make_map(drained.pins("prefixes"), shape["type"], shape["bytes_key"], shape["bytes_value"],
              shape["max_entries"], shape["flags"])
-    refused_with_advice(drained, f"'{name}'", [["stats"], ["set", "default", "rate", "5/h"]])
+    refused_with_advice(drained, "'prefixes'", [["stats"], ["set", "default", "rate", "5/h"]])
 
 
 def test_a_pin_replaced_by_a_program(drained):
@@ -204,7 +198,7 @@ def test_attach_while_the_last_gate_goes(lab):
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
-        for at in range(made - 3, made + 5):
+        for at in range(made - 2, made + 3):
             lab.attach("in0")
             done = run_interrupted(attach, at, lambda: lab.sluice("detach", "all"))
             assert done == 0, f"at stop {at} of {made}"
@@ -252,19 +246,13 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # what is there; the change, where FILE holds the text; the entries after it
+    # the rules before; the change, with FILE for a file of the text; the entries after the change
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
-    "delete": (rules_file(DEFAULT, HERE, THERE), ["del", "2001:db8::1"], "", (2, 2, 1)),
-    "add a limit": (rules_file(DEFAULT), ["set", "default", "name", "tcp", "rate", "5/h", "match",
-                                          "tcp"], "", (1, 1, 0)),
     "deny": (rules_file(DEFAULT), ["deny", "2001:db8::1"], "", (2, 1, 1)),
     "allow what was denied": (rules_file(DEFAULT, deny=["192.0.2.7"]), ["allow", "192.0.2.7"], "",
                               (2, 1, 0)),
-    "deny beside limits": (rules_file(DEFAULT, HERE), ["deny", "2001:db8::1"], "", (2, 2, 1)),
-    "del of an entry": (rules_file(DEFAULT, deny=["192.0.2.7"]), ["del", "192.0.2.7"], "",
-                        (1, 1, 0)),
     "deny a file": (rules_file(DEFAULT, HERE), ["deny", "-f", "FILE"], "\n".join(LISTED),
                     (370, 2, 2)),
     "apply": (rules_file(DEFAULT, HERE, *NETS[:5], deny=LISTED[:100]), ["apply", "FILE"],
@@ -312,8 +300,8 @@ def test_kill_attach_and_detach(lab, hook, mode):
     qdiscs = lab.tc("qdisc", "show", "dev", "in0").out
     attach_stops, detach_stops = run_stops(attach), run_stops(detach)
     packets = 0
-    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 16),
-                                          moments(detach_stops, 0.66, 16)):
+    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 10),
+                                          moments(detach_stops, 0.66, 10)):
         run_stops(attach, at, steps)
         run_sluice(*attach)
         one, = lab.attachments()
@@ -331,36 +319,9 @@ def test_kill_attach_and_detach(lab, hook, mode):
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
 
 
-@pytest.mark.alone
-def test_no_packet_passes_unfiltered_while_rules_change(drained):
-    traffic = drained.traffic(30, f"{SOURCE}=20000", background=True)
-    end = time.monotonic() + 2
-    rates, changes = ["1/h", "2/h"], 0
-    while time.monotonic() < end:
-        drained.sluice("set", "default", "rate", rates[changes % 2], "burst", "10")
-        changes += 1
-    traffic.kill()
-    traffic.wait()
-    passed, dropped = drained.counts()
-    print(f"figure: {dropped} packets, {changes} changes of the rules, {passed - 10} unfiltered")
-    assert dropped > 1000 and passed == 10
-    assert drained.received.read()[SOURCE] == 0
-
-
 # --- Nothing left ---------------------------------------------------------------------------------
 
-ROOM = 40
-
-
-def full(lab, makers):
-    """Runs makers, each one change, until one fails, and has changed nothing; its refusal."""
-    for words in makers:
-        before = lab.rules(), lab.json("stats")["generation"], entries(lab)
-        done = lab.sluice(*words, status=None)
-        if done.code:
-            assert (lab.rules(), lab.json("stats")["generation"], entries(lab)) == before
-            return refused(done, f"'{lab.gate}'", code=1)
-    return None
+ROOM = 20
 
 
 @pytest.fixture
@@ -371,32 +332,22 @@ def little(lab):
     return lab
 
 
-def test_the_table_of_policies_full(little):
-    refusal = full(little, (["set", f"10.0.{i}.0/24", "rate", "5/h"] for i in range(2 * ROOM)))
-    room = len(little.json("show")["rules"])
-    assert room == ROOM and f"room for {room} policies" in refusal
-    little.sluice("set", "10.0.0.0/24", "rate", "6/h")  # a change needs no room
-    little.sluice("deny", "10.9.0.1")  # and a list entry no policy
-    little.sluice("del", "10.9.0.1")
-    little.sluice("del", "10.0.1.0/24")
-    little.sluice("set", "192.0.2.0/24", "rate", "5/h")
-
-
-def test_the_table_of_splits_full(little):
-    """Rules longer than /64 take a mark on their /64 besides, whichever map they are in."""
-    kinds = "2001:db8:0:{}::1", "2001:db8:1:{}::/96"
-    refusal = full(little, (["deny", kinds[i % 2].format(i)] for i in range(2 * ROOM)))
-    assert "/64" in refusal and len(little.json("show")["rules"]) >= ROOM
-
-
-@pytest.mark.parametrize("kind", ["10.0.0.{}", "10.0.{}.0/24", "2001:db8::{}", "2001:db8:{}::/48"])
-def test_the_tables_of_rules_full(little, kind):
-    assert full(little, (["deny", kind.format(i)] for i in range(2 * ROOM)))
+@pytest.mark.parametrize("words", ["deny 10.0.0.{}", "set 10.0.{}.0/24 rate 5/h", "deny 2001:db8:0:{}::1"],
+                         ids=["hosts", "policies", "splits"])
+def test_the_tables_of_rules_full(little, words):
+    """Each change that finds no room is refused as a whole. tests/datapath/test_full.c has every table."""
+    for i in range(2 * ROOM):
+        before = little.rules(), little.json("stats")["generation"], entries(little)
+        done = little.sluice(*words.format(i).split(), status=None)
+        if done.code:
+            break
+    refused(done, f"'{little.gate}'", code=1)
+    assert (little.rules(), little.json("stats")["generation"], entries(little)) == before
     shown = little.json("show")["rules"]
     assert len(shown) >= ROOM
-    little.sluice("allow", shown[0]["prefix"])  # a change needs no room
+    little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))  # needs no room
     little.sluice("del", shown[1]["prefix"])
-    little.sluice("deny", shown[1]["prefix"])
+    little.sluice(*words.format(2 * ROOM).split())
 
 
 def test_a_file_that_does_not_fit(little, tmp_path):
@@ -415,17 +366,7 @@ def test_a_file_that_does_not_fit(little, tmp_path):
     little.sluice("allow", "192.0.2.1")
 
 
-@pytest.mark.parametrize("megabytes", [12, 40])
-def test_no_memory_for_the_maps(lab, megabytes):
-    with cgroup.memory(f"sluice-{lab.gate}") as group:
-        group.limit(megabytes << 20)
-        done = run(*group.command(SLUICE, "-g", lab.gate, "-n", lab.filter, "attach", "in0"), check=False)
-        refused(done, "memory", code=1)
-        assert not os.path.exists(lab.pins())
-
-
-# What each command prints, and its exit status if that cannot be written. keep, share and complete print nothing that
-# is awaited, or no messages.
+# Every command that prints. keep, share and complete print nothing to wait for, or no messages.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],

@@ -85,8 +85,8 @@ def drained(attached):
 # --- What stays -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("factor", [0.5, 2])
+@pytest.mark.parametrize("size,factor", [("sources", 2), ("buckets", 0.5), ("policies", 2), ("policies", 0.5), ("hosts", 2),
+                                         ("prefixes", 0.5)])
 def test_each_size(drained, size, factor):
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     ids = {name: pinned_id(drained, name) for name in MAPS}
@@ -124,53 +124,6 @@ def test_all_sizes_at_once_and_to_the_same_again(drained):
     is_whole(drained)
 
 
-def test_old_maps_and_programs_go(drained):
-    drained.attach("in0", "hook", "egress", "mode", "clsact")
-    of_one_size = {pinned_id(drained, name)
-                   for name in ("lists", "admission", "newcomers", "rule_cache", "subrules", "secret")}
-    pinned = map_ids(drained)[1] - of_one_size
-    programs = [a["program_id"] for a in drained.attachments()]
-    resize(drained, **{size: 2 * SIZE for size in SIZES})
-    for kind, ids in (("map", pinned), ("prog", programs)):
-        for one in ids:
-            wait_until(lambda: run("bpftool", kind, "show", "id", str(one), check=False).code,
-                       f"{kind} {one} gone")
-
-
-def test_a_device_on_every_hook(drained):
-    drained.attach("in0", "hook", "ingress", "mode", "clsact")
-    drained.attach("in0", "hook", "egress")
-    resize(drained, sources=8192, hosts=8192)
-    is_whole(drained)
-    assert len(map_ids(drained)[0]) == 3
-
-
-def test_a_block_lasts(attached):
-    attached.sluice("set", "default", "rate", "1kpps", "burst", "5", "action", "block", "1h")
-    attached.send(SOURCE, 50)
-    wait_until(lambda: sum(attached.counts()) >= 50, "judged")
-    passed, dropped = attached.counts()
-    resize(attached, policies=100, hosts=100, buckets=1000)
-    attached.send(SOURCE, 10)
-    attached.expect(passed=passed, dropped=dropped + 10)
-    assert attached.json("check", SOURCE)["verdict"] == "drop"
-
-
-def test_rules_longer_than_64(attached):
-    for rule in "2001:db8::1", "2001:db8::2", "2001:db8::/96":
-        attached.sluice("set", rule, "rate", "1/h", "burst", "10")
-    resize(attached, hosts=100, prefixes=50)
-    assert maxima(attached)["splits"] == 100
-    attached.send("2001:db8::1", 15)
-    attached.send("2001:db8::2", 15)
-    attached.send("2001:db8::3", 15)
-    attached.expect(passed=30, dropped=15)
-    for rule in "2001:db8::1", "2001:db8::2", "2001:db8::/96":
-        attached.sluice("del", rule)
-    attached.send("2001:db8::1", 5)
-    attached.expect(passed=35, dropped=15)
-
-
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
@@ -199,20 +152,19 @@ def test_a_size_that_gives_as_many_sets_leaves_the_table_as_it_is(drained):
     is_whole(drained)
 
 
-@pytest.mark.parametrize("size,least,fewer", [("hosts", 20, 19), ("prefixes", 32, 31),
-                                              ("policies", 32, 31)])
-def test_a_size_that_is_too_small_is_refused(attached, size, least, fewer):
+def test_a_size_that_is_too_small_is_refused(attached):
     config = attached.json("dump")
     config["policies"] = [{"prefix": f"10.{i}.0.0/16", "limits": [{"rate": "5/h"}]}
                           for i in range(32)]
     config["deny"] = [{"prefixes": [f"192.0.2.{i}" for i in range(20)]}]
     attached.apply(config)
     before = attached.snapshot(), map_ids(attached)
-    config["gate"] = {size: fewer}
-    refusal = attached.sluice("apply", "-", "--resize", input=json.dumps(config), status=None)
-    assert refusal.code and size in refusal.err and str(least) in refusal.err
-    assert (attached.snapshot(), map_ids(attached)) == before
-    resize(attached, **{size: least})
+    for size, least in ("hosts", 20), ("prefixes", 32), ("policies", 32):
+        config["gate"] = {size: least - 1}
+        refusal = attached.sluice("apply", "-", "--resize", input=json.dumps(config), status=None)
+        assert refusal.code and size in refusal.err and str(least) in refusal.err
+        assert (attached.snapshot(), map_ids(attached)) == before
+    resize(attached, hosts=20, prefixes=32, policies=32)
     assert attached.rules() == before[0][0]
     is_whole(attached)
 
@@ -263,21 +215,20 @@ def test_a_full_gate_gets_other_policies(lab):
 # --- Under traffic --------------------------------------------------------------------------------
 
 @pytest.mark.alone
-@pytest.mark.parametrize("rate,burst,per_second", [("1kpps", 500, 1000),
-                                                   ("50kpps", 100000, 50000)])
-def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
-    """One source through two devices, which the resizes switch one after the other: it gets no more
-    than burst + rate x t, and each packet is counted once. The larger limit has slices."""
+def test_levels_and_totals_under_traffic(lab):
+    """One source sends through two devices, which a resize switches one after the other. It gets no more than
+    burst + rate x t, of a limit with slices, and each packet is counted once."""
+    burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
-    lab.sluice("set", "default", "rate", rate, "burst", str(burst))
+    lab.sluice("set", "default", "rate", "50kpps", "burst", str(burst))
     lab.sluice("deny", DENIED)
     received, seen, resizes = lab.datagrams(), [], 0
     with concurrent.futures.ThreadPoolExecutor() as pool:
         began = time.monotonic()
-        streams = [pool.submit(lab.traffic, 8, f"{SOURCE}=60000", f"{DENIED}=1000", device=device)
+        streams = [pool.submit(lab.traffic, 5, f"{SOURCE}=60000", f"{DENIED}=1000", device=device)
                    for device in ("out0", "out1")]
-        while time.monotonic() < began + 7:
+        while time.monotonic() < began + 4:
             resizes += 1
             resize(lab, policies=100 + resizes, hosts=100 + resizes, buckets=4096 << resizes % 2)
             seen.append(lab.json("stats")["totals"])
@@ -317,12 +268,12 @@ def test_readers_meanwhile(drained):
     reader = threading.Thread(target=read)
     stream = drained.traffic(60, f"{DENIED}=5000", background=True)
     reader.start()
-    for i in range(15):
+    for i in range(8):
         resize(drained, **{size: 4000 + i << i % 2 for size in SIZES})
     going = False
     reader.join()
     stream.kill()
-    assert not errors and len(counts) > 50
+    assert not errors and len(counts) > 20
     assert counts == sorted(counts)
 
 
@@ -438,7 +389,7 @@ def test_kill_a_resize(lab, config_file, anew):
     def denials():
         return lab.json("stats")["lists"]["deny"]["packets"]
 
-    for i, (at, steps) in enumerate(moments(stops, 0.3, 30), 1):
+    for i, (at, steps) in enumerate(moments(stops, 0.3, 20), 1):
         words, fresh, when = words_of(i), f"10.9.0.{i}", f"killed at {at}+{steps}"
         lab.send(fresh, 2, device="out1")
         run_stops(words, at, steps)
@@ -460,7 +411,7 @@ def test_kill_a_resize(lab, config_file, anew):
         got = received.read()[SOURCE], received.by_source[fresh]
         assert anew or got == (0, 10), f"{when}: a level was lost"
     print(f"figure: {sum(ends.values())} resizes killed: {dict(ends)}")
-    assert ends["next"] > 2
+    assert ends["next"] > 1
     assert received.read()[DENIED] == 0
     subprocess.run([SLUICE, *words], check=True, stdout=subprocess.DEVNULL)
     is_whole(lab)

@@ -73,34 +73,17 @@ def small():
         lab.close()
 
 
-def map_memory(lab, name):
-    return json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)[
-        "bytes_memlock"]
-
-
 def test_it_is_applied_by_one_command(big):
     start = time.monotonic()
     assert big.json("apply", big.rules_file)["changed"] is False
     again = time.monotonic() - start
     print(f"figure: {HOSTS4 + HOSTS6} denied hosts and {POLICIES} policies applied in "
           f"{big.apply_seconds:.1f} s by a gate that grows, and once more, without a change, in {again:.1f} s")
-    sizes = {name: map_memory(big, name) / 1e6 for name in MAPS}
+    sizes = {name: json.loads(run("bpftool", "-j", "map", "show", "pinned", big.pins(name)).out)["bytes_memlock"] / 1e6
+             for name in MAPS}
     print(f"figure: the maps take {sum(sizes.values()):.0f} MB: " +
           ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 1))
     assert big.json("status")["gates"][0]["rules"] == HOSTS4 + HOSTS6 + POLICIES
-
-
-def test_sizes_that_are_stated_spare_the_gate_its_growing(big):
-    with open(big.rules_file, encoding="utf-8") as file:
-        rules = file.read()
-    stated = big.rules_file.replace("rules.yaml", "stated.yaml")
-    with open(stated, "w", encoding="utf-8") as file:
-        file.write("gate:\n  hosts: 1m\n  policies: 16k\n" + rules)
-    start = time.monotonic()
-    said = big.sluice("-j", "apply", stated, gate=big.gate2)
-    print(f"figure: the same with sizes that the file states: {time.monotonic() - start:.1f} s")
-    assert json.loads(said.out)["denied"] == HOSTS4 + HOSTS6 and "policies " not in said.err
-    big.sluice("detach", "all", gate=big.gate2)
 
 
 def test_show_and_dump_tell_all_of_it(big):

@@ -6,7 +6,6 @@ namespace."""
 import ctypes
 import json
 import os
-import stat
 import struct
 import subprocess
 import time
@@ -159,12 +158,11 @@ def gate_poked(at, number):
     os.close(fd)
 
 
-MAP_IDS, POLICIES_SEEN = 60, 56  # where they are in it
-RULE_FACES = 8, 24  # where a rule has its records
+MAP_IDS = 60  # the offset of the ids
 
 
 @pytest.mark.quick("policies")
-@pytest.mark.parametrize("name", MAPS[1:])
+@pytest.mark.parametrize("name", ["hosts4", "lists", "policies", "counters", "states", "buckets4", "budgets"])
 def test_a_map_with_larger_values_is_not_read(lab, name):
     """Its owner says that it is the gate's: the kernel would write beyond the room of a command of root's."""
     lab.attach("in0", "policies", "64", gate="main")
@@ -178,37 +176,6 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
     os.close(larger)
     for words in ["show"], ["stats"], ["sources"], ["set", "default", "rate", "5/h"], ["upgrade"]:
         lab.refuses(words, f"'{name}'", gate="main")
-    lab.sluice("detach", "all", gate="main")
-    assert not os.path.exists(ROOT)
-
-
-def test_numbers_beyond_the_memory_of_a_gate_lead_nowhere(lab):
-    """Records of policies are places in memory, and the owner of the gate writes their numbers."""
-    lab.attach("in0", "policies", "64", gate="main")
-    lab.sluice("set", "192.0.2.7", "rate", "5/h", gate="main")
-    lab.sluice("set", "192.0.2.0/24", "rate", "5/h", gate="main")
-    before = lab.rules(gate="main")
-    gate_poked(POLICIES_SEEN, 0xffffffff)
-    for words in ["show"], ["stats"], ["set", "default", "rate", "5/h"], ["del", "default"]:
-        lab.sluice(*words, gate="main")
-    assert lab.rules(gate="main") == before
-    for name in "hosts4", "prefixes":
-        path = f"{ROOT}/main/{name}"
-        fd = bpf.opened(path)
-        entry, = json.loads(run("bpftool", "-j", "map", "dump", "pinned", path).out)
-        key, rule = (bytearray(int(byte, 16) for byte in entry[part]) for part in ("key", "value"))
-        for face in RULE_FACES:
-            struct.pack_into("<I", rule, face, 0x3ffffffe)
-        bpf.map_update(fd, bytes(key), bytes(rule))
-        os.close(fd)
-    for words in ["show"], ["del", "192.0.2.7"], ["set", "192.0.2.0/24", "rate", "6/h"], ["upgrade"]:
-        assert lab.sluice(*words, gate="main", status=None).code in (0, 1)
-    lab.sluice("detach", "all", gate="main")
-
-
-def test_mode_1777_alone_is_no_obstacle(lab):
-    lab.attach("in0", gate="main")
-    assert stat.S_IMODE(os.stat(ROOT).st_mode) == 0o700
     lab.sluice("detach", "all", gate="main")
     assert not os.path.exists(ROOT)
 
