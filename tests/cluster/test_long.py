@@ -214,42 +214,6 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
     assert 0.85 < done.mean(45, 59.5) < 1.05
 
 
-class Spent:
-    """What the nodes let pass, and what the store was sent, within a block."""
-
-    def __init__(self, cluster):
-        self.nodes = cluster.nodes
-
-    def read(self):
-        return (time.monotonic(), sum(node.passed() for node in self.nodes),
-                sum(node.status()["commands"] for node in self.nodes))
-
-    def __enter__(self):
-        time.sleep(1.5)  # the state is told once a second
-        self.before = self.read()
-        return self
-
-    def __exit__(self, *_):
-        time.sleep(1.5)
-        self.seconds, self.passed, self.commands = (b - a for a, b in zip(self.before, self.read()))
-
-
-def test_commands_a_packet_of_one_hot_source(cluster):
-    """And how much of the limit is used."""
-    rate, pps = 10000, 50000
-    nodes = cluster.make(2, rate)
-    cluster.share()
-    with nodes[0].flood(pps), nodes[1].flood(pps):
-        time.sleep(8)  # the bursts of the start
-        with Spent(cluster) as spent:
-            time.sleep(10)
-    each, used = spent.commands / (2 * pps * spent.seconds), spent.passed / spent.seconds / rate
-    print(f"figure: one hot source at 2 x {pps} packets a second: {each:.5f} commands a packet, "
-          f"{100 * used:.1f} % of the limit")
-    assert each < 0.001
-    assert 0.97 < used < 1.02
-
-
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
     """256 sources, each offered 110 packets a second at each node: more than its limit."""
     nodes = cluster.make(2, 100, burst=100)

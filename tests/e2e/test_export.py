@@ -51,7 +51,7 @@ def total(found, name, **labels):
                if n == name and all(have[k] == v for k, v in labels.items()))
 
 
-def test_values_agree_with_stats(busy):
+def test_values_agree_with_stats_and_status(busy):
     found, stats = samples(busy.sluice("export").out), busy.json("stats")
     for verdict, key in (("pass", "passed"), ("drop", "dropped")):
         assert total(found, "sluice_packets_total", verdict=verdict) == \
@@ -64,19 +64,14 @@ def test_values_agree_with_stats(busy):
             policy["dropped"]["packets"]
     assert total(found, "sluice_packets_total", policy="deleted") == 9  # what they had is kept
     assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
-
-
-def test_the_rest(busy):
-    found = samples(busy.sluice("export").out)
     sizes = {labels["map"]: value for name, labels, value in found
              if name == "sluice_map_max_entries"}
     assert sizes == {m["name"]: m["max_entries"]
                      for m in busy.json("status")["gates"][0]["maps"]
                      if m["name"] in sizes}
     assert sorted(sizes) == sorted(LISTED)
-    attached = [(labels, value) for name, labels, value in found if name == "sluice_attached"]
-    assert len(attached) == 1 and attached[0][1] == 1
-    assert attached[0][0]["device"] == "in0" and attached[0][0]["hook"] == "xdp"
+    (labels, value), = [(labels, value) for name, labels, value in found if name == "sluice_attached"]
+    assert (labels["device"], labels["hook"], value) == ("in0", "xdp", 1)
     version = run_sluice("version").out.split()[1].rstrip(",")
     assert total(found, "sluice_build_info", version=version) == 1
 
