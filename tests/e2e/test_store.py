@@ -159,7 +159,7 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
     ledger.check_exact(stores)
     assert {stores.holder(key) for key in KEYS} == set(ports[:3])
     counts = client.counts()
-    assert counts["is_cluster"] and counts["nodes"] == 6 and counts["moved"] == 0, counts
+    assert counts["is_cluster"] and counts["nodes"] == 3 and counts["moved"] == 0, counts
     assert counts["connects"] == 3, counts
 
 

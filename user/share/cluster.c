@@ -447,8 +447,8 @@ static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 }
 
 /*
- * Reads the map of a cluster, an array of [first slot, last slot, master, replica...]. Adds masters
- * first, then replicas while there is room. Returns whether a node has a slot.
+ * Reads the map of a cluster, an array of [first slot, last slot, master, replica...]. Adds the
+ * masters. Returns whether a node has a slot.
  */
 static bool map_read(struct slot_map *map, const redisReply *reply, const struct connection *from)
 {
@@ -464,11 +464,6 @@ static bool map_read(struct slot_map *map, const redisReply *reply, const struct
 						   range->element[1]->integer,
 						   map_node_read(map, range->element[2], from));
 	}
-	for (size_t i = 0; i < reply->elements; i++)
-		for (size_t j = 3; reply->element[i]->type == REDIS_REPLY_ARRAY &&
-				   j < reply->element[i]->elements;
-		     j++)
-			map_node_read(map, reply->element[i]->element[j], from);
 	return has_slots;
 }
 

@@ -44,7 +44,7 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 #define NODES_MAX 64
 #define NODE_NONE 255
 
-/* Which node holds which slot. A node without a slot is a replica or a seed. */
+/* Which node holds which slot. A node without a slot is a seed. */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
 	unsigned int nodes;

@@ -16,7 +16,7 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* the store, of each key that is told of */
+static bool keeps_expiry; /* the store, of each reported key */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static const struct {
 } scripts[] = {
 	{"a key is reported from a quarter of its burst on",
 	 "take 240, round 0 0, take 20, round 1 0, key here:1:7, sent 260"},
-	{"a limit with another rate begins anew: its counters in the store are others",
+	{"a limit with another rate begins again: its counters in the store are others",
 	 "take 1000, round 1 1000, round 1 1000, lasts 1, rate, follow, take 1, round 1 900000,"
 	 "key here:2:7, lasts 0, accounts 1"},
 	{"a limit that stays continues",
@@ -175,8 +175,7 @@ TEST(test_what_is_counted_and_reported)
 	}
 }
 
-/* What it may take untold in a round is less than a unit there. */
-TEST(test_a_trickle_of_a_slow_limit_is_not_told_of)
+TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 {
 	node_open(10);
 	key_make(3, 7);
@@ -187,12 +186,12 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_told_of)
 	}
 }
 
-/* Behind a flush the first addition makes it anew, and may be the last. */
-TEST(test_a_key_that_is_made_anew_gets_an_expiry)
+/* After a flush the first addition creates the key again, and may be the last. */
+TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* -1: what is told */
+		int64_t total; /* -1: the report */
 		bool lasts;
 	} rounds[] = {
 		{300, -1, false}, /* a new key */
@@ -217,7 +216,7 @@ TEST(test_a_key_that_is_made_anew_gets_an_expiry)
 	}
 }
 
-/* Rounds behind one without an answer until the account of a key that rests ends: 300 at most. */
+/* Rounds after one without an answer until the account of a key that rests ends: 300 at most. */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
 	unsigned int rounds = 0;
@@ -239,7 +238,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* It is the last that asks for it. Where the store refuses it, accounts are not kept for ever. */
+/* If the store refuses the expiry, accounts are not kept forever. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -263,7 +262,7 @@ static struct account *account_lend(unsigned int steps)
 	return &accounts.list[0];
 }
 
-TEST(test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules)
+TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 {
 	struct account *account = account_lend(20);
 	uint64_t lent = account->debt.refundable, zero;
@@ -297,8 +296,8 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * Behind a stop of the process for 20 s. Of a fast limit 3 x 2^30 units were taken meanwhile, which
- * the count of an entry tells as -2^30: that is not known, and what is taken next is told as ever.
+ * The process stops for 20 s. Packets of a fast limit took 3 x 2^30 units meanwhile, which the count
+ * of an entry shows as -2^30: that is not counted, and later packets are.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
@@ -329,7 +328,7 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* By the same key, between two scans. What slices give back is no such case, and is not told. */
+/* Between two scans. Credit that slices return is no such case, and is not reported. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
@@ -359,7 +358,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 	}
 }
 
-/* A entry may be made between the search for lost ones and the reading of all. */
+/* An entry may be made between the search for lost ones and the reading of all. */
 TEST(test_a_key_has_one_account)
 {
 	entry_take(3, 1000);
@@ -383,7 +382,7 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 		entry_take(3 + i, 1000);
 	}
 	assert_int_equal(round_run(0), 2);
-	/* the first key has an account without an entry, too, in front of those of both keys */
+	/* the first key also has an account without an entry, before the accounts of both keys */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.samples.list[4].account = 3;
@@ -406,10 +405,10 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * For 20 s within a round, in which the packet path divided the limit: they are charged to nobody a
- * second time, what was charged in vain is no credit any more, and what is owed stays owed.
+ * It stops for 20 s within a round, in which the packet path divided the limit: that time is not
+ * charged again, a surplus of charges is not refunded, and what is owed stays owed.
  */
-TEST(test_a_process_that_was_stopped_begins_anew)
+TEST(test_a_process_that_was_stopped_begins_again)
 {
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
@@ -449,7 +448,7 @@ TEST(test_a_process_that_was_stopped_begins_anew)
 }
 
 /* An answer may wait for the process when it goes on. */
-TEST(test_a_stop_is_not_charged_behind_the_answer)
+TEST(test_a_stop_is_not_charged_after_the_answer)
 {
 	uint64_t zero;
 
@@ -467,8 +466,7 @@ TEST(test_a_stop_is_not_charged_behind_the_answer)
 			STEP * 9 / 10);
 }
 
-/* Of one that a part of the store leaves without an answer. */
-TEST(test_accounts_tell_how_many_rounds_one_has_lost)
+TEST(test_accounts_count_the_lost_rounds_of_each_key)
 {
 	node_open(1000);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -554,7 +552,7 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 
 /* --- Blocks --------------------------------------------------------------------------------- */
 
-/* Blocks of 30 s; escalate: up to 8 minutes. The source is told of, and overran its limit here. */
+/* Blocks of 30 s; escalate: up to 8 minutes. The source is reported, and overran its limit here. */
 static void node_open_blocks(bool escalate)
 {
 	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 1000);
@@ -616,7 +614,6 @@ TEST(test_a_block_is_reported_once)
 	}
 }
 
-/* What ended while the store told of it is over; what did not is for as long as it has left. */
 TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 {
 	const struct sl_state *own = entry_state(&entries[3]);
@@ -631,8 +628,8 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 }
 
-/* Whether the source is blocked here once the store has told of this time of a block. */
-static bool is_blocked_behind(uint64_t blocked_ms)
+/* Whether the source is blocked here after the store replied with this time of a block. */
+static bool is_blocked_after(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
 	return block_holds(&limit.limit, entry_state(&entries[3]), now);
@@ -643,25 +640,25 @@ static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
 	entry_state(&entries[3])->blocked_until = 0;
 	for (unsigned int i = 1; i < 20; i++)
-		assert_false(is_blocked_behind(blocked_ms - i * 3 * ROUND / 2 / MS +
-					       i % 2 * ROUND / 3 / MS));
+		assert_false(is_blocked_after(blocked_ms - i * 3 * ROUND / 2 / MS +
+					      i % 2 * ROUND / 3 / MS));
 }
 
 TEST(test_a_block_that_is_forgiven_does_not_come_back)
 {
 	node_open_blocks(false);
-	assert_true(is_blocked_behind(29900));
+	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_behind(29900)); /* a new one, of another node */
+	assert_true(is_blocked_after(29900)); /* a new one, of another node */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0; /* the table forgets it */
 	round_blocked(26000);
 	key_make(3, 7);
-	assert_true(is_blocked_behind(25850));
+	assert_true(is_blocked_after(25850));
 }
 
-/* Its own, while the store is told of it: the answer tells of it, too. */
-TEST(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back)
+/* The node's own block, forgiven before the reply, which contains the block. */
+TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);
 	now += ROUND;
@@ -675,7 +672,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_behind(29900)); /* of another node */
+	assert_true(is_blocked_after(29900)); /* of another node */
 }
 
 static int setup(void **state)
@@ -698,24 +695,24 @@ int main(void)
 #define T(test) cmocka_unit_test_setup(test, setup)
 	const struct CMUnitTest tests[] = {
 		T(test_what_is_counted_and_reported),
-		T(test_a_trickle_of_a_slow_limit_is_not_told_of),
-		T(test_a_key_that_is_made_anew_gets_an_expiry),
+		T(test_a_trickle_of_a_slow_limit_is_not_reported),
+		T(test_a_key_that_is_created_again_gets_an_expiry),
 		T(test_an_account_ends_once_its_key_in_the_store_has_an_expiry),
-		T(test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
+		T(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules),
 		T(test_a_long_round_loses_no_count),
 		T(test_a_stop_makes_no_count_fall),
 		T(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
 		T(test_a_key_has_one_account),
 		T(test_an_account_that_ends_within_a_round_shifts_no_answer),
-		T(test_a_process_that_was_stopped_begins_anew),
-		T(test_a_stop_is_not_charged_behind_the_answer),
-		T(test_accounts_tell_how_many_rounds_one_has_lost),
+		T(test_a_process_that_was_stopped_begins_again),
+		T(test_a_stop_is_not_charged_after_the_answer),
+		T(test_accounts_count_the_lost_rounds_of_each_key),
 		T(test_a_short_burst_is_shared),
 		T(test_nothing_is_given_back_that_was_full_between_steps),
 		T(test_a_block_is_reported_once),
 		T(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
 		T(test_a_block_that_is_forgiven_does_not_come_back),
-		T(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back),
+		T(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, finish);

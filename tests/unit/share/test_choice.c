@@ -132,23 +132,22 @@ static unsigned int keys_held(double seconds)
 	return held;
 }
 
-/* Keys that all nodes tell of. */
-static unsigned int keys_told_by_all(void)
+static unsigned int keys_reported_by_all(void)
 {
-	unsigned int told[KEYS_MAX] = {0}, all = 0;
+	unsigned int reported[KEYS_MAX] = {0}, all = 0;
 
 	for (unsigned int i = 0; i < nodes; i++)
 		for (unsigned int k = 0; k < node[i].accounts.most; k++)
 			if (node[i].accounts.list[k].limit)
-				told[node[i].accounts.list[k].key.addr[0]]++;
+				reported[node[i].accounts.list[k].key.addr[0]]++;
 	for (unsigned int key = 0; key < keys; key++)
-		all += told[key] == nodes;
+		all += reported[key] == nodes;
 	return all;
 }
 
 /* --- Which keys nodes choose ---------------------------------------------------------------- */
 
-TEST(test_equal_abusers_are_told_of_by_all_nodes)
+TEST(test_all_nodes_report_the_same_of_equal_abusers)
 {
 	offer(0, 40, 2);
 	for (unsigned int count = 2; count <= 4; count += 2)
@@ -157,16 +156,15 @@ TEST(test_equal_abusers_are_told_of_by_all_nodes)
 			nodes_open(count, 20, burst);
 			nodes_run(15);
 			nodes_run(15);
-			assert_int_equal(keys_told_by_all(), 20);
+			assert_int_equal(keys_reported_by_all(), 20);
 			assert_int_equal(keys_held(15), 20);
 		}
 }
 
-/* Nodes measure the demand for a key by chance differently, or there is more of it at one. */
 TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 {
 	for (int i = 0; i < 2; i++) {
-		unsigned int told = 0, least = 20;
+		unsigned int reported = 0, least = 20;
 
 		offer(0, 40, .6); /* only the sum exceeds the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
@@ -176,10 +174,10 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 		nodes_run(15);
 		for (int k = 0; k < 20; k++) {
 			nodes_run(1);
-			told += keys_told_by_all();
-			least = credit_min(least, keys_told_by_all());
+			reported += keys_reported_by_all();
+			least = credit_min(least, keys_reported_by_all());
 		}
-		assert_true(told / 20. > 17 && least >= 14);
+		assert_true(reported / 20. > 17 && least >= 14);
 	}
 }
 
@@ -217,7 +215,7 @@ static void quiet_run(double seconds, enum quiet quiet)
 	nodes_run(seconds);
 }
 
-static bool is_told(unsigned int key)
+static bool is_reported(unsigned int key)
 {
 	const struct accounts *accounts = &node[0].accounts;
 
@@ -246,7 +244,7 @@ static void one_node_open(unsigned int count, unsigned int most)
 	another = (foremost + 1) % keys;
 }
 
-/* told: whether the foremost and the other key have an account after that: "F", "A", or not. */
+/* reported: whether the foremost and the other key have an account afterwards: "F", "A". */
 static const struct {
 	const char *name;
 	unsigned int keys, most;
@@ -254,7 +252,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		const char *told; /* "f" or "a": it has none */
+		const char *reported; /* "f" or "a": it has none */
 	} times[3];
 } rooms[] = {
 	{"a key that comes first takes the place of one that was used",
@@ -273,7 +271,7 @@ static const struct {
 	 40,
 	 1,
 	 {{5, FOREMOST, false, ""}, {3, NONE, true, "f"}, {.2, NONE, false, "F"}}},
-	{"a key that nobody asks for makes room even then, once its demand has faded",
+	{"a key without demand makes room even then, once its demand has faded",
 	 2,
 	 1,
 	 {{5, FOREMOST, false, "A"}, {3, ANOTHER, true, "A"}, {42, ANOTHER, true, "F"}}},
@@ -286,10 +284,11 @@ TEST(test_which_accounts_make_room)
 		for (int k = 0; k < 3 && rooms[i].times[k].seconds; k++) {
 			store_is_away = rooms[i].times[k].store_is_away;
 			quiet_run(rooms[i].times[k].seconds, rooms[i].times[k].quiet);
-			for (const char *told = rooms[i].times[k].told; *told; told++)
-				if (is_told(toupper(*told) == 'F' ? foremost : another) !=
-				    !!isupper(*told))
-					fail_msg("%s: time %d: %c", rooms[i].name, k, *told);
+			for (const char *reported = rooms[i].times[k].reported; *reported;
+			     reported++)
+				if (is_reported(toupper(*reported) == 'F' ? foremost : another) !=
+				    !!isupper(*reported))
+					fail_msg("%s: time %d: %c", rooms[i].name, k, *reported);
 		}
 	}
 }
@@ -299,10 +298,10 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
-	for (int i = 0; i < 100 && is_told(another); i++)
+	for (int i = 0; i < 100 && is_reported(another); i++)
 		quiet_run(.1, NONE); /* it begins with the round that ends the account */
-	assert_false(is_told(another));
-	/* ten packets a round are taken; the excess has those of the round before, too */
+	assert_false(is_reported(another));
+	/* ten packets a round are taken; the excess also has those of the previous round */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
@@ -452,7 +451,7 @@ static int finish(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_abusers_are_told_of_by_all_nodes),
+		cmocka_unit_test(test_all_nodes_report_the_same_of_equal_abusers),
 		cmocka_unit_test(test_nodes_choose_nearly_the_same_of_unequal_demand),
 		cmocka_unit_test(test_those_that_ask_for_most_come_first),
 		cmocka_unit_test(test_which_accounts_make_room),

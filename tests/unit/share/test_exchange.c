@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/exchange.h: what a round asks a store, which the test stands for. */
+/* user/share/exchange.h: what a round asks a store, which is in this test. */
 #include <poll.h>
 #include "test.h"
 #include "share/exchange.h"
@@ -206,7 +206,7 @@ static struct round rounds_within(unsigned int seconds)
 	return most;
 }
 
-/* Each 10 s, and at once where this node's limits change; told once it has lasted for 15 s. */
+/* Each 10 s, and at once if this node's limits change; reported after 15 s. */
 TEST(test_nodes_that_share_other_limits_are_counted)
 {
 	alike_told = 1;
@@ -231,7 +231,7 @@ TEST(test_nodes_that_share_other_limits_are_counted)
 	assert_int_equal(rounds_within(30).unlike, 0);
 }
 
-/* Each node says once in ten seconds which limits it shares, and so it is behind a flush, too. */
+/* Each node reports its limits every ten seconds, also after a flush. */
 TEST(test_a_store_that_lost_its_data_makes_no_limits_differ)
 {
 	round_of(0);

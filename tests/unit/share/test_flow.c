@@ -68,7 +68,7 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 
 static const struct flow_count nothing;
 
-/* How long a key that nobody uses is kept. */
+/* How long an unused key is kept. */
 #define REST(nodes) (2 * (nodes) * (BURST + 2 * ROUND))
 
 /* Within a part in a thousand of the round: shares are rounded down. */
@@ -205,11 +205,11 @@ TEST(test_what_a_round_charges)
 	scripts_run(scripts, ARRAY_SIZE(scripts));
 }
 
-/* Offered more than the rate, a node assumes that the others are, too. */
+/* A node that is offered more than the rate assumes the same of the others. */
 TEST(test_what_is_charged_until_something_is_known)
 {
 	static const struct script scripts[] = {
-		{"a flood, 4 nodes; nobody was there: refunded", 4,
+		{"a flood, 4 nodes; the others had none: refunded", 4,
 		 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 		{"a flood, one node", 1, "round 0 16 0 0, pass 1 0, report 0 16, learn, pass 1 0"},
 		{"a flood, of nodes that have not been counted", 0,
@@ -245,7 +245,7 @@ TEST(test_rounds_without_a_reply)
 		{"two change nothing", 4,
 		 "round 0 1 1 700000 x4, lost 2, pass 1 .775, others 10 0, report 0 1, learn,"
 		 "pass 1 .775"},
-		{"nothing is charged after three; a reply alone tells nothing of the others", 4,
+		{"nothing is charged after three; one reply shows nothing of the others", 4,
 		 "round 0 1 1 700000 x4, lost 3, pass 1 0, others 10 0, report 0 1, learn,"
 		 "pass 1 0"},
 		{"nor after more", 4, "round 0 1 1 700000 x4, lost 9, pass 1 0"},
@@ -321,7 +321,7 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 	assert_true(bench.flow.usual < .01);
 }
 
-/* As long as the packet path divides: rounds go on, and what they tell is never charged. */
+/* While the packet path divides, rounds continue, and their totals are never charged. */
 TEST(test_what_is_divided_is_charged_to_nobody)
 {
 	const struct flow_count flood = {ROUND / 4, ROUND * 10};
@@ -344,7 +344,7 @@ TEST(test_what_is_divided_is_charged_to_nobody)
 		assert_false(flow_is_quiet(&bench.flow, BURST));
 	}
 	assert_int_equal(bench.flow.unsettled, owed);
-	/* behind it: a guess until the second answer, and of the time before nothing */
+	/* afterwards: a guess until the second reply, and nothing for the time before */
 	bench_round(&bench, flood, flood, 4);
 	assert_int_equal(bench.flow.unsettled, owed);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, .75));
@@ -384,7 +384,7 @@ TEST(test_when_a_key_rests)
 	bench_round(&bench, nothing, (struct flow_count){3 * ROUND, 3 * ROUND}, 4);
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
 	bench_round(&bench, nothing, nothing, 4);
-	/* a burst's time behind the last packet, but the others took three rounds' worth */
+	/* a burst's time after the last packet, but the others took three rounds' worth */
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
 	for (unsigned int i = 1; i < REST(4) / ROUND; i++) {
 		assert_false(flow_rests(&bench.flow, BURST, bench.now));
@@ -417,7 +417,7 @@ TEST(test_a_busy_key_is_not_quiet_until_the_next_answer)
 	assert_false(flow_is_quiet(&bench.flow, BURST));
 }
 
-/* Parts of a part are repaid: the last of it must not keep the key for ever. */
+/* Parts of a part are repaid: the last of it must not keep the key forever. */
 TEST(test_a_trickle_does_not_keep_a_key)
 {
 	struct bench bench = bench_new();
@@ -433,8 +433,8 @@ TEST(test_a_trickle_does_not_keep_a_key)
 }
 
 /*
- * Whatever rounds there are: what was charged and is unsettled is what the others took, but for
- * what fades of a credit, an eighth a round.
+ * In any sequence of rounds, what was charged plus what is unsettled is what the others took, except
+ * for an eighth of a credit, which fades in each round.
  */
 TEST(test_the_books_balance)
 {
@@ -514,7 +514,7 @@ TEST(test_own_cost_never_comes_back)
 	}
 }
 
-/* What happened in a round without an answer is told by the next answer, as of a longer round. */
+/* The next reply covers a round without a reply, as if the round were longer. */
 TEST(test_a_lost_round_is_made_up_for)
 {
 	const struct flow_count flood = {ROUND / 2, 10 * ROUND};
@@ -676,7 +676,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 		fail_msg("%s: %.3f, not in %.3f to %.3f", what, is, least, most);
 }
 
-/* Of all that passes, in times of the rate; 0: not checked. */
+/* All that passes, in times of the rate; 0: not checked. */
 static const struct world_case {
 	const char *name;
 	unsigned int nodes;
@@ -755,7 +755,7 @@ TEST(test_one_limit_over_many_nodes)
 	}
 }
 
-/* What one node repays is no credit of another, which would keep it forever. */
+/* A node must not take the repayment of another node for credit. */
 TEST(test_nodes_that_ask_alike_get_alike)
 {
 	for (unsigned int nodes = 2; nodes <= 8; nodes *= 2) {
@@ -890,7 +890,7 @@ TEST(test_what_fails_for_a_while)
 		world.cut = world.silent = world.forgets = world.node[1].sleeps = false;
 		world_run(&world, 60);
 		must_be_within(name, world_mean(&world, 64, 90), cases[i].least, cases[i].most);
-		if (cases[i].cut && cases[i].divides) /* until the others have found it, too */
+		if (cases[i].cut && cases[i].divides) /* until the others have found it */
 			must_be_within(name, world_mean(&world, 90, 92), .98, 1.02);
 		if (cases[i].flushed) {
 			must_be_within(name, world_second(&world, 59, 90, 1), 0, 1.1);

@@ -94,7 +94,7 @@ TEST(test_limits_that_differ_have_other_keys)
 	OTHER("rate of two", limit.spec.second, 1);
 }
 
-/* What is no part of the limit that all nodes have: they share while they are told one by one. */
+/* A change of these is applied to one node after the other, and they share meanwhile. */
 TEST(test_limits_that_act_otherwise_have_the_same_keys)
 {
 	const struct written written = written_new();

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "share/slots.h"
 
-/* Slots as CLUSTER KEYSLOT of Redis 7.0.15 tells them. */
+/* Slots by CLUSTER KEYSLOT of Redis 7.0.15. */
 TEST(test_slots_of_keys)
 {
 	static const struct {
