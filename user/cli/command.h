@@ -114,9 +114,9 @@ void print_finding(const struct finding *finding, bool of_several, const char *i
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of changed rules: limits that lose their states, windows that one merged packet exceeds,
- * and budgets for new sources that drop nothing. before: the rules of the same prefixes, in the
- * same order.
+ * Warns of changed rules: limits that lose their states, and the first window that one merged packet
+ * exceeds, and budget for new sources that drops nothing. before: the rules of the same prefixes, in
+ * the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);

@@ -62,21 +62,20 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 
 /* --- Changed rules -------------------------------------------------------------------------- */
 
-static void warn_afresh(const struct sl_prefix *prefix, const struct sl_limit_spec *old,
+static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 			const struct sl_limit_spec *new)
 {
 	bool same_key =
 		!memcmp(old->per, new->per, sizeof(new->per)) && old->key_dst == new->key_dst;
-	char buffer[PREFIX_TEXT];
-	const char *text = prefix_format(prefix, buffer);
 
 	if (old->kind != new->kind)
-		error_notice("counts-afresh", text,
+		error_notice("counts-afresh", prefix,
 			     "limit '%s' was a %s and is a %s: it counts afresh", new->name,
 			     kind_names[old->kind], kind_names[new->kind]);
 	else
-		error_notice("counts-afresh", text, "limit '%s' counts afresh: its %s has changed",
-			     new->name, new->kind == SL_WINDOW &&same_key ? "window" : "key");
+		error_notice("counts-afresh", prefix,
+			     "limit '%s' counts afresh: its %s has changed", new->name,
+			     new->kind == SL_WINDOW &&same_key ? "window" : "key");
 }
 
 /* Returns whether merged packets may arrive: on a hook of TC, or if no device is attached yet. */
@@ -96,39 +95,32 @@ static bool may_be_merged(const struct gate *gate)
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count)
 {
-	const struct rule *idle = NULL, *oversize_rule = NULL;
-	const struct limit *oversize = NULL;
-	unsigned int idles = 0, oversizes = 0;
-	char prefix[PREFIX_TEXT];
+	unsigned int oversizes = 0, idles = 0;
+	char buffer[PREFIX_TEXT];
 
 	for (const struct rule *rule = after; rule < after + count; rule++, before++) {
+		const char *prefix = prefix_format(&rule->prefix, buffer);
+
 		for (unsigned int i = 0; i < rule->limits; i++) {
 			const struct limit *limit = &rule->limit[i];
 			const struct limit *old = rule_find_limit(before, limit->spec.name);
 
 			if (old && !limit_keeps_states(&old->spec, &limit->spec))
-				warn_afresh(&rule->prefix, &old->spec, &limit->spec);
+				warn_afresh(prefix, &old->spec, &limit->spec);
 			if (limit_is_below_merged(limit) && !(old && limit_is_below_merged(old)) &&
-			    !oversizes++) {
-				oversize = limit;
-				oversize_rule = rule;
-			}
+			    !oversizes++ && may_be_merged(gate))
+				error_notice("oversize", prefix,
+					     "limit '%s': on hooks ingress and egress a packet "
+					     "that was merged of many (GRO, GSO) may be more than "
+					     "the window alone, and is dropped as oversize; to end "
+					     "that: 'ethtool -K DEV gro off tso off gso off'",
+					     limit->spec.name);
 		}
 		if (rule_budget_is_idle(rule) && !idles++)
-			idle = rule;
+			error_notice("budget-idle", prefix,
+				     "the newcomers' budget drops no packet as long as all limits "
+				     "only observe");
 	}
-	if (oversizes && may_be_merged(gate))
-		error_notice(
-			"oversize", prefix_format(&oversize_rule->prefix, prefix),
-			"limit '%s'%s: on hooks ingress and egress a packet that was merged of "
-			"many (GRO, GSO) may be more than the window alone, and is dropped as "
-			"oversize; to end that: 'ethtool -K DEV gro off tso off gso off'",
-			oversize->spec.name, oversizes > 1 ? ", as others" : "");
-	if (idles)
-		error_notice("budget-idle", prefix_format(&idle->prefix, prefix),
-			     "the newcomers' budget drops no packet as long as all limits only "
-			     "observe%s",
-			     idles > 1 ? "; other prefixes also have such budgets" : "");
 }
 
 const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix)
