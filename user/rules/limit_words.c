@@ -576,8 +576,10 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	if (!spec_has(spec, SPEC_BURST)) {
 		burst_default(&limit->spec);
 		burst_default(&second.spec);
-		limit->second.burst = is_pair ? second.spec.burst : 0;
-		limit->second.burst_unit = is_pair ? second.spec.burst_unit : 0;
+		if (is_pair) {
+			limit->second.burst = second.spec.burst;
+			limit->second.burst_unit = second.spec.burst_unit;
+		}
 		return 0;
 	}
 	if (is_pair == !limit->second.burst)
@@ -712,10 +714,14 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 			      enum spec_field field, char text[SPEC_TEXT])
 {
 	const struct sl_limit_spec *spec = &limit->spec;
+	const struct field *type = &fields[field];
 	char amount[UNITS_TEXT], time[UNITS_TEXT];
+	uint8_t byte = *((const uint8_t *)limit + type->offset);
 
 	if (!kind_has_field(spec->kind, field))
 		return NULL;
+	if (type->byte && type->byte->words)
+		return type->byte->words[byte];
 	switch (field) {
 	case SPEC_NAME:
 		snprintf(text, SPEC_TEXT, "%.*s", SL_NAME - 1, spec->name);
@@ -729,9 +735,6 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 			 amount_format(spec->rate, spec->rate_unit, amount),
 			 time_format(spec->span_ns, time));
 		return text;
-	case SPEC_GROUPS:
-		snprintf(text, SPEC_TEXT, "%u", spec->groups);
-		return text;
 	case SPEC_SHAPE:
 		return rate_format(spec, text);
 	case SPEC_HORIZON:
@@ -744,12 +747,11 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 		else
 			snprintf(text, SPEC_TEXT, "%u/%u", spec->per[SL_IPV4], spec->per[SL_IPV6]);
 		return text;
-	case SPEC_KEY:
-		return spec->key_dst ? "dst" : "src";
 	case SPEC_ACTION:
 		return action_format(spec, text);
 	default:
-		return spec_types[field].words[field == SPEC_START ? spec->start : spec->shared];
+		snprintf(text, SPEC_TEXT, "%u", byte);
+		return text;
 	}
 }
 
