@@ -86,43 +86,24 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 
 /* --- A walk --------------------------------------------------------------------------------- */
 
-/* Entries of a page. The kernel returns whole hash buckets, so a page grows if one has more. */
-#define PAGE_MIN 128U
-#define PAGE_MAX 65536U
+/*
+ * Entries of a page. The kernel returns whole hash buckets, which have far fewer entries: the map
+ * has at least as many buckets as entries.
+ */
+#define PAGE_ENTRIES 1024U
 
-struct page {
-	char *keys;
-	struct sl_bucket *values;
-	unsigned int room;
-};
-
-static void page_free(struct page *page)
-{
-	free(page->keys);
-	free(page->values);
-}
-
-static int page_make(const struct gate *gate, size_t key_size, unsigned int room, struct page *page)
-{
-	page_free(page);
-	page->room = room;
-	page->keys = calloc(room, key_size);
-	page->values = calloc((size_t)room * gate->machine.cpus, sizeof(*page->values));
-	return page->keys && page->values ? 0 : -ENOMEM;
-}
-
-static int page_report(const struct gate *gate, size_t key_size, const struct page *page,
-		       unsigned int count, buckets_call *call, void *data)
+static int page_report(const struct gate *gate, size_t key_size, const char *keys,
+		       struct sl_bucket *values, unsigned int count, buckets_call *call, void *data)
 {
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < count; i++) {
-		struct sl_bucket *buckets = page->values + (size_t)i * gate->machine.cpus;
+		struct sl_bucket *buckets = values + (size_t)i * gate->machine.cpus;
 		struct sl_prefix source;
 		__u64 key[2] = {0};
 		unsigned int used;
 
-		memcpy(key, page->keys + i * key_size, key_size);
+		memcpy(key, keys + i * key_size, key_size);
 		used = buckets_used(gate, buckets, key);
 		source = prefix_of_source(key, key_size == sizeof(__u32));
 		err = used ? call(data, &source, buckets, used) : 0;
@@ -134,31 +115,23 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 		 uint32_t *ret_count)
 {
 	size_t key_size = map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
-	_cleanup_(page_free) struct page page = {0};
+	_cleanup_free_ char *keys = calloc(PAGE_ENTRIES, key_size);
+	_cleanup_free_ struct sl_bucket *values =
+		calloc((size_t)PAGE_ENTRIES * gate->machine.cpus, sizeof(*values));
+	int err = keys && values ? 0 : -ENOMEM, end = 0;
 	__u32 token, *last = NULL;
-	int err = page_make(gate, key_size, PAGE_MIN, &page);
 
-	*ret_count = 0;
-	while (!err) {
-		__u32 count = page.room;
-		bool is_end;
+	for (*ret_count = 0; !err && !end; last = &token) {
+		__u32 count = PAGE_ENTRIES;
 
-		err = bpf_map_lookup_batch(gate->map[map], last, &token, page.keys, page.values,
-					   &count, NULL);
-		if (err == -ENOSPC && page.room < PAGE_MAX) {
-			err = page_make(gate, key_size, 2 * page.room, &page);
-			continue;
-		}
-		is_end = err == -ENOENT;
-		if (err && !is_end)
-			break;
-		last = &token;
+		end = bpf_map_lookup_batch(gate->map[map], last, &token, keys, values, &count,
+					   NULL);
+		if (end && end != -ENOENT)
+			return gate_map_unread(gate, map, end);
 		*ret_count += count;
-		err = call ? page_report(gate, key_size, &page, count, call, data) : 0;
-		if (err || is_end)
-			return err;
+		err = call ? page_report(gate, key_size, keys, values, count, call, data) : 0;
 	}
-	return gate_map_unread(gate, map, err);
+	return keys && values ? err : gate_map_unread(gate, map, err);
 }
 
 /* --- All sources ---------------------------------------------------------------------------- */
