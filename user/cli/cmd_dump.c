@@ -224,37 +224,31 @@ static void print_sizes(struct diff *diff)
 	print_end();
 }
 
-static void print_placing(struct diff *diff, const struct attachment *a, const char *lead)
-{
-	diff->differs = true;
-	print_row(NULL, NULL);
-	if (print_is_json())
-		print_attachment(a, NULL);
-	else if (!print_attach(a, (struct gate_sizes){0}, diff->gate, lead))
-		error_notice("no-netns-name", a->device, "differs, and no line here can name it");
-	print_end();
-}
-
 /* An attachment that no longer filters is no difference. */
 static void print_placings(struct diff *diff)
 {
-	const struct placings *placings = &diff->placings;
+	for (int detaches = 1; detaches >= 0; detaches--) {
+		print_array(detaches ? "detach" : "attach");
+		for (unsigned int i = 0; i < diff->placings.count; i++) {
+			const struct placing *placing = &diff->placings.list[i];
+			const struct attachment *a = &placing->attachment;
 
-	print_array("detach");
-	for (unsigned int i = 0; i < placings->count; i++) {
-		const struct placing *placing = &placings->list[i];
-
-		if (placing->replaces)
-			print_placing(diff, &placing->before, "- ");
-		if (placing->detaches && placing->attachment.program_id)
-			print_placing(diff, &placing->attachment, "- ");
+			if (detaches && placing->replaces)
+				a = &placing->before;
+			else if (placing->detaches != detaches || (detaches && !a->program_id))
+				continue;
+			diff->differs = true;
+			print_row(NULL, NULL);
+			if (print_is_json())
+				print_attachment(a, NULL);
+			else if (!print_attach(a, (struct gate_sizes){0}, diff->gate,
+					       detaches ? "- " : "+ "))
+				error_notice("no-netns-name", a->device,
+					     "differs, and no line here can name it");
+			print_end();
+		}
+		print_end();
 	}
-	print_end();
-	print_array("attach");
-	for (unsigned int i = 0; i < placings->count; i++)
-		if (!placings->list[i].detaches)
-			print_placing(diff, &placings->list[i].attachment, "+ ");
-	print_end();
 }
 
 /* Prints what one side has of a rule, and the other side lacks. */

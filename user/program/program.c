@@ -202,27 +202,6 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	return err;
 }
 
-/* Prints the first error as JSON: the cause of those that follow. */
-static void print_error(void)
-{
-	unsigned int i = 0;
-	const struct sl_error *error;
-
-	while (i < error_count() && error_get(i)->severity != SL_ERROR)
-		i++;
-	if (i == error_count())
-		return;
-	error = error_get(i);
-	print_object(NULL);
-	print_object("error");
-	print_string("id", NULL, error->id);
-	print_string("object", NULL, error->object ?: "");
-	print_string("text", NULL, error->text);
-	print_string("hint", NULL, error->hint ?: "");
-	print_end();
-	print_end();
-}
-
 /*
  * Prints the errors, and adds one if output could not be written. The errno of an earlier write is
  * lost, so another write is made, which fails in the same way. Returns the exit status.
@@ -230,11 +209,22 @@ static void print_error(void)
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
+	const struct sl_error *first = NULL; /* the cause of those that follow */
 	int exit = result;
 	bool failed;
 
-	if (result < 0 && context->json && !print_is_begun())
-		print_error();
+	for (unsigned int i = error_count(); i--;)
+		first = error_get(i)->severity == SL_ERROR ? error_get(i) : first;
+	if (result < 0 && context->json && !print_is_begun() && first) {
+		print_object(NULL);
+		print_object("error");
+		print_string("id", NULL, first->id);
+		print_string("object", NULL, first->object ?: "");
+		print_string("text", NULL, first->text);
+		print_string("hint", NULL, first->hint ?: "");
+		print_end();
+		print_end();
+	}
 	error_flush();
 	if (result < 0)
 		exit = (has_failed ? last_is_misuse : result == -EINVAL) ? 2 : exit_failed;
