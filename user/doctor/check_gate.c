@@ -289,21 +289,25 @@ bool budget_is_spent(struct subject *s)
 
 bool table_is_short(struct subject *s)
 {
-	const char *gate = s->gate->name, *lack, *name = size_names[SIZE_SOURCES];
-	char text[TABLE_SHORT_TEXT];
+	static const char what[] = "room is short: states were evicted, or newcomers got none";
+	const char *gate = s->gate->name, *name = size_names[SIZE_SOURCES];
+	const struct table_fill *fill = &s->gate->fill;
 
-	lack = table_fill_short(&s->gate->fill, text);
-	if (!lack)
+	if (!fill->sources_short)
 		return false;
-	subject_set(s, 1, "%s", lack);
-	/* `gate` comes first in what dump writes, and may be missing there */
-	if (s->gate->fill.sources_short < SIZE_MAX_ENTRIES)
-		subject_set(s, 2,
-			    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
-			    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
-			    gate, name, s->gate->fill.sources_short, name, gate);
-	else
+	if (fill->sources_short == SIZE_MAX_ENTRIES) {
+		subject_set(s, 1, "%s; sources %" PRIu32 " is the largest size", what,
+			    fill->sources_short);
 		subject_set(s, 2, "sluice %sstatus", gate_option(gate));
+		return true;
+	}
+	subject_set(s, 1, "%s; sources must be %" PRIu32 " or more, and is %" PRIu32, what,
+		    fill->sources_short, fill->sources);
+	/* `gate` comes first in what dump writes, and may be missing there */
+	subject_set(s, 2,
+		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
+		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
+		    gate, name, fill->sources_short, name, gate);
 	return true;
 }
 

@@ -2,8 +2,6 @@
 #include "state/pressure.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
@@ -165,22 +163,6 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
 	    pressure->event[SL_EVENT_EVICTED].per_second)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
-}
-
-const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT])
-{
-	static const char what[] = "room is short: states were evicted, or newcomers got none";
-
-	if (!fill->sources_short)
-		return NULL;
-	if (fill->sources_short == SIZE_MAX_ENTRIES)
-		snprintf(text, TABLE_SHORT_TEXT, "%s; sources %" PRIu32 " is the largest size",
-			 what, fill->sources_short);
-	else
-		snprintf(text, TABLE_SHORT_TEXT,
-			 "%s; sources must be %" PRIu32 " or more, and is %" PRIu32, what,
-			 fill->sources_short, fill->sources);
-	return text;
 }
 
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,

@@ -83,8 +83,4 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 /* Computes `bytes` and `sources_short` from `entries`, `sources` and the pressure. */
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure);
 
-/* Formats that room is short, and which size has more. NULL: it is not short. */
-#define TABLE_SHORT_TEXT 160
-const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT]);
-
 #endif
