@@ -2,7 +2,6 @@
 #include <netinet/in.h>
 
 #include "cli/command.h"
-#include "gate/gate.h"
 #include "gate/policy.h"
 #include "rules/matches.h"
 #include "state/verdict.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
 #include "state/buckets.h"
-#include "state/source.h"
 
 /* A source, and its state under each limit before it was forgiven. */
 struct pardon {

@@ -30,7 +30,6 @@
 #include "state/source.h"
 
 struct apply;
-struct finding;
 struct lock_holder;
 struct shadowed;
 
@@ -104,9 +103,6 @@ void print_limit_state(const struct source *source, const struct sl_limit *limit
 /* Returns "packets", or "bytes" of a bit rate; unit_of(): "packet" after 1. */
 const char *unit_name(const struct sl_limit *limit);
 const char *unit_of(const struct sl_limit *limit, uint64_t count);
-
-/* Prints a finding in two lines. of_several: also the gate, unless it is the object. */
-void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 

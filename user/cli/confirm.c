@@ -11,7 +11,6 @@
 #include "cli/command.h"
 #include "gate/maps.h"
 #include "gate/pins.h"
-#include "gate/gate.h"
 #include "keep/apply.h"
 
 /* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
