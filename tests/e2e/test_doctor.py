@@ -327,15 +327,6 @@ def test_traffic_on_another_device(healthy):
     assert watched(healthy, lambda: healthy.send(SOURCE, 10, device="out1")) == {}
 
 
-def test_traffic_that_something_takes_before(lab):
-    """Here it is another gate, which drops on hook xdp."""
-    lab.attach("in0", gate=lab.gate2)
-    lab.sluice("deny", "default", "force", gate=lab.gate2)
-    lab.attach("in0", "hook", "ingress")
-    rules_of(lab)
-    assert watched(lab, lambda: lab.send(SOURCE, 10)) == {"nothing-judged": "in0"}
-
-
 @pytest.fixture
 def redirecting(tmp_path):
     """Compiles a tc program that calls bpf_redirect_peer for a device."""

@@ -586,21 +586,6 @@ def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
         lab.sluice("detach", "all")
 
 
-def test_a_state_that_exceeds_the_size_of_files_is_tried_again(lab, keeping):
-    """RLIMIT_FSIZE: the kernel sends SIGXFSZ, which would end it."""
-    keep = keeping(rules("in0"))
-    wait_until(keep.state.exists, "the state")
-    before = keep.state.read_text()
-    resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-    lab.sluice("deny", *(f"192.0.{i // 200}.{i % 200 + 1}" for i in range(400)))
-    keep.wait_for_told(NOT_SAVED)
-    assert f"main.state: {os.strerror(errno.EFBIG)}" in keep.said()
-    assert keep.state.read_text() == before and not keep.state.with_suffix(".state.new").exists()
-    resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-    wait_until(lambda: len(banned(keep)) == 400, "the bans")
-    assert keep.end() == 0
-
-
 @pytest.mark.parametrize("text", [
     "", '{"version": 1, "bo', state_text("1.2.3.4/8 deny 0 0 0 0")])
 def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):

@@ -120,7 +120,7 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	return group->count;
 }
 
-/* Sets a part to "; 2 others are the same", or to "". */
+/* Sets a part to "; 2 others are the same", if there are others. */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
 	if (others)
@@ -153,13 +153,10 @@ bool all_is_allowed(struct subject *s)
 bool limits_are_covered(struct subject *s)
 {
 	const struct rule_group *group = &s->gate->rule.covered;
-	char prefix[PREFIX_TEXT];
 
-	if (!group_name(s, group))
-		return false;
-	others_set(s, 1, group->count - 1);
-	subject_set(s, 2, "%s", prefix_format(&group->rule->prefix, prefix));
-	return true;
+	if (group->count)
+		others_set(s, 1, group->count - 1);
+	return group_name(s, group);
 }
 
 bool entry_is_over_limits(struct subject *s)
@@ -188,7 +185,8 @@ bool limit_observes(struct subject *s)
 	prefix = prefix_format(&rule->prefix, text);
 	subject_set(s, 0, "%s %s", prefix, name);
 	subject_set(s, 1, "%" PRIu64 " %s", refused, plural(refused, "packet", "packets"));
-	subject_set(s, 2, "%s", s->gate->observing > 1 ? "; others observe, too" : "");
+	if (s->gate->observing > 1)
+		subject_set(s, 2, "; other limits observe as well");
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		struct limit wanted = rule->limit[i];
 
@@ -214,7 +212,7 @@ bool limit_observes(struct subject *s)
 
 /*
  * A budget to begin with: twice what one source may send, by the limit that lets most pass. The
- * right budget depends on what the machine behind the gate bears, which a gate does not know.
+ * right budget depends on what the machine behind the gate can handle, which no gate knows.
  */
 static struct sl_limit_spec budget_of(const struct rule *rule)
 {
@@ -244,20 +242,18 @@ static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, u
 	bool sends = rule && rule_sees_destinations(rule);
 	const char *key = sends ? "destination" : "source";
 	char text[PREFIX_TEXT], rate[UNITS_TEXT];
-	const char *policy = prefix_format(prefix, text);
 
 	if (!count)
 		return false;
-	subject_set(s, 0, "%s", policy);
+	subject_set(s, 0, "%s", prefix_format(prefix, text));
 	subject_set(s, 1,
 		    "a flood %s %ss %s. The budget is what all new %ss together may %s then: begin "
 		    "with twice the limit of one %s, or %s if that is more, and stay below what "
-		    "the machines behind the gate bear",
+		    "the machines behind the gate can handle",
 		    sends ? "to new" : "of spoofed", key, verb, key, sends ? "get" : "send", key,
 		    budget.rate_unit == SL_RATE_BITS ? "10mbit" : "1kpps");
 	others_set(s, 2, count - 1);
-	subject_set(s, 3, "sluice %snewcomers %s rate %s", gate_option(s->gate->name), policy,
-		    rate_format(&budget, rate));
+	subject_set(s, 3, "%s", rate_format(&budget, rate));
 	return true;
 }
 
@@ -326,7 +322,7 @@ bool limits_are_unshared(struct subject *s)
 	if (!sharing->is_wanted || !trouble)
 		return false;
 	subject_set(s, 1, "%s: %s%s", trouble, sharing_effect(sharing, effect),
-		    is_guessed ? "; localhost:6379 stands for your store, Redis or Valkey" : "");
+		    is_guessed ? "; replace localhost:6379 by the address of your store" : "");
 	if (has_unit && sharing->sharer == SHARER_LIVES)
 		subject_set(s, 2, "journalctl -n 20 -u sluice-share@%s", gate);
 	else if (has_unit)

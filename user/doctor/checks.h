@@ -20,7 +20,7 @@ struct subject {
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* with the gate */
 	/*
-	 * Set by the check. part 0: the object; NULL: the name of the subject. 1 to 4: {1} to {4}
+	 * Set by the check. part 0: the object, {0}; NULL: the name of the subject. 1 to 4: {1} to {4}
 	 */
 	char *part[SUBJECT_PARTS];
 	bool failed; /* out of memory */

@@ -29,7 +29,7 @@ enum scope {
 };
 
 /*
- * In texts and advice, {1} to {4} are set by the check, and these are filled in:
+ * In texts and advice, {0} to {4} are set by the check, and these are filled in:
  *
  *   {gate}    the name of the gate            {-g}   "-g GATE ", "" for the usual gate
  *   {device}  the device, as a shell reads it {dev}  the same as an operand of sluice
@@ -88,9 +88,10 @@ static const struct kind {
 	{"covered", WRONG, GATE, limits_are_covered,
 	 "longer prefixes with rules of their own cover all of it, so its limits are never "
 	 "asked{1}",
-	 "sluice {-g}del {2}"},
+	 "sluice {-g}del {0}"},
 	{"flood-passes", WRONG, GATE, flood_passes,
-	 "it has limits and no budget for newcomers, so {1}{2}", "{3}"},
+	 "it has limits and no budget for newcomers, so {1}{2}",
+	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "limits are to be shared, and are not: {1}",
 	 "{2}"},
 	/* Whether it is set up well */
@@ -115,7 +116,8 @@ static const struct kind {
 	 "refused until the flood ends, or the budget is larger{2}",
 	 "sluice {-g}status"},
 	{"no-budget", ADVICE, GATE, budget_is_missing,
-	 "it has limits and no budget for newcomers, so {1}{2}", "{3}"},
+	 "it has limits and no budget for newcomers, so {1}{2}",
+	 "sluice {-g}newcomers {0} rate {3}"},
 	{"table-short", ADVICE, GATE, table_is_short, "{1}", "{2}"},
 	{"not-native", ADVICE, DEVICE, mode_is_not_native,
 	 "driver {1} native XDP, and the gate is attached {2}, where a dropped packet costs "
@@ -182,6 +184,7 @@ static char *fill_in(const char *template, const struct subject *s)
 	const struct {
 		const char *name, *value;
 	} values[] = {
+		{"{0}", s->part[0]},
 		{"{1}", s->part[1]},
 		{"{2}", s->part[2]},
 		{"{3}", s->part[3]},

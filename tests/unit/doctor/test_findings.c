@@ -127,57 +127,53 @@ static void test_host(void **state)
 	CASE("bpf(2) is refused", "bpf-refused: kernel", "grep Seccomp: /proc/self/status",
 	     host->bpf_err = -1);
 	CASE("by lockdown", "bpf-refused: kernel", "cat /sys/kernel/security/lockdown",
-	     host->bpf_err = -1;
-	     strcpy(host->lockdown, "integrity"));
+	     host->bpf_err = -1, strcpy(host->lockdown, "integrity"));
 	CASE("lockdown that refuses nothing", "", NULL, strcpy(host->lockdown, "none"));
 	CASE("pins are hidden", "bpffs: /sys/fs/bpf", NULL, host->bpffs = "hidden");
 	CASE("no JIT", "no-jit: kernel", NULL, host->jit = 0);
 	CASE("no capability", "rights: process", NULL, host->missing = "CAP_BPF");
-	CASE("the host was not read", "", NULL, host->missing = "CAP_BPF";
+	CASE("the host was not read", "", NULL, host->missing = "CAP_BPF",
 	     w->facts.host_is_read = false);
 }
 
 static void test_gates(void **state)
 {
 	(void)state;
-	CASE("no gate", "no-gate: main", "sluice attach eth0", w->facts.count = 0;
+	CASE("no gate", "no-gate: main", "sluice attach eth0", w->facts.count = 0,
 	     w->facts.has_gates = false);
 	CASE("no gate of that name", "no-gate: lab", "sluice -g lab attach eth0 hook ingress",
-	     w->facts.count = 0;
-	     w->facts.has_gates = false; w->asked.gate = "lab"; link->has_xdp = true);
-	CASE("no gate, and no device is up", "no-gate: main", "ip link show", w->facts.count = 0;
-	     w->facts.has_gates = false; link->is_up = false);
+	     w->facts.count = 0, w->facts.has_gates = false, w->asked.gate = "lab",
+	     link->has_xdp = true);
+	CASE("no gate, and no device is up", "no-gate: main", "ip link show", w->facts.count = 0,
+	     w->facts.has_gates = false, link->is_up = false);
 	CASE("its file is not applied", "no-gate: main", "sluice apply /etc/sluice/main.yaml",
-	     w->facts.count = 0;
-	     w->facts.has_gates = false; w->facts.has_file = true);
+	     w->facts.count = 0, w->facts.has_gates = false, w->facts.has_file = true);
 	CASE("its service is not enabled", "no-gate: main", "systemctl enable --now sluice@main",
-	     w->facts.count = 0;
-	     w->facts.has_gates = false; w->facts.has_file = host->has_systemd = true);
-	CASE("an unreadable gate", "gate-unread: edge", NULL, gate->unread = "schema 99";
+	     w->facts.count = 0, w->facts.has_gates = false,
+	     w->facts.has_file = host->has_systemd = true);
+	CASE("an unreadable gate", "gate-unread: edge", NULL, gate->unread = "schema 99",
 	     link->is_up = false);
 	CASE("an interrupted resize", "resize-interrupted: edge", "sluice -g edge upgrade",
 	     gate->resize_is_interrupted = true);
 	CASE("no device", "no-device: edge", "sluice -g edge attach eth0", gate->count = 0);
-	CASE("no device is known", "unseen: edge", NULL, gate->count = 0;
-	     gate->hides_devices = true; gate->unseen = "unknown");
+	CASE("no device is known", "unseen: edge", NULL, gate->count = 0,
+	     gate->hides_devices = true, gate->unseen = "unknown");
 	CASE("a closed namespace", "unseen: eth0", NULL, device->traffic = NULL);
 	CASE("a trial", "trial: edge", "sluice -g edge confirm", gate->trial_left_ns = 1);
 	CASE("an older program", "older-program: edge", "sluice -g edge upgrade",
-	     device->loaded_at = 5 * SEC_NS;
-	     host->installed_at = 7 * SEC_NS);
+	     device->loaded_at = 5 * SEC_NS, host->installed_at = 7 * SEC_NS);
 	CASE("no process keeps it", "not-kept: edge", "systemctl enable --now sluice@edge",
 	     host->has_systemd = gate->has_file = true);
-	CASE("it is kept", "", NULL, host->has_systemd = gate->has_file = true;
+	CASE("it is kept", "", NULL, host->has_systemd = gate->has_file = true,
 	     gate->kept = LOCK_HELD);
 	CASE("a device of another gate is asked for", "not-attached: eth1",
-	     "sluice -g edge attach eth1 hook ingress", w->asked.gate = "edge";
-	     w->asked.count = 1; w->traffic[1].link.has_xdp = true;
-	     w->named = (struct named_facts){"eth1", &w->traffic[1].link, {.program_id = 7}};
+	     "sluice -g edge attach eth1 hook ingress", w->asked.gate = "edge", w->asked.count = 1,
+	     w->traffic[1].link.has_xdp = true,
+	     w->named = (struct named_facts){"eth1", &w->traffic[1].link, {.program_id = 7}},
 	     strcpy(w->traffic[1].link.name, "eth1"));
 	CASE("a device that does not exist", "not-attached: eth7", "ip link show",
-	     w->asked.count = 1;
-	     w->named.name = "eth7");
-	CASE("an attached device is asked for", "", NULL, w->asked.count = 1;
+	     w->asked.count = 1, w->named.name = "eth7");
+	CASE("an attached device is asked for", "", NULL, w->asked.count = 1,
 	     w->named.name = "eth0");
 	CASE("two gates", "no-rules: edge; no-rules: edge", NULL,
 	     struct gate_facts gates[2] = {[0 ... 1] = w->gate};
@@ -201,24 +197,22 @@ static void test_numbers_of_gates(void **state)
 				   .match = {.fact = SL_FACT_ANY}};
 	     w->rule.limit = &limit; w->rule.limits = gate->observing = 1;
 	     strcpy(gate->first_observing.name, "dns:bits"); gate->first_observing.refused = 5);
-	CASE("its policy is gone", "", NULL, gate->observing = 1; w->rule.prefix.bits = 100;
+	CASE("its policy is gone", "", NULL, gate->observing = 1, w->rule.prefix.bits = 100,
 	     strcpy(gate->first_observing.name, "dns"));
 	CASE("no budget", "no-budget: default", "sluice -g edge newcomers default rate 1kpps",
-	     gate->unbudgeted = 1;
-	     gate->first_unbudgeted = wide);
-	CASE("a flood passes", "flood-passes: default", NULL, gate->unbudgeted = 1;
+	     gate->unbudgeted = 1, gate->first_unbudgeted = wide);
+	CASE("a flood passes", "flood-passes: default", NULL, gate->unbudgeted = 1,
 	     gate->passing.policies = 1);
 	CASE("twice the limit of one source", "no-budget: default",
 	     "sluice -g edge newcomers default rate 40mbit",
 	     struct limit limit = {.spec = {.rate = 20000000, .rate_unit = SL_RATE_BITS}};
 	     w->rule.limit = &limit; w->rule.limits = gate->unbudgeted = 1);
-	CASE("a spent budget", "budget-spent: default", NULL, gate->spent = 2;
+	CASE("a spent budget", "budget-spent: default", NULL, gate->spent = 2,
 	     gate->spent_dropped = 7);
 	CASE("the table is short", "table-short: edge",
 	     "sluice -g edge dump | sed -e '1i gate:\\n  sources: 20' "
 	     "-e '/^gate:$/d; /^  sources: /d' | sluice -g edge apply - --resize",
-	     gate->fill.sources = 10;
-	     gate->fill.sources_short = 20);
+	     gate->fill.sources = 10, gate->fill.sources_short = 20);
 	CASE("the table cannot be larger", "table-short: edge", "sluice -g edge status",
 	     gate->fill.sources_short = SIZE_MAX_ENTRIES);
 }
@@ -239,33 +233,30 @@ static void test_sharing(void **state)
 {
 	(void)state;
 	CASE("limits are shared", "", NULL, share(w, SHARER_LIVES));
-	CASE("they need not be", "", NULL, share(w, SHARER_NONE); gate->sharing.is_wanted = false);
+	CASE("they need not be", "", NULL, share(w, SHARER_NONE), gate->sharing.is_wanted = false);
 	CASE("no process", "unshared: edge", "sluice -g edge share '[::1]:7000,b:1' --name all",
 	     share(w, SHARER_NONE));
 	CASE("nothing is known of one", "unshared: edge", "sluice -g edge share localhost:6379",
 	     gate->sharing.is_wanted = true);
 	CASE("it can be started as it was", "unshared: edge", "sluice share x",
-	     share(w, SHARER_NONE);
-	     strcpy(gate->sharing.command, "sluice share x"));
+	     share(w, SHARER_NONE), strcpy(gate->sharing.command, "sluice share x"));
 	CASE("its unit does not run", "unshared: edge",
 	     "systemctl enable sluice-share@edge && systemctl restart sluice-share@edge",
-	     share(w, SHARER_NONE);
-	     host->has_systemd = gate->has_share_file = true);
+	     share(w, SHARER_NONE), host->has_systemd = gate->has_share_file = true);
 	CASE("it stands still", "unshared: edge", "kill -s cont 47", share(w, SHARER_SILENT));
 	CASE("the store is away, and limits are divided", "unshared: edge", "sluice -g edge status",
-	     share(w, SHARER_LIVES);
-	     gate->sharing.state.store_is_away = true; gate->sharing.divided_by = 3);
+	     share(w, SHARER_LIVES), gate->sharing.state.store_is_away = true,
+	     gate->sharing.divided_by = 3);
 }
 
 static void test_devices(void **state)
 {
 	(void)state;
 	CASE("the device is gone", "device-gone: eth0", "sluice -g edge detach eth0",
-	     device->at.program_id = 0;
-	     device->at.device_gone = true; device->traffic = NULL);
+	     device->at.program_id = 0, device->at.device_gone = true, device->traffic = NULL);
 	CASE("the filter is gone", "filter-gone: eth0", "sluice -g edge attach eth0 hook xdp",
 	     device->at.program_id = 0);
-	CASE("a device that was not asked for", "", NULL, device->is_asked = false;
+	CASE("a device that was not asked for", "", NULL, device->is_asked = false,
 	     link->is_up = false);
 	CASE("it is down", "device-down: eth0", "ip link set dev eth0 up",
 	     link->is_up = link->has_carrier = false);
@@ -273,28 +264,26 @@ static void test_devices(void **state)
 	CASE("hook ingress", "not-native: eth0",
 	     "sluice -g edge attach eth0 hook xdp mode native && sluice -g edge detach eth0 hook "
 	     "ingress",
-	     device->at.hook = HOOK_INGRESS;
-	     device->at.mode = MODE_TCX);
+	     device->at.hook = HOOK_INGRESS, device->at.mode = MODE_TCX);
 	CASE("generic mode", "not-native: eth0; merged: eth0",
 	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp && "
 	     "sluice -g edge attach eth0 hook xdp mode native && sluice -g edge detach eth0 hook "
 	     "ingress",
 	     device->at.mode = MODE_GENERIC);
-	CASE("no native mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC;
+	CASE("no native mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC,
 	     device->nic.xdp = 0);
-	CASE("an unknown mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC;
+	CASE("an unknown mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC,
 	     device->nic.knows_xdp = false);
 	CASE("a tap", "merged: eth0", NULL, strcpy(link->kind, "tun"));
 	CASE("another XDP program", "other-xdp: eth0", "bpftool prog show id 7",
-	     device->at.hook = HOOK_INGRESS;
-	     device->owner.program_id = 7);
-	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0", device->at.hook = HOOK_INGRESS;
+	     device->at.hook = HOOK_INGRESS, device->owner.program_id = 7);
+	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0", device->at.hook = HOOK_INGRESS,
 	     device->owner = (struct xdp_owner){.program_id = 7, .name = "xdp_dispatcher"});
 	CASE("a name that a shell would obey", "merged: a;$(id)",
 	     "sluice -g edge attach 'a;$(id)' hook ingress && sluice -g edge detach 'a;$(id)' hook "
 	     "xdp",
-	     device->at.mode = MODE_GENERIC;
-	     device->nic.xdp = 0; strcpy(device->at.device, "a;$(id)"));
+	     device->at.mode = MODE_GENERIC, device->nic.xdp = 0,
+	     strcpy(device->at.device, "a;$(id)"));
 }
 
 static void test_what_keeps_a_driver_from_native_xdp(void **state)
@@ -303,15 +292,15 @@ static void test_what_keeps_a_driver_from_native_xdp(void **state)
 
 	(void)state;
 #define INGRESS device->at.hook = HOOK_INGRESS, device->at.mode = MODE_TCX
-	CASE("LRO", down, "ethtool -K eth0 lro off", INGRESS; device->nic.lro = true);
-	CASE("MTU", down, "ip link set dev eth0 mtu 1500", INGRESS; link->mtu = 9000);
-	CASE("queues", down, "ethtool -L eth0 combined 8", INGRESS; device->nic.queues = 16);
-	CASE("an unknown driver with LRO", down, NULL, INGRESS; device->nic.lro = true;
+	CASE("LRO", down, "ethtool -K eth0 lro off", INGRESS, device->nic.lro = true);
+	CASE("MTU", down, "ip link set dev eth0 mtu 1500", INGRESS, link->mtu = 9000);
+	CASE("queues", down, "ethtool -L eth0 combined 8", INGRESS, device->nic.queues = 16);
+	CASE("an unknown driver with LRO", down, NULL, INGRESS, device->nic.lro = true,
 	     device->nic.knows_xdp = false);
-	CASE("the peer of a veth has more queues", down, "ethtool -L eth0 rx 16", INGRESS;
-	     device->nic.xdp = 0; strcpy(link->kind, "veth"));
-	CASE("too many", down, "ethtool -l eth0", INGRESS; device->nic.xdp = 0;
-	     device->nic.queues = 16; strcpy(link->kind, "veth"));
+	CASE("the peer of a veth has more queues", down, "ethtool -L eth0 rx 16", INGRESS,
+	     device->nic.xdp = 0, strcpy(link->kind, "veth"));
+	CASE("too many", down, "ethtool -l eth0", INGRESS, device->nic.xdp = 0,
+	     device->nic.queues = 16, strcpy(link->kind, "veth"));
 	CASE("in native mode it does not matter", "", NULL, device->nic.lro = true);
 #undef INGRESS
 }
@@ -320,19 +309,18 @@ static void test_vlans(void **state)
 {
 #define VLAN7 gate->rule.vlans[0] = 1 << 7
 	(void)state;
-	CASE("a card removes the tag", "vlan-hidden: eth0", "ethtool -K eth0 rxvlan off", VLAN7;
+	CASE("a card removes the tag", "vlan-hidden: eth0", "ethtool -K eth0 rxvlan off", VLAN7,
 	     device->nic.vlan_strip = true);
 	CASE("no limit matches a VLAN", "", NULL, device->nic.vlan_strip = true);
 	CASE("the tag stays", "", NULL, VLAN7);
-	CASE("hook ingress sees it, so native XDP is not advised", "", NULL, VLAN7;
-	     device->nic.vlan_strip = true; device->at.hook = HOOK_INGRESS);
+	CASE("hook ingress sees it, so native XDP is not advised", "", NULL, VLAN7,
+	     device->nic.vlan_strip = true, device->at.hook = HOOK_INGRESS);
 	CASE("a veth", "vlan-hidden: eth0",
 	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp",
-	     VLAN7;
-	     device->nic.vlan_strip = true; strcpy(link->kind, "veth"));
-	CASE("the device of the VLAN", "vlan-hidden: eth0", "ip -d link show dev eth0", VLAN7;
+	     VLAN7, device->nic.vlan_strip = true, strcpy(link->kind, "veth"));
+	CASE("the device of the VLAN", "vlan-hidden: eth0", "ip -d link show dev eth0", VLAN7,
 	     link->vlan = 7);
-	CASE("the device of another VLAN", "", NULL, VLAN7; link->vlan = 8);
+	CASE("the device of another VLAN", "", NULL, VLAN7, link->vlan = 8);
 #undef VLAN7
 }
 
@@ -406,22 +394,21 @@ static void test_traffic(void **state)
 static void test_more_traffic(void **state)
 {
 	(void)state;
-	CASE("another gate filters that device", "", NULL, gate->after.all = 0;
-	     w->facts.traffic_count = 2; w->traffic[0].received = 0;
-	     w->traffic[1] = (struct traffic)RECEIVED(3, 50); w->traffic[1].is_filtered = true);
-	CASE("or may do so", "", NULL, gate->after.all = w->traffic[0].received = 0;
-	     w->facts.traffic_count = 2; w->traffic[1] = (struct traffic)RECEIVED(3, 50);
+	CASE("another gate filters that device", "", NULL, gate->after.all = 0,
+	     w->facts.traffic_count = 2, w->traffic[0].received = 0,
+	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->traffic[1].is_filtered = true);
+	CASE("or may do so", "", NULL, gate->after.all = w->traffic[0].received = 0,
+	     w->facts.traffic_count = 2, w->traffic[1] = (struct traffic)RECEIVED(3, 50),
 	     w->facts.hides_devices = true);
 	CASE("a long watch, in which so many are the network's own", "", NULL,
-	     w->asked.watch_ns = 3600 * SEC_NS;
-	     gate->after.all = 0; w->traffic[0].received = 35999);
-	CASE("nobody watched", "", NULL, w->asked.watch_ns = 0; gate->after = gate->before;
+	     w->asked.watch_ns = 3600 * SEC_NS, gate->after.all = 0,
+	     w->traffic[0].received = 35999);
+	CASE("nobody watched", "", NULL, w->asked.watch_ns = 0, gate->after = gate->before,
 	     w->traffic[0].received = 0);
 	CASE("another device with an XDP program", "elsewhere: eth1",
 	     "sluice -g edge attach eth1 hook ingress",
-	     gate->after.all = w->traffic[0].received = 0;
-	     w->facts.traffic_count = 2; w->traffic[1] = (struct traffic)RECEIVED(3, 50);
-	     w->traffic[1].link.has_xdp = true);
+	     gate->after.all = w->traffic[0].received = 0, w->facts.traffic_count = 2,
+	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->traffic[1].link.has_xdp = true);
 	CASE("native XDP misses packets", "nothing-judged: eth0",
 	     "sluice -g edge attach eth0 hook ingress && sluice -g edge detach eth0 hook xdp",
 	     gate->after.all = 0);
