@@ -25,9 +25,8 @@ static int dump_run(const struct context *context, const void *args)
 	tree = config_json(&config);
 	if (!tree || !print_is_whole())
 		err = error_add(ENOMEM, "no-memory", NULL, "cannot write JSON: %s", why(ENOMEM));
-	else
-		json_dumpf(tree, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-	putchar('\n');
+	else if (!json_dumpf(tree, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII))
+		putchar('\n');
 	json_decref(tree);
 	return err;
 }
