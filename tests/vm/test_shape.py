@@ -53,29 +53,6 @@ def punctual(measure, tries=3):
     return measured
 
 
-def test_a_burst_of_a_tenth_of_a_second(shaping):
-    """With departure times it takes that long, as under tbf, and is as smooth; without, it leaves
-    at once."""
-    rows = {}
-    rows["no qdisc"] = at_once = shaping.measure(COUNT)
-    shaping.tbf(RATE, burst=2)
-    rows["tc-tbf burst 2"] = tbf2 = shaping.measure(COUNT)
-    shaping.tbf(RATE, burst=8)
-    rows["tc-tbf burst 8"] = tbf8 = shaping.measure(COUNT)
-    shaping.fq()
-    rows["fq"] = fq = shaping.measure(COUNT)
-    rows["fq, times of the sender's"] = timed = shaping.measure(COUNT, rate=RATE)
-    print_table(rows)
-    assert all(measured.drops == 0 for measured in rows.values())
-    for burst in at_once.burst, fq.burst:
-        assert (burst.lost, burst.largest(10 * MS)) == (0, COUNT)
-        assert burst.span < 10 * MS  # so the sender is ten times as fast as the rate
-    check_smooth(tbf2.burst, free=1)
-    check_smooth(tbf8.burst, free=7)
-    check_smooth(timed.burst)
-    assert timed.burst.span >= (COUNT - 1) * SEC // RATE
-
-
 # --- Limits ---------------------------------------------------------------------------------------
 
 def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
