@@ -101,6 +101,12 @@ def wait_until(true, what, seconds=SETTLE_SECONDS):
         time.sleep(0.005)
 
 
+def written(path, text):
+    """Writes a file of text or bytes; returns its path as a string."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
 def quickest(call):
     """Returns the seconds of the quickest of five calls, because other work of the machine seldom delays all of them."""
     took = []
@@ -176,12 +182,12 @@ def mac(text):
     return bytes.fromhex(text.replace(":", ""))
 
 
-def frame(source, size=64, tags=()):
+def frame(source, size=64, tags=(), port=PORT):
     """Returns a UDP frame of `size` bytes. Each tag adds 4 bytes."""
     source = ipaddress.ip_address(source)
     ip_size = 20 if source.version == 4 else 40
     udp_size = size - 14 - ip_size
-    udp = struct.pack("!HHHH", 40000, PORT, udp_size, 0) + bytes(udp_size - 8)
+    udp = struct.pack("!HHHH", 40000, port, udp_size, 0) + bytes(udp_size - 8)
     if source.version == 4:
         fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, source.packed, socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
@@ -203,14 +209,14 @@ def frame(source, size=64, tags=()):
 class Datagrams:
     """Counts the datagrams that a server on the filter receives, by source."""
 
-    def __init__(self, netns):
+    def __init__(self, netns, port=PORT):
         self.by_source = collections.Counter()
         self.sockets = []
         with inside(netns):
             for family, address in ((socket.AF_INET, HERE4), (socket.AF_INET6, HERE6)):
                 s = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
                 s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-                s.bind((address, PORT))
+                s.bind((address, port))
                 self.sockets.append(s)
 
     def read(self):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from killed import has_open, run_interrupted
-from lab import SLUICE, TOP, frame, lines, noted
+from lab import SLUICE, TOP, frame, lines, noted, written
 
 SCHEMA = os.path.join(TOP, "docs", "sluice.schema.json")
 DATA = os.path.join(TOP, "tests", "data")
@@ -103,11 +103,6 @@ deny:
     for: 1h
 """,
 }
-
-
-def written(path, text):
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return str(path)
 
 
 # --- Files that are accepted ------------------------------------------------------------------------------

@@ -78,24 +78,25 @@ def test_options_before_and_after_the_command(lab):
     assert offered("apply", "--", "-") == ["FILE"] and offered("--", "-") == []
 
 
-def test_values_of_several_words():
-    assert "block" in offered("set", "default", "action", "")
-    assert "tcp-syn" in offered("set", "default", "match", "tcp")
-    after = offered("set", "default", "match", "udp", "")
-    assert {"port", "vlan", "rate", "burst"} <= set(after) and "match" not in after
-    assert "rate" not in offered("set", "default", "match", "")
-    assert offered("set", "") == ["default"] and offered("apply", "") == ["FILE"]
+@pytest.mark.parametrize("typed,there,absent", [
+    ("set default action", "block", ""), ("set default match", "tcp-syn", "rate"), ("set default match udp", "port vlan rate burst", "match"),
+    ("set default window 1000 per 1min", "groups per match", "window"), ("set default action block 10s", "escalate rate start", ""),
+    ("set default action block 10s escalate 2", "max rate start", "")])
+def test_values_of_several_words(typed, there, absent):
+    """A word that may follow is offered beside the keywords."""
+    found = set(offered(*typed.split(), ""))
+    assert set(there.split()) <= found and not set(absent.split()) & found
 
 
-def test_values_that_go_on():
-    """A word that has to follow is offered alone, and one that may beside the keywords."""
-    assert offered("set", "default", "window", "") == offered("set", "default", "window", "1000", "per", "") == []
-    assert offered("set", "default", "window", "1000", "") == ["per"]
-    after = offered("set", "default", "window", "1000", "per", "1min", "")
-    assert {"groups", "per", "match"} <= set(after) and "window" not in after
-    block = ("set", "default", "action", "block")
-    assert offered(*block, "") == [] and {"escalate", "rate", "start"} <= set(offered(*block, "10s", ""))
-    assert {"max", "rate", "start"} <= set(offered(*block, "10s", "escalate", "2", ""))
+@pytest.mark.parametrize("typed,words", [
+    ("set ", "default"), ("apply ", "FILE"), ("set default window ", ""), ("set default window 1000 per ", ""),
+    ("set default window 1000 ", "per"), ("set default action block ", ""), ("un", "unallow undeny"), ("help se", "set"),
+    ("--ga", "--gate"), ("-j stat", "status stats"), ("stat", "status stats"), ("nonsense ", ""), ("nonsense", ""),
+    ("status ", ""), ("apply --re", "--resize"), ("status --re", "")])
+def test_all_that_is_offered(typed, words):
+    """A word that must follow is offered alone."""
+    assert offered(*typed.split(), *[""] * typed.endswith(" ")) == words.split()
+    assert offered("") == [command["name"] for command in tables()]
 
 
 KINDS = {  # what is typed of a limit, and the keywords of the table that are refused behind it
@@ -126,16 +127,6 @@ def test_what_is_not_offered_is_refused(typed):
         line += [more for key, more in needed.items() if key in (word, typed.split()[0])
                  and more.split()[0] not in (word, typed.split()[0])]
         run_sluice("set", "default", *" ".join(line).split(), status=2)
-
-
-def test_commands_and_options():
-    assert offered("") == [command["name"] for command in tables()]
-    assert offered("un") == ["unallow", "undeny"]
-    assert offered("help", "se") == ["set"]
-    assert offered("--ga") == ["--gate"]
-    assert offered("-j", "stat") == offered("stat") == ["status", "stats"]
-    assert offered("nonsense", "") == offered("nonsense") == offered("status", "") == []
-    assert offered("apply", "--re") == ["--resize"] and offered("status", "--re") == []
 
 
 def test_what_is_there(lab):

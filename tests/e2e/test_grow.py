@@ -259,7 +259,7 @@ def test_a_kill_while_it_grows(drained, fill):
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)
     assert sizes(drained)["hosts"] == 2 * ROOM
-    for at, steps in moments(stops, 0.5, 16):
+    for at, steps in moments(stops, 0.5, 10):
         fill()
         run_stops(words, at, steps)
         ends["next" if os.path.exists(drained.pins("next", "gate")) else

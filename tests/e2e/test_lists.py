@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from lab import frame, lines, wait_until
+from lab import frame, lines, wait_until, written
 
 DENIED, DENIED6, OTHER = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 BOTH = [DENIED, DENIED6]
@@ -243,12 +243,6 @@ FILE = """# who has been a nuisance
 default
 203.0.113.66
 """
-
-
-def written(path, text):
-    data = text if isinstance(text, bytes) else text.encode()
-    path.write_bytes(data)
-    return str(path)
 
 
 def test_a_file_of_prefixes(attached, tmp_path):

@@ -211,7 +211,7 @@ def test_a_change_is_whole_or_none(starved, words):
 def test_a_device_filters_until_it_is_reported_detached(starved, words):
     asked, failed = BOTH if words[1] == "all" else {words[1]}, 0
     starved.reset()
-    for call in chosen(starved.system_calls(words), words, 8):
+    for call in chosen(starved.system_calls(words), words, 5):
         starved.reset()
         done = starved.fail(words, call)
         detached = set(re.findall(r"^(\w+): detached from", done.out, re.M))
@@ -229,7 +229,7 @@ def test_apply_detaches_all_that_a_file_leaves_out_or_nothing(starved, words):
     starved.reset()
     calls, failed = starved.system_calls(words), 0
     wanted = starved.filtering()
-    for call in chosen(calls, words, 8):
+    for call in chosen(calls, words, 5):
         starved.reset()
         done = starved.fail(words, call)
         assert starved.filtering() == (BOTH if done.code else wanted), (call, done)
@@ -244,7 +244,7 @@ def test_a_removal_of_rules_is_whole_or_none(starved, words):
     starved.reset()
     before, calls = starved.state(), starved.system_calls(words)
     after, failed = starved.state(), 0
-    for call in chosen(calls, words, 6):
+    for call in chosen(calls, words, 5):
         starved.reset()
         done = starved.fail(words, call)
         assert starved.state() in ((before, after) if done.code else (after,)), (call, done)
@@ -281,7 +281,7 @@ def test_no_file_descriptors(starved, words):
         if done.code and not (is_told(words, done) and starved.state() == before):
             wrong.append((most, done, starved.state()))
             break
-        most += 1 if EVERY else 3
+        most += 1 if EVERY else 4
     assert not wrong and most < 100
     assert starved.filtering() == BOTH
     starved.objects.audit()

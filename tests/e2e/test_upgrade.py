@@ -95,16 +95,17 @@ def test_other_programs_keep_their_places(lab, mode):
 
 
 def test_what_is_gone_is_told_and_passed_over(lab):
-    for hook, mode in EVERYWHERE:
+    gone = EVERYWHERE[::2]
+    for hook, mode in gone:
         lab.pair(f"out-{hook[0]}{mode[0]}", f"in-{hook[0]}{mode[0]}")
         lab.attach(f"in-{hook[0]}{mode[0]}", "hook", hook, "mode", mode)
     lab.attach("in0")
     before = programs(lab)["in0", "xdp"]
-    for hook, mode in EVERYWHERE:
+    for hook, mode in gone:
         lab.ip("link", "del", f"in-{hook[0]}{mode[0]}")
     done = lab.sluice("upgrade")
     assert done.out == f"in0: hook xdp: program {before} -> {programs(lab)['in0', 'xdp']}\n"
-    assert done.err.count("device is gone") == len(EVERYWHERE) == done.err.count("\n")
+    assert done.err.count("device is gone") == len(gone) == done.err.count("\n")
 
 
 def test_a_filter_that_others_removed_is_told(lab):
