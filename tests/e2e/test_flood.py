@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab import BUILD, FILTER_MAC, TRAFFIC, on_one_cpu, wait_until
+from lab import BUILD, FILTER_MAC, TRAFFIC, Datagrams, frame, on_one_cpu, wait_until
 from test_export import samples, total
 
 pytestmark = pytest.mark.alone
@@ -32,7 +32,8 @@ FLOODS = {
 }
 ESTABLISHED, LATE = 1000, 20
 BURST, SPENT = 20, 13  # of what each of the established has spent so much before
-NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77", "-p", "7777"]
+NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
+KEPT_PORT = 7777  # of the packets before and after the flood; build/traffic sends to port 9
 
 
 def established(family):
@@ -61,8 +62,8 @@ def rules(family, per):
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
          "newcomers": {"rate": f"{BUDGET_RATE}pps", "burst": BUDGET_BURST}},
         {"prefix": net["established"], "limits": [
-            {"name": "steady", "rate": "20pps", "burst": 40, "match": "udp port 7777"},
-            {"name": "kept", "rate": "1/h", "burst": BURST, "match": "udp port 9"}]},
+            {"name": "steady", "rate": "20pps", "burst": 40, "match": "udp port 9"},
+            {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
         # a source that is admitted does not get through any more
@@ -173,8 +174,8 @@ class Arrivals:
 
 def spend(lab, sources):
     """Before the flood: all of them become known, and spend a part of a burst."""
-    received = lab.datagrams()
-    traffic(lab, 20, [f"{source}=20" for source in sources], "-c", str(SPENT)).result()
+    received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
+    lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
         received.wait_for(source, SPENT)
     received.close()
@@ -309,8 +310,8 @@ def check_established(lab, flood):
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
     assert packets + judged(abuser) + flood.lost == sum(flood.sent.values())
-    received = lab.datagrams()
-    traffic(lab, 20, [f"{source}=40" for source in flood.sources], "-c", str(BURST)).result()
+    received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
+    lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(BURST) for source in flood.sources], "out1")
     left = BURST - SPENT
     wait_until(lambda: sum(received.read().values()) >= ESTABLISHED * left, "the rest")
     assert {source: received.by_source[source] for source in flood.sources} == dict.fromkeys(
