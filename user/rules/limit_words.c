@@ -216,10 +216,12 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
+#define ONE_LENGTH 255 /* instead of the second length of a spec, if one is given */
+
 /* Parses "24/56" into both lengths, "24" into the first. */
-static int per_parse(const char *text, struct spec *spec, unsigned int index)
+static int per_parse(const char *text, struct limit *limit)
 {
-	unsigned int first, second = 0;
+	unsigned int first, second = ONE_LENGTH;
 	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
 	bool is_one = end && !*end;
 
@@ -229,9 +231,8 @@ static int per_parse(const char *text, struct spec *spec, unsigned int index)
 		return error_misuse("bad-length", object_of("per", text),
 				    "not the length of a key; write 24, or 56, or for default "
 				    "24/56, of which the first is of IPv4, 0 to 32");
-	spec->limits[index].spec.per[0] = first;
-	spec->limits[index].spec.per[1] = second;
-	spec->is_one_length = (spec->is_one_length & ~(1U << index)) | is_one << index;
+	limit->spec.per[0] = first;
+	limit->spec.per[1] = second;
 	return 0;
 }
 
@@ -300,7 +301,7 @@ static int action_parse(const char *text, struct limit *limit)
 #define DROPS		   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
-/* Each field is parsed by a function, or by the type of a byte; `per` and `match` are not. */
+/* A field is parsed by a function, by the type of a byte, or in part_parse(). */
 static const struct field {
 	uint8_t kinds;	/* the kinds that have it, as bits */
 	bool is_listed; /* it may have a value for each length of `per` */
@@ -316,7 +317,7 @@ static const struct field {
 	[SPEC_SHAPE] = {.kinds = 1 << SL_SHAPE, .is_listed = true, .parse = shape_parse},
 	[SPEC_HORIZON] = {.kinds = 1 << SL_SHAPE, .is_listed = true},
 	[SPEC_MATCH] = {.kinds = ANY_KIND},
-	[SPEC_PER] = {.kinds = ANY_KIND, .is_listed = true},
+	[SPEC_PER] = {.kinds = ANY_KIND, .is_listed = true, .parse = per_parse},
 	[SPEC_KEY] = {.kinds = ANY_KIND, BYTE(key_dst, value_key)},
 	[SPEC_ACTION] = {.kinds = DROPS, .parse = action_parse},
 	[SPEC_START] = {.kinds = DROPS, BYTE(start, value_start)},
@@ -329,16 +330,12 @@ static bool kind_has_field(enum sl_kind kind, enum spec_field field)
 }
 
 /* Parses one value of a field. */
-static int part_parse(enum spec_field field, const char *text, struct spec *spec,
-		      unsigned int index)
+static int part_parse(enum spec_field field, const char *text, struct limit *limit)
 {
 	const struct field *type = &fields[field];
-	struct limit *limit = &spec->limits[index];
 
 	if (type->parse)
 		return type->parse(text, limit);
-	if (field == SPEC_PER)
-		return per_parse(text, spec, index);
 	if (field == SPEC_MATCH)
 		return match_parse(text, &limit->match);
 	if (field == SPEC_HORIZON)
@@ -371,7 +368,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
 			text = value + strcspn(value, ",") + 1;
 		}
-		err = part_parse(field, count > 1 ? part : text, spec, i);
+		err = part_parse(field, count > 1 ? part : text, &spec->limits[i]);
 		if (err)
 			return err;
 	}
@@ -498,7 +495,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 {
 	const uint8_t *given = spec->limits[index].spec.per;
 	unsigned int bits = given[0];
-	bool is_ipv4 = prefix_is_ipv4(prefix), is_one = spec->is_one_length >> index & 1;
+	bool is_ipv4 = prefix_is_ipv4(prefix), is_one = given[1] == ONE_LENGTH;
 	char name[PREFIX_TEXT], text[16];
 
 	memcpy(limit->spec.per, limit_defaults.spec.per, sizeof(limit->spec.per));

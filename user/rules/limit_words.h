@@ -38,7 +38,6 @@ extern const char *const kind_names[SL_KINDS];
  */
 struct spec {
 	uint16_t given;			    /* a bit for each field */
-	uint8_t is_one_length;		    /* a bit for each `per` with one length, in per[0] */
 	uint8_t count[SPEC_FIELDS];	    /* of values */
 	struct limit limits[SL_LIMITS_MAX]; /* one value is in all of them */
 };
