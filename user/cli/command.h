@@ -110,8 +110,8 @@ const char *unit_of(const struct sl_limit *limit, uint64_t count);
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of changed rules: limits that lose their states, and the first window that one merged packet
- * exceeds, and budget for new sources that drops nothing. before: the rules of the same prefixes, in
+ * Warns of limits that lose their states, of the first window that one merged packet exceeds, and
+ * of the first budget for new sources that drops nothing. before: the rules of the same prefixes, in
  * the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
