@@ -73,11 +73,6 @@ const struct value_type value_netns = {.name = "NETNS", .parse = netns_parse};
 
 /* --- Places --------------------------------------------------------------------------------- */
 
-bool place_is_pattern(const struct place *place)
-{
-	return strpbrk(place->device, "*?[\\");
-}
-
 bool place_is_nameable(const struct place *place)
 {
 	return !place_is_pattern(place) && text_is_printable(place->device) &&

@@ -7,6 +7,7 @@
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/netns.h"
 #include "rules/value.h"
@@ -57,7 +58,10 @@ struct places {
 	bool specified; /* a file without `attach` leaves attachments unchanged */
 };
 
-bool place_is_pattern(const struct place *place);
+static inline bool place_is_pattern(const struct place *place)
+{
+	return strpbrk(place->device, "*?[\\");
+}
 
 /*
  * Whether a rules file can name the place. The kernel accepts almost any byte in names: not text,

@@ -334,7 +334,7 @@ bool list_is_sound(const struct sl_list_info *list)
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {
-	char whole[2 * PATH_MAX] = "";
+	char whole[2 * PATH_MAX] = "", *rest;
 	size_t end = 0;
 
 	if (!strcmp(file, "-")) {
@@ -346,24 +346,22 @@ static int path_of(const char *file, char path[PATH_MAX])
 	if (strlen(file) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	strcat(strcat(whole, "/"), file);
-	for (const char *part = whole; *part;) {
-		size_t length = strcspn(part, "/");
+	strcpy(path, "/");
+	for (char *part = strtok_r(whole, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
+		size_t length = strlen(part);
 
-		if (length == 2 && !memcmp(part, "..", 2)) {
+		if (!strcmp(part, "..")) {
 			while (end && path[--end] != '/')
 				;
-		} else if (length && !(length == 1 && *part == '.')) {
+		} else if (strcmp(part, ".")) {
 			if (end + 1 + length >= PATH_MAX)
 				return -ENAMETOOLONG;
 			path[end++] = '/';
 			memcpy(path + end, part, length);
 			end += length;
 		}
-		part += length + (part[length] == '/');
 	}
-	if (!end)
-		path[end++] = '/';
-	path[end] = '\0';
+	path[end ?: 1] = '\0';
 	return 0;
 }
 
