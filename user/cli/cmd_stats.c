@@ -23,28 +23,16 @@ static bool is_shown(struct listing *listing, unsigned long long count)
 
 static void print_totals(const struct stats *stats, struct listing *listing)
 {
-	static const struct column columns[] = {
-		{NULL, "TOTAL", "%-24s"},
-		{"packets", "PACKETS", " %16s"},
-		{"bytes", "BYTES", " %20s"},
-	};
+	static const char *const names[] = {"passed", "dropped"};
+	const struct sl_cell totals[] = {counters_passed(&stats->total),
+					 counters_dropped(&stats->total)};
 	const struct sl_cell *reasons = stats->total.reason;
-	const struct {
-		const char *key;
-		struct sl_cell cell;
-	} totals[] = {
-		{"passed", counters_passed(&stats->total)},
-		{"dropped", counters_dropped(&stats->total)},
-	};
 
-	print_titles(columns, ARRAY_SIZE(columns));
+	print_text("%-24s %16s %20s\n", "TOTAL", "PACKETS", "BYTES");
 	print_object("totals");
 	for (size_t i = 0; i < ARRAY_SIZE(totals); i++) {
-		print_row(totals[i].key, columns);
-		print_cell(totals[i].key);
-		print_cell_number(totals[i].cell.packets);
-		print_cell_number(totals[i].cell.bytes);
-		print_row_end();
+		print_packets(names[i], &totals[i]);
+		print_text("%-24s %16llu %20llu\n", names[i], totals[i].packets, totals[i].bytes);
 	}
 	print_end();
 	print_text("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");

@@ -118,19 +118,13 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-static const struct column pace_columns[] = {
-	{NULL, "EVENT", "  %-26s"},
-	{"per_second", "PER SECOND", " %12s"},
-	{"total", "TOTAL", " %20s"},
-};
-
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
-	print_row(key, pace_columns);
-	print_cell_text("%s%s", lead, what);
-	print_cell_number(pace->per_second);
-	print_cell_number(pace->total);
-	print_row_end();
+	print_object(key);
+	print_text("  %s%-*s", lead, 26 - (int)strlen(lead), what);
+	print_number("per_second", " %12" PRIu64, pace->per_second);
+	print_number("total", " %20" PRIu64 "\n", pace->total);
+	print_end();
 }
 
 /* Prints the events of each cause, from `first` on. */
@@ -158,7 +152,7 @@ static void print_pressure(const struct gate *gate, const struct facts *facts)
 		print_text(": a new source gets a state with its first packet\n");
 	print_number("cpus_flooded", NULL, pressure->flooded);
 	print_number("policies_passed_by", NULL, facts->passing.policies);
-	print_titles(pace_columns, ARRAY_SIZE(pace_columns));
+	print_text("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
 	print_pace("new_keys", "", "new keys", &event[SL_EVENT_NEW_KEY]);
 	print_pace("insertions", "", "insertions", &event[SL_EVENT_INSERTED]);
 	print_pace("evicted", "", "evicted", &event[SL_EVENT_EVICTED]);
