@@ -218,16 +218,6 @@ static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
-static void test_the_example_is_read(void **state)
-{
-	struct config config;
-
-	(void)state;
-	assert_int_equal(config_read("tests/data/rules.yaml", &config), 0);
-	assert_int_equal(config.rules.count, 11);
-	config_free(&config);
-}
-
 /* The hint about an unknown key has the known keys in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
@@ -450,7 +440,6 @@ int main(void)
 		cmocka_unit_test(test_a_budget_is_read_beside_the_limits),
 		cmocka_unit_test(test_one_rule_a_prefix),
 		cmocka_unit_test(test_defaults_hold_for_limits_that_say_nothing_else),
-		cmocka_unit_test(test_the_example_is_read),
 		cmocka_unit_test(test_keys_are_keywords),
 		cmocka_unit_test(test_one_error_is_one_message),
 		cmocka_unit_test(test_no_such_list),

@@ -5,6 +5,7 @@
 #include "errors.h"
 #include "prefix_of.h"
 #include "rules/limit_words.h"
+#include "rules/matches.h"
 #include "rules/ruleset.h"
 #include "spec_first.h"
 #include "spec_words.h"
@@ -59,11 +60,13 @@ static struct spec_texts spec_back(const struct limit *limit, const struct sl_pr
 	return spec;
 }
 
-/* What is printed parses to the same, to the byte. */
+/* Checks that a limit is sound, and that its words parse to the same bytes. */
 static void assert_round_trip(const struct limit *limit, const struct sl_prefix *prefix)
 {
 	char text[SPEC_FIELDS][SPEC_TEXT];
 
+	assert_true(limit_is_sound(&limit->spec) && limit_name_is_valid(limit->spec.name));
+	assert_true(match_is_sound(&limit->match));
 	for (int whole = 0; whole < 2; whole++) {
 		struct spec_texts spec = spec_back(limit, prefix, whole, text);
 		struct limit again;
