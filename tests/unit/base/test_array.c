@@ -5,31 +5,20 @@
 
 #define ITEMS 1000
 
-TEST(test_growth_keeps_the_items)
-{
-	unsigned int count = 0, room = 0;
-	uint64_t *items = NULL;
-
-	for (; count < ITEMS; count++) {
-		assert_true(array_grow(items, count, room));
-		items[count] = count * 0x9e3779b97f4a7c15ULL;
-	}
-	for (unsigned int i = 0; i < count; i++)
-		assert_int_equal(items[i], i * 0x9e3779b97f4a7c15ULL);
-	free(items);
-}
-
-TEST(test_room_doubles_when_it_is_full_and_only_then)
+TEST(test_growth_keeps_the_items_and_doubles_the_room)
 {
 	unsigned int count = 0, room = 0, expected = ARRAY_ROOM_FIRST;
-	char *items = NULL;
+	uint64_t *items = NULL;
 
 	for (; count < ITEMS; count++) {
 		if (count == expected)
 			expected *= 2;
 		assert_true(array_grow(items, count, room));
 		assert_int_equal(room, expected);
+		items[count] = count * 0x9e3779b97f4a7c15ULL;
 	}
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(items[i], i * 0x9e3779b97f4a7c15ULL);
 	free(items);
 }
 
@@ -50,8 +39,7 @@ TEST(test_room_that_would_overflow_is_refused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_growth_keeps_the_items),
-		cmocka_unit_test(test_room_doubles_when_it_is_full_and_only_then),
+		cmocka_unit_test(test_growth_keeps_the_items_and_doubles_the_room),
 		cmocka_unit_test(test_room_that_would_overflow_is_refused),
 	};
 

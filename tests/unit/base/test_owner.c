@@ -45,6 +45,13 @@ static int place_remove(void **state)
 	return 0;
 }
 
+static const struct place *place_or_skip(void **state)
+{
+	if (geteuid())
+		skip_because("changing the owner takes root");
+	return *state;
+}
+
 static struct stat make_file(const struct place *place)
 {
 	int fd = openat(place->fd, "made", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -59,12 +66,10 @@ static struct stat make_file(const struct place *place)
 
 static void test_what_is_made_is_the_owners(void **state)
 {
-	const struct place *place = *state;
+	const struct place *place = place_or_skip(state);
 	struct owner before;
 	struct stat st;
 
-	if (geteuid())
-		skip_because("changing the owner takes root");
 	assert_int_equal(owner_become(place->fd, &before), 0);
 	st = make_file(place);
 	owner_leave(&before);
@@ -78,11 +83,9 @@ static void test_what_is_made_is_the_owners(void **state)
 /* So a symbolic link that the owner puts in the way leads to nothing that is not the owner's. */
 static void test_it_has_the_rights_of_the_owner(void **state)
 {
-	const struct place *place = *state;
+	const struct place *place = place_or_skip(state);
 	struct owner before;
 
-	if (geteuid())
-		skip_because("changing the owner takes root");
 	assert_false(symlinkat(place->secret, place->fd, "made"));
 	assert_int_equal(owner_become(place->fd, &before), 0);
 	assert_int_equal(fchmodat(place->fd, "made", 0644, 0), -1);
@@ -96,11 +99,9 @@ static void test_it_has_the_rights_of_the_owner(void **state)
 
 static void test_nobody_becomes_another(void **state)
 {
-	const struct place *place = *state;
+	const struct place *place = place_or_skip(state);
 	struct owner before;
 
-	if (geteuid())
-		skip_because("changing the owner takes root");
 	assert_false(seteuid(65534));
 	assert_int_equal(owner_become(place->fd, &before), -EACCES);
 	assert_false(seteuid(0));
@@ -109,13 +110,11 @@ static void test_nobody_becomes_another(void **state)
 
 int main(void)
 {
+#define CASE(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_what_is_made_is_the_owners, place_make,
-						place_remove),
-		cmocka_unit_test_setup_teardown(test_it_has_the_rights_of_the_owner, place_make,
-						place_remove),
-		cmocka_unit_test_setup_teardown(test_nobody_becomes_another, place_make,
-						place_remove),
+		CASE(test_what_is_made_is_the_owners),
+		CASE(test_it_has_the_rights_of_the_owner),
+		CASE(test_nobody_becomes_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
