@@ -75,7 +75,7 @@ struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog)
 	return behind_put(object, *ret_prog);
 }
 
-int bench_missed(const struct bpf_object *object, uint64_t *ret)
+int bench_missed(const struct bpf_object *object, __u64 *ret)
 {
 	int fd = bpf_object__find_map_fd_by_name(object, ".bss");
 	__u32 first = 0;

@@ -24,7 +24,7 @@ struct sized_map {
 struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
 /* Counts the packets since the object was loaded whose source had no entry in the map. */
-int bench_missed(const struct bpf_object *object, uint64_t *ret);
+int bench_missed(const struct bpf_object *object, __u64 *ret);
 
 /* Loads them with a program behind those that change a frame's source. */
 struct bpf_object *bench_load_before(int prog);

@@ -50,26 +50,28 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-static int subject_gate(enum subject which)
+/* Makes the program of a subject, and another in front of it that varies sources: one of XDP. */
+static int subject_make(enum subject which)
 {
-	int status = ground_make(which, &gates[which]);
+	struct subject_programs *subject = &subjects[which];
 	enum hook hook = which == ON_EGRESS ? HOOK_EGRESS : HOOK_XDP;
+	int err = 0;
 
-	if (!status)
-		status = programs_load(&gates[which], HOOK_BIT(hook), &programs[which]);
-	subjects[which].plain = programs[which].fd[hook];
-	return status;
-}
-
-static int subjects_others(void)
-{
-	others = bench_load();
-	if (!others)
-		return -EIO;
-	for (int i = 0; i < SUBJECTS; i++)
-		if (other_names[i])
-			subjects[i].plain = bench_program(others, other_names[i]);
-	return 0;
+	if (sized_maps[which].program) {
+		subject->object = bench_load_sized(&sized_maps[which], &subject->plain);
+		return subject->object ? 0 : -EIO;
+	}
+	if (which < SUBJECTS_SLUICE) {
+		subject->plain = bench_program(others, other_names[which]);
+	} else {
+		err = ground_make(which, &gates[which])
+			      ?: programs_load(&gates[which], HOOK_BIT(hook), &programs[which]);
+		subject->plain = programs[which].fd[hook];
+	}
+	if (err || which == ON_FLOOR_TC || which == ON_EGRESS)
+		return err;
+	subject->object = bench_load_before(subject->plain);
+	return subject->object ? 0 : -EIO;
 }
 
 static bool subject_is_needed(enum subject which)
@@ -77,74 +79,33 @@ static bool subject_is_needed(enum subject which)
 	for (size_t i = 0; i < bench_cases_count; i++)
 		if (bench_cases[i].subject == which && case_is_chosen(&bench_cases[i]))
 			return true;
-	return false;
+	return other_names[which];
 }
 
-static int subjects_sized(void)
+int subjects_make(void)
 {
-	for (int i = 0; i < SUBJECTS; i++) {
-		if (!sized_maps[i].program || !subject_is_needed(i))
-			continue;
-		subjects[i].object = bench_load_sized(&sized_maps[i], &subjects[i].plain);
-		if (!subjects[i].object)
-			return -EIO;
-	}
-	return 0;
-}
-
-static int subjects_gates(void)
-{
-	int status = 0;
+	int err;
 
 	for (int i = SUBJECTS_SLUICE; i < SUBJECTS; i++) {
 		gates[i] = GATE_CLOSED;
 		programs[i] = PROGRAMS_CLOSED;
 	}
-	for (int i = SUBJECTS_SLUICE; !status && i < SUBJECTS; i++)
+	others = bench_load();
+	err = others ? 0 : -EIO;
+	for (int i = 0; !err && i < SUBJECTS; i++)
 		if (subject_is_needed(i))
-			status = subject_gate(i);
-	return status;
-}
+			err = subject_make(i);
+	for (size_t i = 0; !err && i < bench_cases_count; i++) {
+		const struct bench_case *bench = &bench_cases[i];
+		const struct bpf_object *object = subjects[bench->subject].object;
 
-/* Puts what varies sources in front of every program that has none. */
-static int subjects_vary(void)
-{
-	for (int i = 0; i < SUBJECTS; i++) {
-		if (!subjects[i].plain || subjects[i].object || i == ON_FLOOR_TC || i == ON_EGRESS)
-			continue; /* what varies is a program of XDP */
-		subjects[i].object = bench_load_before(subjects[i].plain);
-		if (!subjects[i].object)
-			return -EIO;
+		if (!case_is_established(bench) || !case_is_chosen(bench))
+			continue;
+		err = bench->subject < SUBJECTS_SLUICE
+			      ? sources_walk(object, bench->source)
+			      : establish(&gates[bench->subject], object, bench->source);
 	}
-	return 0;
-}
-
-static int case_establish(const struct bench_case *bench)
-{
-	const struct bpf_object *object = subjects[bench->subject].object;
-
-	if (bench->subject < SUBJECTS_SLUICE)
-		return sources_walk(object, bench->source);
-	return establish(&gates[bench->subject], object, bench->source);
-}
-
-static int subjects_establish(void)
-{
-	int status = 0;
-
-	for (size_t i = 0; !status && i < bench_cases_count; i++)
-		if (case_is_established(&bench_cases[i]) && case_is_chosen(&bench_cases[i]))
-			status = case_establish(&bench_cases[i]);
-	return status;
-}
-
-int subjects_make(void)
-{
-	int status = subjects_gates();
-
-	if (!status)
-		status = subjects_others() ?: subjects_sized() ?: subjects_vary();
-	return status ?: subjects_establish();
+	return err;
 }
 
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source)
@@ -164,26 +125,24 @@ int subject_refresh(const struct bench_case *bench)
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
-/* What a subject has counted. A map of bench.bpf.c counts only new sources. */
+/* Reads what a subject has counted. A map of bench.bpf.c counts only new sources. */
 static int counts_read(enum subject which, struct sl_counters *ret)
 {
-	int status = 0;
 	struct stats stats;
-	uint64_t missed;
+	int err;
 
 	*ret = (struct sl_counters){0};
-	if (which >= SUBJECTS_SLUICE) {
-		status = stats_read(&gates[which], &stats);
-		if (!status) {
-			*ret = stats.total;
-			stats_free(&stats);
-		}
-	} else if (sized_maps[which].program) {
-		status = bench_missed(subjects[which].object, &missed);
-		if (!status)
-			ret->reason[SL_PASS_NEWCOMER].packets = missed;
-	}
-	return status;
+	if (which < SUBJECTS_SLUICE)
+		return sized_maps[which].program
+			       ? bench_missed(subjects[which].object,
+					      &ret->reason[SL_PASS_NEWCOMER].packets)
+			       : 0;
+	err = stats_read(&gates[which], &stats);
+	if (err)
+		return err;
+	*ret = stats.total;
+	stats_free(&stats);
+	return 0;
 }
 
 int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)

@@ -268,32 +268,17 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 	return 0;
 }
 
-static bool results_chosen(const struct veth_result *results, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (name_is_chosen(results[i].name))
-			return true;
-	return false;
-}
-
-/* The figure of another limiter for the same packets; 0: none. */
-static double rival_mpps(const struct veth_result *results, size_t count, int rival,
-			 const struct veth_result *result)
+/* Prints the ratio of Sluice's figure to that of another limiter for the same packets. */
+static void rival_print(const struct veth_result *results, size_t count, int rival,
+			const struct veth_result *result)
 {
 	const char *packets = result->name + strlen(result->limiter->name);
+	double mpps = 0;
 
 	for (size_t i = 0; i < count; i++)
 		if (results[i].limiter == &limiters[rival] && results[i].mpps.rounds &&
 		    !strcmp(results[i].name + strlen(limiters[rival].name), packets))
-			return result_median(&results[i].mpps);
-	return 0;
-}
-
-static void rival_print(const struct veth_result *results, size_t count, int rival,
-			const struct veth_result *result)
-{
-	double mpps = rival_mpps(results, count, rival, result);
-
+			mpps = result_median(&results[i].mpps);
 	if (mpps && result->mpps.rounds && limiter_is_sluice(result->limiter))
 		printf(" %8.2f", result_median(&result->mpps) / mpps);
 	else
@@ -328,12 +313,17 @@ static const char notes[] =
 
 void veth_report(const struct veth_result *results, size_t count)
 {
-	if (!results_chosen(results, count))
-		return;
-	printf("\n%-26s %7s %7s %8s %8s  %s\n", "REAL PACKETS", "MPPS", "PASSED", "x NFT",
-	       "x IPTAB", "REMARK");
-	for (size_t i = 0; i < count; i++)
-		if (name_is_chosen(results[i].name))
-			result_print(results, count, &results[i]);
-	fputs(notes, stdout);
+	bool begun = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!name_is_chosen(results[i].name))
+			continue;
+		if (!begun)
+			printf("\n%-26s %7s %7s %8s %8s  %s\n", "REAL PACKETS", "MPPS", "PASSED",
+			       "x NFT", "x IPTAB", "REMARK");
+		begun = true;
+		result_print(results, count, &results[i]);
+	}
+	if (begun)
+		fputs(notes, stdout);
 }

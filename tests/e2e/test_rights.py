@@ -600,12 +600,6 @@ def test_keep_publishes_devices_that_come_and_go(users):
         users.sluice("detach", "all", gate=users.gate2)
 
 
-def test_since_lasts(users):
-    spoil_document("since", 1_000_000)(users)
-    users.owner("upgrade")
-    assert {one["hook"]: one["since"] for one in document_of(users)["attachments"]} == {"xdp": 1_000_000}
-
-
 def write(users, text):
     path = published(users)
     with open(path + "x", "w", encoding="ascii") as file:
@@ -658,7 +652,7 @@ HOSTILE = {
     "a-nul": spoil_document("device_hex", "6100"),
     "no-hex": spoil_document("device_hex", "+1"), "no-hook": spoil_document("hook", "xdp2"),
     "mode-auto": spoil_document("mode", "auto"), "ifindex-large": spoil_document("ifindex", 1 << 40),
-    "a-string": spoil_document("program_id", "7"), "since": spoil_document("since", -1),
+    "a-string": spoil_document("program_id", "7"),
 }
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: attaches a gate's programs to devices, and detaches them. */
+/* Attach: attaches a gate's programs to devices, replaces and detaches them. */
 #ifndef SLUICE_ATTACH_H
 #define SLUICE_ATTACH_H
 
@@ -29,5 +29,26 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
  * that is gone counts as detached. If it fails, the device filters as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
+
+/* --- Replacing programs ---------------------------------------------------------------------- */
+
+struct replacements {
+	struct replaced {
+		struct attachment attachment; /* with its new program */
+		uint32_t before;	      /* the id of the old program */
+		int program_fd;		      /* the old program, to put it back */
+	} one[ATTACHMENTS_MAX];
+	unsigned int count;
+};
+
+/*
+ * Replaces the programs of every attachment that is alive by those of this binary on the maps of
+ * `next`, which may be the same gate, and adds a notice for each other attachment. All or none: if
+ * a replacement fails, those before it are undone. The gate is open for a change. The caller
+ * closes `ret`.
+ */
+int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
+
+void replacements_close(struct replacements *replacements);
 
 #endif

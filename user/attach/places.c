@@ -130,6 +130,7 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 		      bool *ret_found)
 {
 	uint64_t netns = *place->netns ? netns_named(place->netns) : netns_current();
+	char where[NETNS_NAME + sizeof(" in network namespace ")];
 	_cleanup_netns_ int back = -1;
 	int err;
 
@@ -138,12 +139,6 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 		return error_add(errno, "netns-open", NULL,
 				 "cannot open network namespace '%s': %s", place->netns,
 				 why(errno));
-	if (!netns && !place->optional && missing == MISSING_FAILS)
-		return error_add(
-			ENOENT, "no-such-netns", "attach",
-			"there is no network namespace '%s' for %s: see 'ip netns list', or "
-			"say optional: true",
-			place->netns, place->device);
 	if (netns) {
 		err = netns_visit(netns, &back);
 		if (err)
@@ -156,15 +151,17 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 	}
 	if (*ret_found || place->optional || missing == MISSING_SILENT)
 		return 0;
+	snprintf(where, sizeof(where), "%s%s", *place->netns ? " in network namespace " : "",
+		 place->netns);
 	if (missing == MISSING_FAILS)
 		return error_add(ENODEV, "no-such-device", "attach",
-				 "no device is named as '%s': see 'ip link', or say optional: true",
-				 place->device);
-	error_notice(
-		"no-such-device", "attach",
-		"no device is named as '%s'%s%s: 'apply' refuses the file for that, and 'keep' "
-		"waits for one",
-		place->device, *place->netns ? " in network namespace " : "", place->netns);
+				 "no device is named as '%s'%s: see 'ip link' and 'ip netns list', "
+				 "or say optional: true",
+				 place->device, where);
+	error_notice("no-such-device", "attach",
+		     "no device is named as '%s'%s: 'apply' refuses the file for that, and 'keep' "
+		     "waits for one",
+		     place->device, where);
 	return 0;
 }
 

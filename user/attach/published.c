@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -61,22 +60,21 @@ static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 	return true;
 }
 
-static bool attachment_unpack(json_t *object, struct attachment *ret, time_t *ret_since)
+static bool attachment_unpack(json_t *object, struct attachment *ret)
 {
-	json_int_t ifindex, netns, program, since;
+	json_int_t ifindex, netns, program;
 	const char *device, *hook, *mode;
 	struct attachment a = {0};
 	int gone, hook_found, mode_found;
 
-	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:I, s:b, s:I !}", "device_hex", &device,
+	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:I, s:b !}", "device_hex", &device,
 			"ifindex", &ifindex, "netns", &netns, "hook", &hook, "mode", &mode,
-			"program_id", &program, "device_gone", &gone, "since", &since))
+			"program_id", &program, "device_gone", &gone))
 		return false;
 	hook_found = word_find(hook_names, HOOKS, hook);
 	mode_found = word_find(mode_names, MODES, mode);
 	if (hook_found < 0 || mode_found <= MODE_AUTO || !device_unpack(device, a.device) ||
-	    ifindex <= 0 || ifindex > INT32_MAX || netns < 0 || program < 0 ||
-	    program > UINT32_MAX || since < 0)
+	    ifindex <= 0 || ifindex > INT32_MAX || netns < 0 || program < 0 || program > UINT32_MAX)
 		return false;
 	a.hook = hook_found;
 	a.mode = mode_found;
@@ -88,7 +86,6 @@ static bool attachment_unpack(json_t *object, struct attachment *ret, time_t *re
 	a.pinned.ifindex = a.ifindex;
 	memcpy(a.pinned.device, a.device, sizeof(a.device));
 	*ret = a;
-	*ret_since = since;
 	return true;
 }
 
@@ -119,7 +116,7 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 		return "it belongs to an earlier gate";
 	json_array_foreach(list, i, each)
 	{
-		if (!attachment_unpack(each, &ret->all[i], &ret->since[i]))
+		if (!attachment_unpack(each, &ret->all[i]))
 			return "it has an invalid attachment";
 	}
 	ret->count = json_array_size(list);
@@ -186,42 +183,24 @@ int attachments_see(const struct gate *gate, struct seen *ret)
 /* --- Publishing ----------------------------------------------------------------------------- */
 
 /* Packs an attachment. A device's name may hold any bytes, so it is in hexadecimal digits. */
-static json_t *attachment_pack(const struct attachment *a, time_t since)
+static json_t *attachment_pack(const struct attachment *a)
 {
 	char device[2 * IF_NAMESIZE + 1] = "", *to = device;
 
 	for (const char *c = a->device; *c; c++)
 		to += snprintf(to, 3, "%02x", (unsigned char)*c);
-	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:I, s:b, s:I}", "device_hex", device,
-			 "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
+	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:I, s:b}", "device_hex", device, "ifindex",
+			 (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
 			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
-			 (json_int_t)a->program_id, "device_gone", a->device_gone, "since",
-			 (json_int_t)since);
+			 (json_int_t)a->program_id, "device_gone", a->device_gone);
 }
 
-/* The moment at which an attachment was first published. */
-static time_t since_of(const struct seen *before, const struct attachment *a, time_t now)
-{
-	for (unsigned int i = 0; i < before->count; i++) {
-		const struct attachment *old = &before->all[i];
-
-		if (old->hook == a->hook && old->mode == a->mode && old->netns == a->netns &&
-		    old->ifindex == a->ifindex && !old->program_id == !a->program_id)
-			return before->since[i];
-	}
-	return now;
-}
-
-static json_t *document_pack(const struct gate *gate, const struct seen *now,
-			     const struct seen *before)
+static json_t *document_pack(const struct gate *gate, const struct seen *seen)
 {
 	json_t *list = json_array();
-	time_t moment = time(NULL);
 
-	for (unsigned int i = 0; i < now->count; i++)
-		json_array_append_new(
-			list,
-			attachment_pack(&now->all[i], since_of(before, &now->all[i], moment)));
+	for (unsigned int i = 0; i < seen->count; i++)
+		json_array_append_new(list, attachment_pack(&seen->all[i]));
 	return json_pack("{s:i, s:s, s:I, s:I, s:o}", "version", PUBLISHED_VERSION, "gate",
 			 gate->name, "directory", directory_number(gate), "uptime_ns",
 			 (json_int_t)uptime_ns(), "attachments", list);
@@ -230,23 +209,19 @@ static json_t *document_pack(const struct gate *gate, const struct seen *now,
 /* Fails with an error. */
 static int published_write(const struct gate *gate, const char *path)
 {
-	_cleanup_free_ struct seen *now = calloc(1, sizeof(*now));
-	_cleanup_free_ struct seen *before = calloc(1, sizeof(*before));
 	_cleanup_free_ char *text = NULL;
-	unsigned int mark = error_count();
 	json_t *document;
+	struct seen seen;
 	struct stat st;
-	int err = now && before ? attachments_read(gate, now->all, &now->count) : 0;
+	int err = attachments_read(gate, seen.all, &seen.count);
 
 	if (err)
 		return err;
-	if (now && before && !fstat(gate->dir.fd, &st)) {
-		published_read(gate, before);
-		error_drop(mark);
-		document = document_pack(gate, now, before);
-		text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-		json_decref(document);
-	}
+	if (fstat(gate->dir.fd, &st))
+		return error_add(errno, "publish", NULL, "%s", strerror(errno));
+	document = document_pack(gate, &seen);
+	text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+	json_decref(document);
 	return text ? file_replace(path, text, strlen(text), 0640, st.st_gid)
 		    : error_add(ENOMEM, "publish", NULL, "out of memory");
 }

@@ -22,7 +22,6 @@ enum sight {
 
 struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
-	time_t since[ATTACHMENTS_MAX]; /* when it was first published; 0: not published */
 	unsigned int count;
 	enum sight sight;
 	uint64_t age_ns; /* of the file */

@@ -2,7 +2,6 @@
 /* attach, detach and upgrade: the devices of a gate, and its program. */
 #include "attach/attach.h"
 #include "attach/published.h"
-#include "attach/replace.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
 #include "gate/maps.h"

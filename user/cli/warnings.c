@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "attach/netdevs.h"
-#include "attach/stack.h"
+#include "attach/attachment.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "gate/policy.h"

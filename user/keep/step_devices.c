@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "attach/published.h"
-#include "attach/replace.h"
+#include "attach/attach.h"
 #include "attach/shaping.h"
-#include "attach/stack.h"
+#include "attach/attachment.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -26,8 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/attachment.h"
-#include "attach/replace.h"
+#include "attach/attach.h"
 #include "base/clock.h"
 #include "base/host.h"
 #include "credit.h"
