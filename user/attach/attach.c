@@ -89,7 +89,7 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			 other);
 }
 
-/* Whether the error is that of a veth whose peer has more queues than native XDP can serve. */
+/* Whether the device is a veth whose peer has more queues than native XDP can serve. */
 static bool peer_is_wider(const struct netdev *device, const struct attachment *a, int err)
 {
 	return err == -ENOSPC && !strcmp(device->kind, "veth") && a->mode == MODE_NATIVE;

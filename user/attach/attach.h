@@ -42,8 +42,8 @@ struct replacements {
 };
 
 /*
- * Replaces the programs of every attachment that is alive by those of this binary on the maps of
- * `next`, which may be the same gate, and adds a notice for each other attachment. All or none: if
+ * Replaces the programs of every attachment that is alive by the programs of this binary, on the
+ * maps of `next`, which may be the same gate, and adds a notice for each other attachment. All or none: if
  * a replacement fails, those before it are undone. The gate is open for a change. The caller
  * closes `ret`.
  */

@@ -187,6 +187,7 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 	struct sighting seen;
 	unsigned int count;
 	uint64_t netns = a->pinned.netns;
+	int err;
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
 		return -errno;
@@ -195,8 +196,9 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 	a->program_id = info.prog_id;
 	a->ifindex = info.xdp.ifindex;
 	device_look(a, netns, a->program_id, &seen);
-	if (!seen.runs && netns_list(&all, &count))
-		return -ENOMEM;
+	err = seen.runs ? 0 : netns_list(&all, &count);
+	if (err)
+		return err;
 	for (unsigned int i = 0; !seen.runs && i < count; i++) {
 		netns = all[i];
 		device_look(a, netns, a->program_id, &seen);

@@ -44,7 +44,7 @@ void netdevs_free(struct netdevs *devices);
 const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex);
 const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name);
 
-/* Finds a device by name. Fails if there is none, or if its frames are not Ethernet. */
+/* Finds a device by name. Fails if it does not exist, or if its frames are not Ethernet. */
 int device_find(const char *name, struct netdev *ret);
 
 /* device_find() among devices that were read. */

@@ -23,7 +23,7 @@ static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* a name that is cut, or stands for the initial namespace, is not that of the namespace */
+	/* netns_name() may cut the name, or return "(initial)" */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
@@ -59,7 +59,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* Plans to attach a device of a place, unless an earlier place means it, too. */
+/* Plans to attach a device of a place, unless an earlier place means it as well. */
 static int device_want(const struct place *place, const struct netdev *device, enum missing missing,
 		       struct placings *placings)
 {

@@ -28,7 +28,7 @@ const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
 	return path;
 }
 
-/* Returns 0, -ENOENT, or -EPERM if a user who is not trusted may write to the directory. */
+/* Returns 0, -ENOENT, or -EPERM if an untrusted user may write to the directory. */
 static int dir_check(void)
 {
 	struct stat st;
@@ -124,7 +124,7 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 	return NULL;
 }
 
-/* Reads the file. Fails with an error if there is none, or if it cannot be used. */
+/* Reads the file. Fails with an error if it does not exist, or cannot be used. */
 static int published_read(const struct gate *gate, struct seen *ret)
 {
 	char path[PUBLISHED_PATH];

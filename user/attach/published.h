@@ -13,7 +13,7 @@
 
 #include "attach/attachment.h"
 
-/* Where attachments were read. */
+/* The source of the attachments. */
 enum sight {
 	SIGHT_LINKS,	 /* from the links: they are present */
 	SIGHT_PUBLISHED, /* from the file: they existed when it was written */

@@ -35,7 +35,7 @@ static bool number_read(const struct nlattr *attr, uint32_t *ret)
 	return true;
 }
 
-/* False: the options are none of fq's. */
+/* Returns false if these are not the options of an fq. */
 static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
 {
 	const struct nlattr *table[TCA_FQ_MAX + 1] = {0};

@@ -69,7 +69,7 @@ bool fq_everywhere(const struct qdiscs *qdiscs);
 bool fq_holds(const struct fq_limits *has, const struct fq_limits *need);
 
 /*
- * Returns the least limits of a device's fq, or those of a new fq if it has none. need: the
+ * Returns the least limits of a device's fq, or the limits of a new fq. need: the
  * least of the qdiscs that hold less; a qdisc that is no fq counts as a new fq.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);

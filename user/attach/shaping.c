@@ -109,7 +109,7 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 	return 0;
 }
 
-/* Fails unless an attachment is on hook egress, or there are none. */
+/* Fails if there are attachments, and all are on other hooks than egress. */
 static int hooks_check(const struct gate *gate, const struct attachment *all, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)

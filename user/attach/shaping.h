@@ -10,7 +10,7 @@
 #include "attach/qdisc.h"
 #include "rules/ruleset.h"
 
-/* What all limits that shape need together: how many packets of a key wait, and for how long. */
+/* The needs of all limits that shape: how many packets of a key wait, and for how long. */
 struct shaping {
 	bool any; /* there is such a limit */
 	struct fq_limits need;

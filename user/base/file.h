@@ -47,7 +47,7 @@ uint64_t stamp_written(const struct stamp *stamp);
 
 bool stamp_equal(const struct stamp *a, const struct stamp *b);
 
-/* Whether both are versions of the same file; false if there is none. */
+/* Whether both are versions of the same file; false if it does not exist. */
 bool stamp_same_file(const struct stamp *a, const struct stamp *b);
 
 /*

@@ -77,20 +77,32 @@ uint64_t netns_named(const char *name)
 	return 0;
 }
 
-/* Returns the path of the namespace of that number, if it is named or the initial one. */
-static bool netns_path(uint64_t netns, char path[NETNS_PATH])
+/* Lists the files of named namespaces. Returns 0 or a negative errno: no namespace is overlooked. */
+static int named_list(glob_t *ret)
+{
+	int result = glob(NETNS_DIR "/*", GLOB_NOSORT | GLOB_ERR, NULL, ret);
+
+	if (result == GLOB_NOSPACE)
+		return -ENOMEM;
+	return result == GLOB_ABORTED && errno != ENOENT ? -errno : 0;
+}
+
+/* Finds the path of the namespace of that number. -ENOENT: it is neither named nor the initial. */
+static int netns_path(uint64_t netns, char path[NETNS_PATH])
 {
 	_cleanup_(globfree) glob_t named = {0};
-	bool found = netns == netns_of(NETNS_INITIAL);
+	int err;
 
 	snprintf(path, NETNS_PATH, NETNS_INITIAL);
-	if (!found)
-		glob(NETNS_DIR "/*", GLOB_NOSORT, NULL, &named);
-	for (size_t i = 0; !found && i < named.gl_pathc; i++) {
+	if (netns == netns_of(NETNS_INITIAL))
+		return 0;
+	err = named_list(&named);
+	for (size_t i = 0; !err && i < named.gl_pathc; i++) {
 		snprintf(path, NETNS_PATH, "%s", named.gl_pathv[i]);
-		found = netns_of(path) == netns;
+		if (netns_of(path) == netns)
+			return 0;
 	}
-	return found;
+	return err ?: -ENOENT;
 }
 
 uint64_t netns_of_process(int pid)
@@ -105,12 +117,14 @@ int netns_visit(uint64_t netns, int *ret_back)
 {
 	char path[NETNS_PATH];
 	_cleanup_close_ int here = -1, there = -1;
+	int err;
 
 	*ret_back = -1;
 	if (netns == netns_current())
 		return 0;
-	if (!netns_path(netns, path))
-		return -ENOENT;
+	err = netns_path(netns, path);
+	if (err)
+		return err;
 	home = netns_home(); /* netns_home() is asked for during the visit, too */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
@@ -142,12 +156,11 @@ int netns_list(uint64_t **ret, unsigned int *ret_count)
 {
 	_cleanup_(globfree) glob_t named = {0};
 	unsigned int count = 0;
-	uint64_t *list;
+	int err = named_list(&named);
+	uint64_t *list = err ? NULL : calloc(named.gl_pathc + 2, sizeof(*list));
 
-	glob(NETNS_DIR "/*", GLOB_NOSORT, NULL, &named);
-	list = calloc(named.gl_pathc + 2, sizeof(*list));
 	if (!list)
-		return -ENOMEM;
+		return err ?: -ENOMEM;
 	list[count++] = netns_current();
 	list[count++] = netns_of(NETNS_INITIAL);
 	for (size_t i = 0; i < named.gl_pathc; i++) {
@@ -166,7 +179,7 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME])
 	name[0] = '\0';
 	if (netns == netns_current())
 		return true;
-	if (!netns_path(netns, path))
+	if (netns_path(netns, path))
 		return false;
 	snprintf(name, NETNS_NAME, "%.*s", NETNS_NAME - 1,
 		 strcmp(path, NETNS_INITIAL) ? strrchr(path, '/') + 1 : "(initial)");
@@ -178,7 +191,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 	char path[NETNS_PATH];
 
 	*text = '\0';
-	if (netns != from && netns_path(netns, path) && strcmp(path, NETNS_INITIAL))
+	if (netns != from && !netns_path(netns, path) && strcmp(path, NETNS_INITIAL))
 		snprintf(text, NETNS_OPTION, "-n %s ", word_typed(strrchr(path, '/') + 1));
 	return text;
 }

@@ -41,7 +41,7 @@ const char *netns_why(int err);
 
 /*
  * Lists the current, the initial and each named namespace. A number may be repeated. The caller
- * frees `ret`. Returns 0 or -ENOMEM, without an error.
+ * frees `ret`. Returns 0 or a negative errno, without an error.
  */
 int netns_list(uint64_t **ret, unsigned int *ret_count);
 
@@ -51,7 +51,7 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 /* The number of the namespace in which sluice was started, which -n may have left. */
 uint64_t netns_home(void);
 
-/* The number of the namespace of that name, as `ip netns` gives names; 0: there is none. */
+/* The number of the namespace of that name, as `ip netns` gives names; 0: it does not exist. */
 uint64_t netns_named(const char *name);
 
 /* The number of the namespace of a process; 0: it cannot be read. */

@@ -42,7 +42,7 @@ const char *group_name(gid_t group)
 	return found ? found->gr_name : number;
 }
 
-/* setfsuid(2) and setfsgid(2) tell no error, only the id of before: -1 changes nothing. */
+/* setfsuid(2) and setfsgid(2) return no error, but the previous id; -1 changes nothing. */
 #define ID_SAME ((uid_t)-1)
 
 int owner_become(int directory, struct owner *ret_before)

@@ -20,7 +20,7 @@
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
-/* The index of a word; -1: it is none of them. */
+/* Returns the index of a word, or -1. */
 int word_find(const char *const words[], int count, const char *word);
 
 /*
