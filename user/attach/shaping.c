@@ -2,15 +2,283 @@
 #include "attach/shaping.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 
+#include "attach/netlink.h"
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/netns.h"
+#include "base/text.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "rules/limit.h"
 #include "rules/value.h"
+
+#define NS_PER_US ((uint64_t)1000)
+
+/* What an fq is made with: the same in all kernels since 5.8. */
+static const struct fq_limits fq_default = {.limit = 10000,
+					    .flow_limit = 100,
+					    .horizon_ns = 10000000 * NS_PER_US,
+					    .horizon_drop = true};
+
+/* --- Messages of the kernel ----------------------------------------------------------------- */
+
+/* Returns false if the attribute is missing or of another type. */
+static bool attr_number(const struct nlattr *attr, uint32_t *ret)
+{
+	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)
+		return false;
+	*ret = mnl_attr_get_u32(attr);
+	return true;
+}
+
+/* Returns false if these are not the options of an fq. */
+static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
+{
+	const struct nlattr *table[TCA_FQ_MAX + 1] = {0};
+	struct attrs attrs = {TCA_FQ_MAX, table};
+	struct fq_limits fq = {.horizon_ns = UINT64_MAX};
+	const struct nlattr *drop;
+	uint32_t horizon_us;
+
+	if (!options || mnl_attr_parse_nested(options, attr_keep, &attrs) < 0 ||
+	    !attr_number(table[TCA_FQ_PLIMIT], &fq.limit) ||
+	    !attr_number(table[TCA_FQ_FLOW_PLIMIT], &fq.flow_limit))
+		return false;
+	if (table[TCA_FQ_HORIZON]) {
+		drop = table[TCA_FQ_HORIZON_DROP];
+		if (!attr_number(table[TCA_FQ_HORIZON], &horizon_us) || !drop ||
+		    mnl_attr_validate(drop, MNL_TYPE_U8) < 0)
+			return false;
+		fq.horizon_ns = horizon_us * NS_PER_US;
+		fq.horizon_drop = mnl_attr_get_u8(drop);
+	}
+	*ret = fq;
+	return true;
+}
+
+static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
+		     const struct nlattr *options)
+{
+	struct qdisc qdisc = {.queue = queue, .is_fq = !strcmp(kind, "fq")};
+
+	if (qdisc.is_fq && !fq_parse(options, &qdisc.fq))
+		return message_failed(EBADMSG);
+	if (!array_grow(qdiscs->list, qdiscs->count, qdiscs->room))
+		return message_failed(ENOMEM);
+	qdiscs->list[qdiscs->count++] = qdisc;
+	return MNL_CB_OK;
+}
+
+/* Parses one message. The root comes before the others of a device. */
+static int qdisc_parse(const struct nlmsghdr *message, void *data)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
+	const struct nlattr *table[TCA_MAX + 1] = {0};
+	struct attrs attrs = {TCA_MAX, table};
+	struct qdiscs *qdiscs = data;
+	const char *kind;
+
+	if (message->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(message) < sizeof(*tc))
+		return message_failed(EBADMSG);
+	if (tc->tcm_ifindex != (int)qdiscs->ifindex)
+		return MNL_CB_OK;
+	if (mnl_attr_parse(message, sizeof(*tc), attr_keep, &attrs) < 0 || !table[TCA_KIND] ||
+	    mnl_attr_validate(table[TCA_KIND], MNL_TYPE_NUL_STRING) < 0)
+		return message_failed(EBADMSG);
+	kind = mnl_attr_get_str(table[TCA_KIND]);
+	if (tc->tcm_parent == TC_H_ROOT) {
+		qdiscs->handle = tc->tcm_handle;
+		snprintf(qdiscs->root, sizeof(qdiscs->root), "%s", kind);
+		if (strcmp(kind, "mq"))
+			return qdisc_add(qdiscs, 0, kind, table[TCA_OPTIONS]);
+	} else if (!strcmp(qdiscs->root, "mq") && TC_H_MAJ(tc->tcm_parent) == qdiscs->handle) {
+		return qdisc_add(qdiscs, TC_H_MIN(tc->tcm_parent), kind, table[TCA_OPTIONS]);
+	}
+	return MNL_CB_OK; /* clsact, or below a qdisc that is not an mq */
+}
+
+static int qdisc_compare(const void *a, const void *b)
+{
+	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
+}
+
+/* The kernel lists the qdiscs in the order of a hash table. */
+static void qdiscs_sort(struct qdiscs *qdiscs)
+{
+	if (qdiscs->count)
+		qsort(qdiscs->list, qdiscs->count, sizeof(*qdiscs->list), qdisc_compare);
+}
+
+int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs)
+{
+	int more;
+
+	qdiscs->ifindex = ifindex;
+	more = messages_run(messages, size, qdisc_parse, qdiscs);
+	if (!more)
+		qdiscs_sort(qdiscs);
+	return more;
+}
+
+static void qdiscs_restart(void *data)
+{
+	struct qdiscs *qdiscs = data;
+	unsigned int ifindex = qdiscs->ifindex;
+
+	qdiscs_free(qdiscs);
+	qdiscs->ifindex = ifindex;
+}
+
+int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
+{
+	const struct tcmsg header = {0}; /* of all devices: kernels ignore tcm_ifindex */
+	char name[IF_NAMESIZE];
+	int err;
+
+	*ret = (struct qdiscs)QDISCS_NONE;
+	ret->ifindex = ifindex;
+	err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdiscs_restart, qdisc_parse, ret);
+	/* a missing device has no qdiscs, like a device that was never up */
+	if (!err && !ret->count && !if_indextoname(ifindex, name))
+		err = -ENODEV;
+	if (err) {
+		qdiscs_free(ret);
+		return error_add(err, "qdiscs-read", NULL, "cannot read the qdiscs of %s: %s",
+				 device, why(err));
+	}
+	qdiscs_sort(ret);
+	return 0;
+}
+
+void qdiscs_free(struct qdiscs *qdiscs)
+{
+	free(qdiscs->list);
+	*qdiscs = (struct qdiscs)QDISCS_NONE;
+}
+
+/* --- What the qdiscs hold ------------------------------------------------------------------- */
+
+bool fq_everywhere(const struct qdiscs *qdiscs)
+{
+	for (unsigned int i = 0; i < qdiscs->count; i++)
+		if (!qdiscs->list[i].is_fq)
+			return false;
+	return qdiscs->count;
+}
+
+bool fq_holds(const struct fq_limits *has, const struct fq_limits *need)
+{
+	return has->limit >= need->limit && has->flow_limit >= need->flow_limit &&
+	       has->horizon_ns >= need->horizon_ns;
+}
+
+static bool qdisc_lacks(const struct qdisc *qdisc, const struct fq_limits *need)
+{
+	return !qdisc->is_fq || !fq_holds(&qdisc->fq, need);
+}
+
+struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need)
+{
+	struct fq_limits least = {UINT32_MAX, UINT32_MAX, UINT64_MAX, false};
+	bool found = false;
+
+	for (unsigned int i = 0; i < qdiscs->count; i++) {
+		const struct qdisc *qdisc = &qdiscs->list[i];
+		const struct fq_limits *fq = qdisc->is_fq ? &qdisc->fq : &fq_default;
+
+		if (need ? !qdisc_lacks(qdisc, need) : !qdisc->is_fq)
+			continue;
+		if (fq->limit < least.limit)
+			least.limit = fq->limit;
+		if (fq->flow_limit < least.flow_limit)
+			least.flow_limit = fq->flow_limit;
+		if (fq->horizon_ns < least.horizon_ns)
+			least.horizon_ns = fq->horizon_ns;
+		least.horizon_drop |= fq->horizon_drop;
+		found = true;
+	}
+	return found ? least : fq_default;
+}
+
+/* --- The command that is missing ------------------------------------------------------------ */
+
+/* Writes the qdisc, with the options in which an existing or a new fq holds too little. */
+static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct fq_limits *need)
+{
+	struct fq_limits least = fq_least(qdiscs, need);
+
+	fputs(" fq", out);
+	if (need->limit > least.limit)
+		fprintf(out, " limit %" PRIu32, need->limit);
+	if (need->flow_limit > least.flow_limit)
+		fprintf(out, " flow_limit %" PRIu32, need->flow_limit);
+	if (need->horizon_ns > least.horizon_ns)
+		fprintf(out, " horizon %" PRIu64 "us",
+			(need->horizon_ns + NS_PER_US - 1) / NS_PER_US);
+}
+
+/*
+ * Writes the command for queues of a root mq. One fq as the root would hold packets back, too, but
+ * then all queues would share its lock. tc reads queues as hexadecimal numbers. No command can name
+ * a qdisc below an mq that the kernel made: that mq is replaced first, and all of its queues.
+ */
+static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
+			 const struct fq_limits *need)
+{
+	unsigned int major = qdiscs->handle ? TC_H_MAJ(qdiscs->handle) >> 16 : 1, due = 0;
+	_cleanup_free_ char *queues = calloc(qdiscs->count, sizeof(" ffff"));
+	size_t length = 0;
+
+	for (unsigned int i = 0; queues && i < qdiscs->count; i++) {
+		if (qdiscs->handle && !qdisc_lacks(&qdiscs->list[i], need))
+			continue;
+		length += sprintf(queues + length, " %x", qdiscs->list[i].queue);
+		due++;
+	}
+	if (!qdiscs->handle)
+		fprintf(out, "tc %sqdisc replace dev %s root handle %x: mq && ", netns_typed(),
+			device, major);
+	if (due > 1)
+		fprintf(out, "for n in%s; do ", queues);
+	fprintf(out, "tc %sqdisc replace dev %s parent %x:%s", netns_typed(), device, major,
+		due == 1 ? queues + 1 : "$n");
+	options_write(out, qdiscs, need);
+	if (due > 1)
+		fputs("; done", out);
+}
+
+char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need)
+{
+	bool lacks = !qdiscs->count;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	for (unsigned int i = 0; i < qdiscs->count; i++)
+		lacks |= qdisc_lacks(&qdiscs->list[i], need);
+	device = word_typed(device);
+	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
+		queues_write(out, device, qdiscs, need);
+	} else if (lacks) {
+		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(), device);
+		options_write(out, qdiscs, need);
+	}
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
 
 /* --- What is needed ------------------------------------------------------------------------- */
 

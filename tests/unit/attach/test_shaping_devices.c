@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/qdisc.h: the qdiscs of devices in a network namespace of the test's own, as this
+ * user/attach/shaping.h: the qdiscs of devices in a network namespace of the test's own, as this
  * kernel lists them, and what the command that is missing makes of them.
  */
 #include <errno.h>
@@ -10,8 +10,7 @@
 #include <sys/ioctl.h>
 #include <linux/if_tun.h>
 #include "test.h"
-#include "attach/netdevs.h"
-#include "attach/qdisc.h"
+#include "attach/shaping.h"
 #include "base/error.h"
 
 #define TAP_QUEUES 3 /* in use; Linux allocates 256 or more */

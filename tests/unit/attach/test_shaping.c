@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/qdisc.h: what messages of the kernel say of a device's qdiscs, and the command that
- * is missing. test_qdisc_devices.c reads those of real devices.
+ * user/attach/shaping.h: what messages of the kernel say of a device's qdiscs, and the command that
+ * is missing. test_shaping_devices.c reads those of real devices.
  */
 #include <errno.h>
 #include "test.h"
-#include "attach/netdevs.h"
-#include "attach/qdisc.h"
+#include "attach/shaping.h"
 #include "qdisc_dumps.h"
 
 /* --- Dumps ---------------------------------------------------------------------------------- */
