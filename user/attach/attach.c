@@ -16,16 +16,13 @@
 
 /* --- Refusals ------------------------------------------------------------------------------- */
 
-/* Room for the command that filters beside the XDP program of another owner. */
-#define OTHER_HOOK                                                                                 \
-	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
-
+/* Formats the command that filters beside the XDP program of another owner. */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
-			      char text[OTHER_HOOK])
+			      char text[COMMAND_TEXT])
 {
-	snprintf(text, OTHER_HOOK, "sluice %s-g %s attach %s hook ingress", netns_typed(),
-		 gate->name, operand_typed(device->name));
-	return text;
+	struct attachment other = attachment_of(device, HOOK_INGRESS);
+
+	return attachment_command("attach", &other, gate->name, text);
 }
 
 /*
@@ -35,7 +32,7 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
-	char other[OTHER_HOOK], holder[XDP_OWNER_TEXT];
+	char other[COMMAND_TEXT], holder[XDP_OWNER_TEXT];
 	const struct netdev *relative;
 	struct xdp_owner owner;
 	int err = netdevs_read(&devices);
@@ -65,7 +62,7 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
 	bool is_libxdp = xdp_owner_is_libxdp(&owner);
-	char other[OTHER_HOOK];
+	char other[COMMAND_TEXT];
 	int err = owner.program_id ? 0 : xdp_relative_refuse(gate, device);
 
 	if (err)
@@ -521,15 +518,15 @@ static void note_skipped(const struct attachment *a)
 {
 	char netns[NETNS_NAME];
 
-	if (!netns_name(a->netns, netns))
+	if (netns_name(a->netns, netns))
+		error_notice("nothing-to-switch", a->device,
+			     "the %s is gone: nothing to switch on hook %s",
+			     a->device_gone ? "device" : "filter", hook_names[a->hook]);
+	else
 		error_notice("netns-gone", a->device,
 			     "its network namespace is gone or has no name: if it still exists, so "
 			     "does the program on hook %s that it has",
 			     hook_names[a->hook]);
-	else
-		error_notice("nothing-to-switch", a->device,
-			     "the %s is gone: nothing to switch on hook %s",
-			     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
 static int replacements_open(const struct gate *gate, struct replacements *replacements)

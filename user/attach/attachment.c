@@ -273,17 +273,14 @@ bool attachments_both_receive(const struct attachment *a, const struct attachmen
 	       a->hook != b->hook && a->hook != HOOK_EGRESS && b->hook != HOOK_EGRESS;
 }
 
-const char *attachment_remedy(const struct attachment *a, const char *gate, char text[REMEDY_TEXT])
+const char *attachment_command(const char *verb, const struct attachment *a, const char *gate,
+			       char text[COMMAND_TEXT])
 {
 	char option[NETNS_OPTION];
 
-	if (a->device_gone)
-		snprintf(text, REMEDY_TEXT, "sluice -g %s detach %s", gate,
-			 operand_typed(a->device));
-	else
-		snprintf(text, REMEDY_TEXT, "sluice %s-g %s attach %s hook %s",
-			 netns_option(a->netns, netns_home(), option), gate,
-			 operand_typed(a->device), hook_names[a->hook]);
+	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s",
+		 netns_option(a->netns, netns_home(), option), gate, verb, operand_typed(a->device),
+		 hook_names[a->hook]);
 	return text;
 }
 
@@ -402,6 +399,12 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
+/* Two attachments that a packet passes one after the other. */
+struct stacked {
+	const struct attachment *upper, *lower;
+	const struct attachment *surplus; /* can be detached, and no packet is missed */
+};
+
 static bool filters_like(const struct attachment *a, const struct attachment *b)
 {
 	return a->program_id && b->program_id && a->netns == b->netns &&
@@ -433,9 +436,14 @@ static bool is_among(const struct attachment *a, const struct attachment *made, 
 	return false;
 }
 
-unsigned int stacked_find(const struct netdevs *links, uint64_t netns, const struct attachment *all,
-			  unsigned int count, const struct attachment *made,
-			  unsigned int made_count, struct stacked *ret)
+/*
+ * Finds pairs of attachments of one network namespace that filter in the same direction, one of
+ * which was made. Returns the number of pairs, and stores the first.
+ */
+static unsigned int stacked_find(const struct netdevs *links, uint64_t netns,
+				 const struct attachment *all, unsigned int count,
+				 const struct attachment *made, unsigned int made_count,
+				 struct stacked *ret)
 {
 	unsigned int found = 0;
 
@@ -455,41 +463,16 @@ unsigned int stacked_find(const struct netdevs *links, uint64_t netns, const str
 	return found;
 }
 
-const char *stacked_format(const struct stacked *stacked, const char *gate, char text[STACKED_TEXT])
-{
-	bool sends = stacked->upper->hook == HOOK_EGRESS;
-
-	snprintf(text, STACKED_TEXT,
-		 "it %s packets %s %s, and gate '%s' filters both, so each of these packets is "
-		 "charged and counted twice",
-		 sends ? "sends" : "gets", sends ? "by" : "of", stacked->lower->device, gate);
-	return text;
-}
-
-const char *stacked_remedy(const struct stacked *stacked, const char *gate,
-			   char text[STACKED_REMEDY])
-{
-	const struct attachment *a = stacked->surplus;
-	char option[NETNS_OPTION];
-
-	snprintf(text, STACKED_REMEDY, "sluice %s-g %s detach %s hook %s",
-		 netns_option(a->netns, netns_home(), option), gate, operand_typed(a->device),
-		 hook_names[a->hook]);
-	return text;
-}
-
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count)
 {
-	char text[STACKED_TEXT], remedy[STACKED_REMEDY], more[64] = "";
+	char command[COMMAND_TEXT], more[64] = "";
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int there, found = 0;
-	struct stacked first, pair;
+	struct stacked first = {0}, pair = {0};
 	uint64_t netns = 0;
-	int err;
+	bool sends;
+	int err = count ? attachments_read(gate, all, &there) : 0;
 
-	if (!count)
-		return 0;
-	err = attachments_read(gate, all, &there);
 	for (unsigned int i = 0; !err && i < count; i++) {
 		_cleanup_netdevs_ struct netdevs devices = {0};
 		_cleanup_netns_ int back = -1;
@@ -505,13 +488,16 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 			first = pair;
 		found += here;
 	}
+	if (!found)
+		return err;
 	if (found > 1)
 		snprintf(more, sizeof(more), "; %u more %s", found - 1,
 			 plural(found - 1, "pair", "pairs"));
-	if (found)
-		error_notice("charged-twice", first.upper->device,
-			     "%s; to charge them once: '%s'%s",
-			     stacked_format(&first, gate->name, text),
-			     stacked_remedy(&first, gate->name, remedy), more);
+	sends = first.upper->hook == HOOK_EGRESS;
+	error_notice("charged-twice", first.upper->device,
+		     "it %s packets %s %s, and gate '%s' filters both, so each of these packets is "
+		     "charged and counted twice; to charge them once: '%s'%s",
+		     sends ? "sends" : "gets", sends ? "by" : "of", first.lower->device, gate->name,
+		     attachment_command("detach", first.surplus, gate->name, command), more);
 	return err;
 }

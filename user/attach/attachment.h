@@ -88,15 +88,12 @@ bool attachment_merges(const struct attachment *attachment, bool is_tap);
 /* Whether both attachments see what a device receives, so that it is charged twice. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
-#define REMEDY_TEXT                                                                                \
+#define COMMAND_TEXT                                                                               \
 	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
 
-/*
- * Returns the command for an attachment that filters nothing: it detaches a device that is gone,
- * and attaches again otherwise.
- */
-const char *attachment_remedy(const struct attachment *attachment, const char *gate,
-			      char text[REMEDY_TEXT]);
+/* Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK". verb: "attach" or "detach". */
+const char *attachment_command(const char *verb, const struct attachment *attachment,
+			       const char *gate, char text[COMMAND_TEXT]);
 
 /* Returns the kernel's id of a program; 0: fd is no program. */
 uint32_t program_id_of(int program_fd);
@@ -122,43 +119,14 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 /* Formats "gate 'main'", or "a program 'xdp_filter', id 7, of another software". */
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
-/* --- Stacked attachments --------------------------------------------------------------------- */
-
 /*
- * Two attachments that a packet passes one after the other: on the port of a bridge, bond or team
- * and its master, or on a device and a VLAN, macvlan or ipvlan on it. If a gate filters both, each
- * of these packets is charged twice.
+ * Adds one notice if a new attachment is stacked with another attachment of the gate: on the port
+ * of a bridge, bond or team and its master, or on a device and a VLAN, macvlan or ipvlan on it. The
+ * gate filters both, so each of these packets is charged twice.
  *
  * Devices of one network namespace only: a macvlan in another namespace than its parent is not
  * found. The ports of a VRF are left out, because its packets pass no hook of the VRF device.
  */
-struct stacked {
-	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* can be detached: no packet would be missed */
-};
-
-/*
- * Finds pairs of attachments of one network namespace that filter in the same direction. made: one
- * of each pair is among these. Returns the number of pairs, and stores the first.
- */
-unsigned int stacked_find(const struct netdevs *links, uint64_t netns, const struct attachment *all,
-			  unsigned int count, const struct attachment *made,
-			  unsigned int made_count, struct stacked *ret);
-
-#define STACKED_TEXT (2 * IF_NAMESIZE + GATE_NAME + 128)
-
-/* "it gets packets of DEV, and gate 'GATE' filters both: ..." */
-const char *stacked_format(const struct stacked *stacked, const char *gate,
-			   char text[STACKED_TEXT]);
-
-#define STACKED_REMEDY                                                                             \
-	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  detach --  hook ingress"))
-
-/* The command that detaches the surplus attachment. */
-const char *stacked_remedy(const struct stacked *stacked, const char *gate,
-			   char text[STACKED_REMEDY]);
-
-/* Adds one notice if a new attachment is stacked with another attachment of the gate. */
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 #endif

@@ -175,7 +175,7 @@ bool fq_everywhere(const struct qdiscs *qdiscs)
 	return qdiscs->count;
 }
 
-bool fq_holds(const struct fq_limits *has, const struct fq_limits *need)
+static bool fq_holds(const struct fq_limits *has, const struct fq_limits *need)
 {
 	return has->limit >= need->limit && has->flow_limit >= need->flow_limit &&
 	       has->horizon_ns >= need->horizon_ns;

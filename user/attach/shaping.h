@@ -65,9 +65,6 @@ void qdiscs_free(struct qdiscs *qdiscs);
 /* Whether every packet that the device sends passes an fq. */
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
-/* Whether an fq holds as many packets as needed, for as long. */
-bool fq_holds(const struct fq_limits *has, const struct fq_limits *need);
-
 /*
  * Returns the least limits of a device's fq, or the limits of a new fq. need: the
  * least of the qdiscs that hold less; a qdisc that is no fq counts as a new fq.

@@ -10,11 +10,15 @@
 static bool filter_is_dead(struct subject *s, bool device_gone)
 {
 	const struct attachment *a = &s->device->at;
-	char remedy[REMEDY_TEXT];
+	char command[COMMAND_TEXT];
 
 	if (a->program_id || a->device_gone != device_gone)
 		return false;
-	subject_set(s, 1, "%s", attachment_remedy(a, s->gate->name, remedy));
+	if (device_gone)
+		subject_set(s, 1, "sluice -g %s detach %s", s->gate->name,
+			    operand_typed(a->device));
+	else
+		subject_set(s, 1, "%s", attachment_command("attach", a, s->gate->name, command));
 	return true;
 }
 
