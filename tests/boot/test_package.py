@@ -64,11 +64,8 @@ class Chroot:
 @pytest.fixture(name="lab")
 def fixture_lab():
     with own_bpffs():
-        made = Lab()
-        try:
+        with Lab() as made:
             yield made
-        finally:
-            made.close()
 
 
 @pytest.fixture(name="root")

@@ -75,7 +75,7 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Those of a map that nobody else changes meanwhile."""
+    """Returns the keys of a map that nothing else changes meanwhile."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

@@ -24,7 +24,7 @@ class Memory:
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
 
     def kernel_bytes(self):
-        """What the kernel keeps for processes of the group: maps, programs, and all else."""
+        """Returns the kernel memory of the group, maps and programs included."""
         first = os.path.join(self.directory, "memory.kmem.usage_in_bytes")
         if os.path.exists(first):
             with open(first, encoding="ascii") as file:

@@ -118,9 +118,8 @@ def built():
 @pytest.fixture
 def lab():
     """Namespaces and gates of the test's own; nothing is attached yet."""
-    made = Lab()
-    yield made
-    made.close()
+    with Lab() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -163,9 +162,6 @@ def gate(shared):
 @pytest.fixture(scope="module")
 def shared():
     """An attached lab for the whole file, as attaching costs a second: for tests that only look."""
-    made = Lab()
-    try:
+    with Lab() as made:
         made.attach("in0", "mode", "native")
         yield made
-    finally:
-        made.close()

@@ -4,9 +4,10 @@ call stops twice, before and after) and so many single instructions more."""
 
 import ctypes
 import os
+import random
 import signal
 
-from lab import SLUICE, libc
+from lab import LONG, SEED, SLUICE, libc
 
 PTRACE_TRACEME, PTRACE_SINGLESTEP, PTRACE_SYSCALL = 0, 9, 24
 
@@ -52,7 +53,7 @@ BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # its number; 280: on n
 
 
 def count_bpf_calls(words):
-    """How many calls of bpf(2) a command makes; it must succeed."""
+    """Returns how many calls of bpf(2) a command makes, which must succeed."""
     stops = 0
 
     def count(pid):
@@ -91,3 +92,15 @@ def run_stops(words, stops=None, steps=0, until=None):
         return seen
     assert stops is not None or status == 0, f"sluice {words} failed"
     return seen
+
+
+def moments(stops, first, count):
+    """Yields `count` moments, or half as many unless LONG: a stop and a number of instructions after it, spread from the part
+    `first` of the stops to the last."""
+    print(f"SLUICE_SEED={SEED}")
+    chosen = random.Random(SEED)
+    if not LONG:
+        count //= 2
+    for i in range(count):
+        at = first + (1 - first) * (i + chosen.random()) / count
+        yield int(stops * at), int(chosen.choice((0, 30, 300, 1500)) * chosen.random())

@@ -23,6 +23,7 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
 LONG = bool(os.environ.get("SLUICE_LONG"))  # more cases of the same promise: make check-long
+SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
@@ -462,6 +463,12 @@ class Lab:
     def gates(self):
         found = os.listdir(PINS) if os.path.isdir(PINS) else []
         return [name for name in found if name.startswith(self.gate)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def close(self):
         """Detaches, then checks that nothing of ours is left."""

@@ -220,7 +220,7 @@ allow:
 
 
 def test_files_that_cannot_be_read(gate, tmp_path):
-    """Which files these are is in tests/unit/base/test_file.c. 1 of diff says that rules differ."""
+    """diff exits with 1 if rules differ, so an error is 2. tests/unit/base/test_file.c has all such files."""
     (tmp_path / "directory").mkdir()
     before = gate.snapshot()
     for name, absent in ("none", 1), ("directory", 2), ("/dev/zero", 2), ("-", 2):
@@ -401,7 +401,7 @@ def validator():
 
 
 def loaded(text):
-    """As YAML 1.2's core has it: a moment is a string."""
+    """Loads YAML with the types of YAML 1.2: a moment is a string."""
     class Loader(yaml.SafeLoader):
         pass
     Loader.yaml_implicit_resolvers = {

@@ -37,8 +37,8 @@ def policy(prefix, *limits):
 
 
 def rules(even):
-    """One of two rulesets. Of `first` and `second` just one is denied. What a mixture would do
-    wrong: `inside` passes by its own entry or by its net's, and `outside` is denied by either."""
+    """Returns one of two rulesets, which deny `first` or `second`. A mixture would drop `inside`, which its own entry
+    or its network allows, or pass `outside`, which either denies."""
     entries = {"allow": [], "deny": []}
     policies = [policy("default", {"rate": f"{200 if even else 199}mpps", "burst": 4000000})]
 
@@ -103,7 +103,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Between two applies: the denied source gets nothing through, and the other loses nothing."""
+    """Between two applies no packet of the denied source passes, and no packet of the free source is dropped."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)

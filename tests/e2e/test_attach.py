@@ -482,7 +482,7 @@ def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """As in `ip netns exec`: pins made there vanish."""
+    """Pins that are made in `ip netns exec` would vanish."""
     done = where_pins_are_hidden("unshare --mount sh -c 'umount -l /sys/fs/bpf && exec \"$@\"' sh",
                                  "-g", lab.gate, "-n", lab.filter, "attach", "in0")
     refused(done, "'nsenter -t 1 -m sluice ...'", code=1)

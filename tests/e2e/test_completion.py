@@ -21,7 +21,7 @@ def offered(*words):
 
 
 def in_bash(line, breaks=" \t\n:", program=SLUICE):
-    """What bash offers for a line that is typed, and whether it would offer files. breaks: its word breaks."""
+    """Returns what bash offers for a typed line, and FILES if it offers files. breaks: COMP_WORDBREAKS."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
               f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()

@@ -45,7 +45,7 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """At once, as at the end of its time."""
+    """Ends the trial at once."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -81,7 +81,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """Of a file that names devices, and of one that leaves them alone."""
+    """The file names devices, or leaves them alone."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -136,7 +136,7 @@ def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
 
 
 def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
-    """As by a command that is stopped, or one that changes very much."""
+    """A command that is stopped, or that changes very much, holds the lock."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
     on_trial(lab)
@@ -151,7 +151,7 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """As a session's end does, where it ends all that the session has begun."""
+    """The end of a session may send SIGTERM to all its processes."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)
@@ -206,7 +206,7 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """At any moment: the terminal is closed, or the command is killed, while it works."""
+    """The terminal is closed, or the command is killed, at any moment of its work."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)

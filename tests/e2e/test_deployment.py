@@ -90,7 +90,7 @@ def test_the_example_has_nothing_to_do_without_a_file(tmp_path, name, call):
 
 
 def test_an_interface_stays_down_where_the_filter_cannot_be(tmp_path):
-    """As ifup takes a script that fails."""
+    """ifup stops at a script that fails."""
     said = host(tmp_path, f'{CALLS["ifupdown"]} "$EXAMPLES"/ifupdown', status=2, file="attach: [eth0]\ndeny: [nobody]\n")
     assert "main.yaml" in said
 
@@ -143,7 +143,7 @@ def bounding_set(names):
 
 
 def recipe():
-    """What comes before the container, and the command line that starts it."""
+    """Returns the commands before the container, and the command line that starts it."""
     return commands_of("In a container")
 
 

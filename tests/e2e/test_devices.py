@@ -12,17 +12,16 @@ import pytest
 import yaml
 
 import bpf
-from killed import run_interrupted, run_stops
+from killed import moments, run_interrupted, run_stops
 from lab import frame, libc, lines, noted, run, wait_until
 from test_apply import validator
-from test_faults import moments
 from test_limits import OFFENDER, outcome
 
 LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Of each place the device, or its keys."""
+    """Returns a rules file for these devices: names, or mappings of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})
@@ -57,7 +56,7 @@ def test_apply_makes_the_gate_and_attaches(devices):
 
 
 def test_no_packet_meets_a_new_device_before_the_rules(devices):
-    """Of a gate that is made, and of one that has other rules."""
+    """The gate is new, or has other rules."""
     devices.traffic(20, f"{OFFENDER}=20000", background=True)
     for before in range(2):
         if before:
@@ -182,7 +181,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """By the same pin: the device is the same."""
+    """The pin is the same, because the device is."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -202,7 +201,7 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
 # --- Lookups that fail ----------------------------------------------------------------
 
 def refuse_sockets():
-    """In this process and its children socket(2) fails, as where no more files can be opened."""
+    """Makes socket(2) fail with EMFILE in this process and its children."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in [
         (0x20, 0, 0, 0),                         # the number of the call
@@ -217,7 +216,7 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """Else what is optional would be detached for want of a file descriptor."""
+    """Otherwise a lack of file descriptors would detach optional devices."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()

@@ -77,17 +77,8 @@ def test_a_driver_that_begins_anew(stream):
     nothing_passed(stream)
 
 
-def test_another_name(stream):
-    for old, new in (("in0", "lan0"), ("lan0", "in0")) * (TIMES // 2):
-        stream.ip("link", "set", old, "down")
-        stream.ip("link", "set", old, "name", new)
-        stream.ip("link", "set", new, "up")
-        goes_on(stream)
-    nothing_passed(stream, closed=True)
-
-
 def test_a_namespace_of_the_gate_is_deleted(stream):
-    """With a device of it, on the same gate."""
+    """The namespace has a device of the same gate."""
     netns = f"{stream.filter}-c"
     for _ in range(TIMES // 2):
         run("ip", "netns", "add", netns)

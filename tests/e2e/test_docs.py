@@ -57,7 +57,7 @@ def parts(page, macro):
 
 
 def items(lines, macro):
-    """What the tags of lists in these lines name by a macro."""
+    """Returns the arguments of a macro in the tags of lists."""
     return [word for line in lines if line.startswith(".It ")
             for m, word in words_of(line) if m == macro]
 
@@ -257,7 +257,7 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
 # --- All pages ------------------------------------------------------------------------------------
 
 def anchors(text):
-    """As GitHub makes them of headings."""
+    """Returns the anchors that GitHub makes for headings."""
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
             for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
@@ -275,7 +275,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_files_and_functions_that_are_named_exist(page):
-    """In backquotes. A word in capitals stands for any name."""
+    """Names in backquotes. A word in capitals stands for any name."""
     for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
         assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
     names = set(re.findall(r"`(\w+)\(\)`", read(page)))

@@ -133,7 +133,7 @@ def gate(request):
 
 
 def refused(stats):
-    """What the limits have refused, by policy and limit."""
+    """Returns how many packets each limit has refused, by policy and limit."""
     return {(policy["prefix"], limit["name"]): limit["refused"]["packets"]
             for policy in stats["policies"] for limit in policy["limits"]}
 
@@ -156,7 +156,7 @@ def levels(check):
 
 
 def levels_after(check, size):
-    """Of a packet: a drop costs nothing anywhere."""
+    """Returns the levels after a packet. A dropped packet costs nothing."""
     return {limit["name"]: limit["remaining"] - (size if limit["unit"] == "bytes" else 1)
             if check["verdict"] == limit["verdict"] == "pass" else limit["remaining"]
             for limit in check["limits"]}
@@ -174,7 +174,7 @@ def send(gate, data, before):
 
 
 def compare(check, before, after):
-    """What check said of a packet, against what came of it."""
+    """Compares the prediction of check with the counters before and after the packet."""
     reason, = difference(after["reasons"], before["reasons"])
     passed = after["totals"]["passed"] != before["totals"]["passed"]
     assert (check["verdict"], check["reason"]) == ("pass" if passed else "drop", reason)

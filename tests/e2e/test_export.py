@@ -112,7 +112,7 @@ def test_several_limits_and_lists(attached):
 
 
 def test_each_metric_is_in_the_manual(attached):
-    """With its type, its unit, its labels and the text of HELP. test_cluster.py has those of `share`."""
+    """The manual has its type, unit, labels and the text of HELP. test_cluster.py has the metrics of `share`."""
     documented, labels_documented = metrics_documented()
     attached.sluice("set", "default", "rate", "5/h")
     attached.sluice("deny", "192.0.2.1", "as", "drop")
@@ -164,7 +164,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_an_unreadable_gate_does_not_freeze_the_others(lab, how, tmp_path):
-    """By the recipe of cron: `export >FILE && mv` replaces the file, and the file has all other gates."""
+    """The recipe for cron, `export >FILE && mv`, replaces the file, and the file has all other gates."""
     lab.pair("out2", "in2")
     lab.attach("in0")
     lab.attach("in2", gate=lab.gate2)
@@ -187,7 +187,7 @@ def test_a_gate_that_is_not_there_is_not_readable():
 
 @pytest.mark.parametrize("how", ["others can write", "no bpffs"])
 def test_gates_that_cannot_be_listed_are_not_readable(lab, how):
-    """Without a label, as their names are not known."""
+    """The sample has no label, because the names of gates are unknown."""
     with own_bpffs():
         if how == "no bpffs":
             done = where_pins_are_hidden(f"umount -l /sys/fs/bpf; ip netns exec {lab.filter}", "export")

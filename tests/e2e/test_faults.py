@@ -5,15 +5,13 @@ import errno
 import fcntl
 import json
 import os
-import random
-import secrets
 import subprocess
 import time
 
 import pytest
 
-from killed import run_interrupted, run_stops
-from lab import FILTER_MAC, LONG, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
+from killed import moments, run_interrupted, run_stops
+from lab import FILTER_MAC, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["dump"]]
@@ -208,21 +206,6 @@ def test_attach_while_the_last_gate_goes(lab):
 
 # --- Killed ---------------------------------------------------------------------------------------
 
-SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
-
-
-def moments(stops, first, count):
-    """`count` moments, or half as many unless LONG, spread over the stops from `first` (a part of them) to the last, each at a
-    random instruction."""
-    print(f"SLUICE_SEED={SEED}")
-    chosen = random.Random(SEED)
-    if not LONG:
-        count //= 2
-    for i in range(count):
-        at = first + (1 - first) * (i + chosen.random()) / count
-        yield int(stops * at), int(chosen.choice((0, 30, 300, 1500)) * chosen.random())
-
-
 def entries(lab):
     """Rules, policies, and /64s that longer rules split."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
@@ -382,7 +365,7 @@ def test_the_commands_that_print_are_all():
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
 def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
-    """Of every command, whatever else it reports; and of more than fits into the buffer of standard output."""
+    """Every command fails, also if the output exceeds the buffer of standard output."""
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")

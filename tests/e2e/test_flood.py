@@ -56,7 +56,7 @@ LOOK_SECONDS = 0.05  # between two looks at the buckets
 
 
 def rules(family, per):
-    """Each of the established sends at half of `steady`; `kept` is asked before and after."""
+    """Each established source sends at half the rate of `steady`, and spends `kept` before and after the flood."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -128,7 +128,7 @@ def judged(policy):
 
 
 def by_reason(lab, *prefixes):
-    """Of each policy: what came of the packets under it, by reason."""
+    """Returns the packets of each policy by reason."""
     found = samples(lab.sluice("export").out)
     return [{reason: int(total(found, "sluice_packets_total", policy=prefix, reason=reason))
              for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
@@ -136,7 +136,7 @@ def by_reason(lab, *prefixes):
 
 
 def of_default(lab):
-    """What came of the packets under default, by reason."""
+    """Returns the packets of policy default by reason."""
     return by_reason(lab, "default")[0]
 
 
@@ -150,7 +150,7 @@ def states(lab):
 
 
 class Arrivals:
-    """Of sources that come during a flood: what gets through until they come in, and when."""
+    """Sources that begin to send during a flood: their packets until they are admitted, and the time of that."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -164,7 +164,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Of each: up to and with the one that brought it in."""
+        """Returns the packets of each source, up to the packet that admitted it."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -182,12 +182,10 @@ def spend(lab, sources):
 
 
 class Bucket:
-    """What a token bucket lets pass, against what it gains, whatever CPU time its sender gets.
-
-    A look at its counters takes its time: its counts are true of some moment from `before` to `after`. The
-    bucket is full when its first packet comes, and may be full, and lose what it gains, whenever its sender
-    is silent. So its level at a moment t is the least, over each earlier moment s, of
-    burst + rate * (t - s) - what passed from s to t. A refusal shows that it was empty just then."""
+    """Compares what a token bucket passes with what it earns, whatever CPU time its sender gets. A look at the counters
+    is true of some moment between `before` and `after`. The bucket is full at the first packet, and may be full, and so
+    lose credit, whenever its sender is silent. Therefore its level at t is the minimum over earlier moments s of burst
+    + rate * (t - s) minus the packets passed from s to t. A refusal shows that it was empty."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -204,22 +202,21 @@ class Bucket:
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """What passed, as the greatest share of what may have, of all looks: more than 1 is too
-        much."""
+        """Returns the largest ratio of passed packets to allowed packets over all looks: at most 1."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """What it held at least at some moment between a look and the one before."""
+        """Returns the least credit at some moment between a look and the look before."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """What passed, as the least share of what passed and was held, of all looks that saw a
-        refusal. It takes such looks over so many seconds."""
+        """Returns the smallest ratio of passed packets to passed packets and credit, over all looks that saw a refusal.
+        Such looks must span so many seconds."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after

@@ -9,9 +9,8 @@ import os
 import pytest
 
 from keeper import rules
-from killed import run_stops
+from killed import moments, run_stops
 from lab import LONG, STARVE, lines, one_line, wait_until
-from test_faults import moments
 from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
@@ -59,7 +58,7 @@ def note(lab, text):
 
 @pytest.mark.alone
 def test_a_file_with_many_hosts(drained, tmp_path):
-    """For a gate of the usual size, and without a word about sizes."""
+    """The gate has default sizes, and the file states none."""
     count, room, text = (1_000_000, 1 << 20, "1m") if LONG else (100_000, 1 << 17, "128k")
     assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
     path = tmp_path / "rules.yaml"
@@ -120,7 +119,7 @@ def test_the_policy_that_is_one_too_many(drained):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """Of IPv6: they fit into the maps of rules, and not into that of divided /64s."""
+    """Rules of IPv6 that fit into the maps of rules, but not into the map of divided /64s."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -173,7 +172,7 @@ def test_a_level_is_kept_to_the_packet(attached, tmp_path):
 # --- Sizes that a user stated -------------------------------------------------------------------
 
 def test_stated_by_attach(lab, tmp_path):
-    """Others grow as ever."""
+    """Other sizes still grow."""
     lab.attach("in0", "hosts", "20", "policies", "2")
     path = listed(tmp_path, map(host, range(21)))
     before = lab.snapshot()
@@ -189,7 +188,7 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """By one that says what the gate has, too; and until a file with --resize says nothing of it."""
+    """A file states the present size, until a file without it is applied with --resize."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -231,7 +230,7 @@ def fill(drained):
 
 @pytest.mark.parametrize("kind", ["malloc", "bpf", "mmap"])
 def test_a_growth_that_fails(drained, fill, tmp_path, kind):
-    """For want of memory, at any call of a kind, or from one on: the rules are those of before, or of after."""
+    """A call of a kind fails, or all calls from one on: the old rules or the new rules are in force."""
     def starve(fails):
         return drained.sluice("deny", host(ROOM), status=None, env=dict(
             os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(tmp_path / "count")))

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import bpf
-from lab import BUILD, LONG, MAPS, Lab, Result, run, wait_until
+from lab import BUILD, LONG, MAPS, SEED, Lab, Result, run, wait_until
 
 COMMAND = os.path.join(BUILD, "test", "sluice")
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
@@ -50,7 +50,7 @@ RULES = {
 # --- The layout of values -------------------------------------------------------------------------
 
 class Layout:
-    """Of the types in the BPF object: where each number of a value is."""
+    """The offsets of the numbers in a value, from the types in the BPF object."""
 
     def __init__(self):
         told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
@@ -160,7 +160,7 @@ KEPT = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
 
 
 class Gate:
-    """One that filters, and has something of all that a gate can have."""
+    """A gate that filters and has everything that a gate can have."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -195,7 +195,7 @@ class Gate:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """One that was there before."""
+        """Returns a number of the original value."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -218,11 +218,8 @@ def layout():
 @pytest.fixture(scope="module")
 def made():
     """One gate for the whole file."""
-    lab = Lab()
-    try:
+    with Lab() as lab:
         yield Gate(lab)
-    finally:
-        lab.close()
 
 
 @pytest.fixture
@@ -242,9 +239,8 @@ ONES, TOP = (1 << 64) - 1, None
 
 def some(items):
     """A third of them at random; all if LONG."""
-    seed = int(os.environ.get("SLUICE_SEED", random.randrange(1 << 32)))
-    print(f"SLUICE_SEED={seed}")
-    return items if LONG else random.Random(seed).sample(items, -(-len(items) // 3))
+    print(f"SLUICE_SEED={SEED}")
+    return items if LONG else random.Random(SEED).sample(items, -(-len(items) // 3))
 
 
 def test_a_gate_that_nobody_has_damaged(hostile):
@@ -257,7 +253,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """In all entries at once. `check` and `show` read most of what there is, `set` writes beside it."""
+    """All entries change at once. `check` and `show` read most of a value, and `set` writes beside it."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):
@@ -299,7 +295,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """Of the sources' buckets, which are of the policy in force, and of the newcomers' budget."""
+    """In buckets of the policy in force, and in slices of the budget."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -422,7 +418,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """Between a check and a use the owner may write again."""
+    """The owner may write between a check and a use."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:
@@ -475,7 +471,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 @pytest.mark.parametrize("name", ["states", "sets"])
 def test_states_of_another_shape_in_next(lab, name):
-    """As a resize that was killed would leave the gate's own: the next command removes them."""
+    """A killed resize leaves next/ behind, and the next command removes it."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

@@ -27,7 +27,7 @@ def joined(lab):
 
 
 def largest_frame(tap):
-    """In bytes, of those that came so far: as TC gets them."""
+    """Returns the bytes of the largest frame so far, as TC gets frames."""
     largest = 0
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -36,7 +36,7 @@ def largest_frame(tap):
 
 
 def receive(listener, got, until):
-    """Until the time `until`: the limit may drop the reset that ends the connection."""
+    """Receives until the time `until`, because the limit may drop the reset that ends the connection."""
     connection, _ = listener.accept()
     connection.settimeout(0.2)
     with connection, contextlib.suppress(ConnectionResetError):
@@ -84,7 +84,7 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """What came of one from the moment on at which it gets a limit."""
+    """Measures a stream from the moment at which it gets a limit."""
     got = []
     # daemons, as pytest waits for other threads when it ends
     until = time.monotonic() + 1 + SECONDS

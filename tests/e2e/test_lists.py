@@ -17,7 +17,7 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """What becomes of a packet of each: what check says, and then does."""
+    """Returns the verdict of each source by check, and compares it with a packet."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])
@@ -31,12 +31,12 @@ def reasons(lab):
 
 
 def entries(lab):
-    """What is listed by hand: prefix, and the word."""
+    """Returns the entries by hand: allow or deny by prefix."""
     return {rule["prefix"]: rule["list"] for rule in lab.json("show")["rules"] if "list" in rule}
 
 
 def members(lab):
-    """What is on named lists: prefix, and the names of the lists."""
+    """Returns the names of the lists that have a prefix, by prefix."""
     return {rule["prefix"]: [os.path.basename(name) for name in rule["lists"]]
             for rule in lab.json("show")["rules"] if "lists" in rule}
 
@@ -203,7 +203,7 @@ TO_TAKE_BACK = [
 
 
 def test_prefixes_that_may_lock_out_take_force(attached):
-    """By hand as in files: denies, and lists of either kind.  What `show` prints has the word."""
+    """Denies by hand and lists of either kind. What `show` prints has the word."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
@@ -266,7 +266,7 @@ def test_a_file_of_prefixes(attached, tmp_path):
     ("add " + "s" * 100000 + " 192.0.2.1\nadd " + "t" * 100000 + " 192.0.2.1\n", [2]),
 ], ids=lambda v: ascii(v)[:20])
 def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numbers):
-    """Which lines are bad is in tests/unit/rules/test_list_file.c. Long ones are quoted in part."""
+    """Long lines are quoted in part. tests/unit/rules/test_list_file.c has all bad lines."""
     before = shared.snapshot()
     path = written(tmp_path / "list", "198.51.100.9\n" + text)
     said = lines(shared.sluice("deny", "-f", path, status=2))
@@ -420,7 +420,7 @@ def test_a_list_says_one_word(attached):
 
 
 def ends(lab):
-    """Of each list the seconds that it lasts; None: for good."""
+    """Returns the seconds that each list lasts, or None, by name."""
     return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
 
 

@@ -52,7 +52,7 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """What the gate is, as far as a user sees it. The order of its lists is that in which they were made."""
+        """Returns the gate as a user sees it. Lists are sorted, because their order is that of their creation."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -142,7 +142,7 @@ def test_no_command_prints_what_acts_on_a_terminal(names):
 
 
 def test_names_are_told_apart_from_what_is_around_them(names):
-    """Each line of `export` is a sample, and each label one of its own."""
+    """Each line of `export` is a sample with well-formed labels."""
     names.fill()
     label = r'[a-z_]+="(?:[^"\\]|\\["\\n])*"'
     sample = re.compile(rf"[a-z0-9_]+\{{{label}(?:,{label})*\}} [0-9.]+")
@@ -203,7 +203,7 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """In the namespace of the user, whichever -n looked at it."""
+    """The commands are for the namespace of the user, whatever -n was given."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")

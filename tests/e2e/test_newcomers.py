@@ -42,8 +42,8 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """So many sources send that the CPU which meets them all makes buckets for the first of them
-    only. A tenth of a second later it does for everyone again."""
+    """Sends from so many sources that one CPU makes buckets only for the first of them. A tenth of a second later the
+    flood is over."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -52,7 +52,7 @@ CROWD = "100.64.0.0/10"
 
 
 def crowd_frames(i):
-    """Of sources that were not there before: a crowd also where two windows share them."""
+    """Returns frames of new sources, enough for a flood in each of two intervals."""
     return [frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}") for j in range(1, 2 * FEW + 3)]
 
 
@@ -233,7 +233,7 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """By their levels: no CPU has counted their packets."""
+    """They are listed by their levels, because no CPU has counted their packets."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):
@@ -274,7 +274,7 @@ def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """And which size is larger. Those that have spent most of their burst keep their levels."""
+    """status prints a larger size. Sources that have spent most of their burst keep their levels."""
     def levels():
         return lab.json("status")["gates"][0]["sources"]
 
@@ -357,7 +357,7 @@ def test_status_and_export_agree_on_a_flood(small):
 # --- Sizes ----------------------------------------------------------------------------------------
 
 def sizes(lab, gate=None):
-    """Those that were stated."""
+    """Returns the sizes that were stated."""
     return lab.json("dump", gate=gate)["gate"]
 
 
@@ -382,7 +382,7 @@ def test_attach_chooses_sizes(lab):
 
 
 def test_so_many_policies_are_prefixes_with_limits(lab):
-    """What is said is what there is room for, and what all commands tell."""
+    """The stated number is the room for prefixes, and every command reports it."""
     def told():
         maps = {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]}
         exported = samples(lab.sluice("export").out)
@@ -406,7 +406,7 @@ def test_so_many_policies_are_prefixes_with_limits(lab):
 
 
 def memlock(lab, name):
-    """What the kernel says that a map takes."""
+    """Returns the memory of a map by the kernel."""
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
     return int(shown["bytes_memlock"])
 
@@ -433,7 +433,7 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
-    """And status what a level takes of those that the gate has room for."""
+    """status also prints the memory of one entry of the table."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r"sources .*?: (\d+) to (\d+) bytes each", said).groups())

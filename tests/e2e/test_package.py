@@ -67,7 +67,7 @@ def found(name):
 
 
 def unpacked(package, folder):
-    """What the package installs; below DEBIAN what it has for dpkg."""
+    """Unpacks a package; the control files are in DEBIAN."""
     run("dpkg-deb", "-R", package, str(folder))
     return folder
 
@@ -132,7 +132,7 @@ def test_what_is_below_etc_is_kept_over_upgrades(tree):
 
 @pytest.mark.parametrize("path", glob.glob(f"{TOP}/docs/examples/*"), ids=os.path.basename)
 def test_an_example_can_be_executed_where_it_is_a_script(tree, path):
-    """Else run-parts skips it without a word, and an interface comes up unfiltered."""
+    """run-parts skips other files silently, and an interface would come up unfiltered."""
     with open(path, encoding="utf-8") as file:
         script = file.read(2) == "#!"
     for folder in (f"{DOC}/examples", f"{DOC}/docs/examples"):

@@ -200,7 +200,7 @@ def host(tmp_path):
 
 
 def test_the_recipes_do_what_they_say(host):
-    """One after the other, on one host: as the README has them."""
+    """All recipes run on one host, in the order of the README."""
     limits, blocklist, boot, cluster, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")

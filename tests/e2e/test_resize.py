@@ -14,9 +14,8 @@ import time
 import pytest
 
 import bpf
-from killed import run_interrupted, run_stops
+from killed import moments, run_interrupted, run_stops
 from lab import LISTED, MAPS, SLUICE, frame, one_line, run, wait_until
-from test_faults import moments
 
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
 SIZES = {"sources": ["sets", "states"], "buckets": ["buckets4", "buckets6"],
@@ -29,7 +28,7 @@ TABLES = ["sets", "states", "buckets4", "buckets6"]
 
 
 def maxima(lab):
-    """Of the maps of sources and rules."""
+    """Returns the sizes of the maps of sources and rules."""
     return {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]
             if m["name"] in LISTED}
 
@@ -50,7 +49,7 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Of the maps that each device's program uses, and of those that are pinned."""
+    """Returns the ids of the maps that the program of each device uses, and of the pinned maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -359,9 +358,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """At every moment commands find one gate whole; the next one that changes it puts all devices
-    on one set of maps. Each packet is counted once. anew: a new size of `sources`; with any other
-    no charge is lost: a source gets its burst, and one that has spent it gets nothing."""
+    """Commands always find one complete gate, and the next change puts all devices on one set of maps. Each packet is
+    counted once. Unless `sources` changes (anew), no charge is lost."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})

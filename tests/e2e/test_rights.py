@@ -46,7 +46,7 @@ def lines_added(path, line, tmp):
 
 @contextlib.contextmanager
 def machine(tmp):
-    """As tmpfiles.d leaves it: the way to the pins is open to a group."""
+    """A machine after tmpfiles.d: a group may reach the pins."""
     with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
@@ -89,16 +89,13 @@ class Users(Lab):
 @pytest.fixture(scope="module")
 def users(tmp_path_factory):
     with machine(tmp_path_factory.mktemp("etc")):
-        lab = Users()
-        try:
+        with Users() as lab:
             lab.owner("attach", "in0", "mode", "native", "policies", "64")
             lab.owner("set", "default", "rate", "2/h", "burst", "20")
             lab.owner("deny", "192.0.2.0/24")
             lab.send(SOURCE, 30)
             wait_until(lambda: sum(lab.counts()) >= 30, "30 packets judged")
             yield lab
-        finally:
-            lab.close()
 
 
 def mode(path):
@@ -113,7 +110,7 @@ SHARED_MODES = {name: 0o600 if name in PRIVATE else 0o640 for name in MAPS}
 
 
 def owners(*below):
-    """Of all that is there."""
+    """Returns the owners and groups of all pins."""
     return {(st.st_uid, st.st_gid) for path, dirs, files in os.walk(os.path.join(PINS, *below))
             for name in ["", *dirs, *files] for st in [os.lstat(os.path.join(path, name))]}
 
@@ -283,7 +280,7 @@ def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
 
 
 def test_root_and_the_owner_change_one_gate(users):
-    """What root makes there belongs to the owner, as the next change by the owner needs it."""
+    """What root makes belongs to the owner, whose next change needs it."""
     users.pair("out9", "in9")
     users.sluice("attach", "in9", "hook", "egress", "mode", "clsact")
     users.sluice("upgrade")
@@ -352,7 +349,7 @@ def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
 
 
 def test_a_reader_is_told_what_doctor_finds(users):
-    """As far as a reader may look: the rules, and the devices if they are published."""
+    """Findings on what a reader may see: rules, and devices if they are published."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
     assert {"no-budget", "rights", "unseen"} <= set(found)
     assert all(finding["severity"] == "advice" for finding in found.values()), found
@@ -421,7 +418,7 @@ def map_bytes(path):
 
 
 def test_no_map_of_a_reader_has_the_secret(users):
-    """Nor the complement of a word, nor an address that was hashed by addition to one."""
+    """Nor the complement of one of its words, nor an address hashed with a word."""
     secret = struct.unpack("10Q", map_bytes(users.pins("secret")))
     address, = struct.unpack("<Q", socket.inet_aton(SOURCE) + bytes(4))
     assert len(set(secret)) == 10
@@ -489,7 +486,7 @@ def test_without_a_way_through_bpffs_that_is_told(users):
 
 
 def test_a_gate_of_roots_alone_stays_so(users):
-    """Without group access of the root directory nothing is shared."""
+    """If the group cannot enter the root directory, nothing is shared."""
     os.chmod(PINS, 0o700)
     try:
         users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)
@@ -505,14 +502,11 @@ def test_a_gate_of_roots_alone_stays_so(users):
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
     """User sluice could not make it again."""
     with machine(tmp_path):
-        lab = Users()
-        try:
+        with Users() as lab:
             for change in lab.owner, lab.sluice:
                 change("attach", "in0")
                 change("detach", "all")
                 assert os.listdir(PINS) == [] and mode(PINS) == 0o750
-        finally:
-            lab.close()
 
 
 # --- What is published ----------------------------------------------------------------------------
@@ -541,7 +535,7 @@ def test_what_is_attached_is_published(users):
 
 @pytest.mark.parametrize("user", ["owner", "sluice"])
 def test_each_change_is_published(users, user):
-    """By whichever of the two changes it."""
+    """The owner or root makes the change."""
     change = getattr(users, user)
     users.pair("out5", "in5")
 

@@ -26,7 +26,7 @@ def host4(i):
 
 
 def host6(i):
-    """Each in a /64 of its own."""
+    """Each host has a /64 of its own."""
     return str(ipaddress.IPv6Address(BASE6 + (i << 64)))
 
 
@@ -37,8 +37,8 @@ def prefix(i):
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """A gate with all of it, made by one apply."""
-    lab, directory = Lab(), tmp_path_factory.mktemp("scale")
-    try:
+    directory = tmp_path_factory.mktemp("scale")
+    with Lab() as lab:
         with open(directory / "hosts.txt", "w", encoding="ascii") as file:
             file.writelines(host4(i) + "\n" for i in range(HOSTS4))
             file.writelines(host6(i) + "\n" for i in range(HOSTS6))
@@ -56,21 +56,16 @@ def big(tmp_path_factory):
         noted(said, (lab.gate, "policies "), lab.gate)
         lab.attach("in0", "mode", "native")
         yield lab
-    finally:
-        lab.close()
 
 
 @pytest.fixture(scope="module")
 def small():
     """The same, with few of them, yet more hosts than the 256 rules that each change looks at."""
-    lab = Lab()
-    try:
+    with Lab() as lab:
         lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})
         lab.attach("in0", "mode", "native")
         yield lab
-    finally:
-        lab.close()
 
 
 def test_it_is_applied_by_one_command(big):
@@ -99,13 +94,13 @@ def test_show_and_dump_tell_all_of_it(big):
 
 
 def judged(lab):
-    """By source, passed and dropped."""
+    """Returns passed and dropped packets by source."""
     return {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
             for source in lab.sources()}
 
 
 def send(lab, frames):
-    """As send_and_wait, which reads the counters of all policies."""
+    """Does the same as send_and_wait(), which would read the counters of all policies."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)

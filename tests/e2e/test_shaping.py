@@ -40,7 +40,7 @@ def rules(limit):
 
 
 def fq_told(lab):
-    """By `status -j`, of each attachment."""
+    """Returns `fq` of each attachment in `status -j`."""
     return {(a["device"], a["hook"]): a["fq"] for a in lab.attachments()}
 
 

@@ -10,18 +10,16 @@ import ipaddress
 import json
 import os
 import random
-import secrets
 import time
 
 import pytest
 
 import cgroup
 from killed import run_stops
-from lab import SLUICE, wait_until
+from lab import SEED, SLUICE, wait_until
 from objects import Objects
 
 SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
-SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 AUDIT_STEPS = 40
 GROWTH_BYTES = 2 << 20  # caches of the kernel grow, too; a gate is tens of megabytes
 
@@ -66,7 +64,7 @@ class Gate:
         return copy.deepcopy(self)
 
     def rules(self):
-        """As seen from outside."""
+        """Returns the rules as `show` prints them."""
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
@@ -104,7 +102,7 @@ class Gate:
         self.levels = {key: level for key, level in self.levels.items() if key[1] != prefix}
 
     def replace(self, bursts, hand):
-        """What a rules file does."""
+        """Applies a rules file."""
         for prefix in set(self.bursts) - set(bursts):
             self.delete(prefix)
         for prefix, burst in bursts.items():
@@ -112,7 +110,7 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """What is full now is not after a larger burst."""
+        """Fills the bucket; a later, larger burst is not full."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]
@@ -147,7 +145,7 @@ class Soak:
         assert not self.processes()
 
     def processes(self):
-        """Of the gate, such as those that wait for the end of a trial."""
+        """Returns the processes of the gate, such as one that waits for the end of a trial."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -174,7 +172,7 @@ class Soak:
                 if a["state"] == "attached"} == self.attached
 
     def packets(self):
-        """From some sources, over both devices."""
+        """Sends from some sources over both devices."""
         for device, out in DEVICES.items():
             for source in self.random.choices(SOURCES, k=3):
                 count = self.random.randrange(1, 4)
@@ -232,7 +230,7 @@ class Soak:
         model_change(self.model)
 
     def step_killed_change(self):
-        """What it leaves is all or nothing of it."""
+        """The change is made completely or not at all."""
         words, model_change = self.a_change()
         at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
         self.last = [*words, "killed at", at, steps]
@@ -245,7 +243,7 @@ class Soak:
             self.model = after
 
     def step_two_at_once(self):
-        """Of different prefixes: both come into force."""
+        """Two commands change different prefixes, and both take effect."""
         prefixes = self.random.sample(PREFIXES, 2)
         started = [self.lab.start("set", prefix, "rate", "1/h", "burst", "5") for prefix in prefixes]
         for process, prefix in zip(started, prefixes):
@@ -274,7 +272,7 @@ class Soak:
             self.attach(self.random.choice(free), self.random.choice(HOOKS))
 
     def step_detach(self):
-        """But the last one: the gate would go."""
+        """Keeps the last device, because the gate would be removed with it."""
         if len(self.attached) > 1:
             device = self.random.choice(list(self.attached))
             self.lab.sluice("detach", device)
@@ -304,7 +302,7 @@ class Soak:
         self.lab.sluice("apply", "--resize", self.file(config))
 
     def step_trial(self):
-        """On trial, and kept."""
+        """A trial is confirmed."""
         after = Gate(bursts={"default": self.random.choice(BURSTS)})
         self.lab.sluice("apply", self.file(after.file()), "--confirm", "30s")
         self.lab.sluice("confirm")
@@ -312,7 +310,7 @@ class Soak:
         wait_until(lambda: not self.processes(), "the end of the trial")
 
     def step_device_goes(self):
-        """And another of its name comes, and takes its place."""
+        """A device is removed, and another device of its name replaces it."""
         self.lab.ip("link", "del", "in1")
         self.lab.sockets.pop("out1", None)  # of the device that is gone
         self.lab.pair("out1", "in1")
@@ -359,7 +357,7 @@ def soak(lab, tmp_path):
 
 
 def memory_at_rest(soak):
-    """What the kernel holds for a gate that was just made, with one device and no rules."""
+    """Returns the kernel memory of a new gate with one device and no rules."""
     soak.begin()
     soak.packets()
     soak.audit()

@@ -10,16 +10,14 @@ import os
 import random
 import re
 import resource
-import secrets
 import shutil
 
 import pytest
 
 import cgroup
-from lab import SLUICE, STARVE, Lab, libc, own_bpffs, refused, run
+from lab import SEED, SLUICE, STARVE, Lab, libc, own_bpffs, refused, run
 from objects import Objects
 
-SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 EVERY = bool(os.environ.get("SLUICE_EVERY"))
 KINDS = ("malloc", "bpf", "mmap")
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
@@ -137,11 +135,8 @@ class Starved:
 @pytest.fixture(scope="module")
 def starved(tmp_path_factory):
     print(f"SLUICE_SEED={SEED}")
-    made = Lab()
-    try:
+    with Lab() as made:
         yield Starved(made, tmp_path_factory.mktemp("starved"))
-    finally:
-        made.close()
 
 
 def same(one, other):

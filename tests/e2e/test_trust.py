@@ -37,7 +37,7 @@ def bpffs():
 
 @pytest.fixture
 def victim(tmp_path):
-    """What an attacker would have root delete: files, and a directory with one."""
+    """Files, and a directory with a file, that an attacker would have root delete."""
     (tmp_path / "links").mkdir()
     for name in "gate", "passwd", "links/shadow":
         (tmp_path / name).write_text("precious")
@@ -111,12 +111,12 @@ def test_what_is_in_the_way_is_named_and_stays(lab, victim, name):
 
 
 def look():
-    """What is below the bpffs."""
+    """Returns all paths below the bpffs."""
     return sorted((path, sorted(directories), sorted(files)) for path, directories, files in os.walk(BPFFS))
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """What a killed command left is cleared away by the next attach: not what is not ours."""
+    """attach removes what a killed command left, but nothing of another user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")

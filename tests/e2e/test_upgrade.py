@@ -11,9 +11,8 @@ import time
 import pytest
 
 from conftest import kernel
-from killed import run_stops
+from killed import moments, run_stops
 from lab import LONG, SLUICE, Frames, frame, inside, one_line, run, run_sluice, wait_until
-from test_faults import moments
 
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 TCX = kernel() >= (6, 6)
@@ -158,8 +157,8 @@ def stream(lab, i, hook, denied, other):
 
 @pytest.mark.alone
 def test_no_packet_passes_unfiltered(lab):
-    """On every hook at once: a denied source sends as an upgrade follows the other, and nothing of
-    it comes through. That packets of another do tells that there would be something to see."""
+    """A denied source sends on every hook while upgrades follow each other, and no packet of it passes. Packets of
+    another source pass."""
     seen = []
     for i, (hook, mode) in enumerate(EVERYWHERE, 1):
         lab.pair(f"out{i}", f"in{i}")
