@@ -543,7 +543,7 @@ def test_files_and_gates_that_are_refused(cluster, tmp_path):
     none, password = str(tmp_path / "none"), tmp_path / "password"
     refused(node.sluice("share", "a:1", "--password-file", none, status=None), none, code=1)
     password.write_text("secret\n")
-    for mode, fit in (0o666, "only its owner's"), (0o644, "chmod 640"), (0o604, "chmod 640"), (0o650, "chmod 640"):
+    for mode, fit in (0o666, "only its owner"), (0o644, "chmod 640"), (0o604, "chmod 640"), (0o650, "chmod 640"):
         password.chmod(mode)
         refused(node.sluice("share", "a:1", "--password-file", str(password), status=None), str(password), fit, code=1)
     refused(node.sluice("share", "a:1", "--tls", str(password), status=None), code=1)

@@ -458,7 +458,10 @@ def test_a_slow_store_is_used_where_an_answer_fits(stores):
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
-    results = [ledger.round() for _ in range(20)]
+    results = []
+    for _ in range(30):  # a busy machine may miss one reading of the map, and no call tries again at once
+        results.append(ledger.round())
+        time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
     assert sum(done["status"] == 0 for done in results) >= 12, results
     assert ledger.lost == 0, results

@@ -245,10 +245,11 @@ bool connection_end(struct connection *connection)
 
 void connection_reset(struct connection *connection, const struct endpoint *at)
 {
+	const struct endpoint to = at ? *at : (struct endpoint){0};
+
 	connection_drop(connection);
-	*connection = (struct connection){.setup = connection->setup, .lookup = connection->lookup};
-	if (at)
-		connection->at = *at;
+	*connection = (struct connection){
+		.setup = connection->setup, .at = to, .lookup = connection->lookup};
 }
 
 void connection_check(struct connection *connection)
@@ -258,10 +259,7 @@ void connection_check(struct connection *connection)
 	if (!poll(&ready, 1, 0))
 		return;
 	store_fail(connection->setup, &connection->at, -ECONNRESET, "the connection has ended");
-	connection_drop(connection);
-	connection->attempts = 0;
-	connection->retry_ms = 0;
-	connection->has_failed = false;
+	connection_reset(connection, &connection->at);
 }
 
 /* --- Bytes ---------------------------------------------------------------------------------- */

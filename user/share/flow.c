@@ -65,26 +65,10 @@ void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t n
 	};
 }
 
-/* Ends a round without a reply: the next totals, or later ones, may include its report. */
-static void flow_abandon(struct flow *flow)
-{
-	if (flow->waits) {
-		flow->in_doubt.taken =
-			credit_min(flow->in_doubt.taken + flow->sent.taken, AMOUNT_MAX);
-		flow->in_doubt.asked =
-			credit_min(flow->in_doubt.asked + flow->sent.asked, AMOUNT_MAX);
-	}
-	flow->sent = (struct flow_count){0};
-	flow->was_lost = true;
-	flow->waits = false;
-}
-
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now)
 {
 	uint64_t most, asked;
 
-	if (flow->waits)
-		flow_abandon(flow);
 	flow->round = span_of(flow->reported_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
 	most = flow_whole(FLOW_ASKED * flow->round);
 	asked = span_of(flow->reported.asked, own->asked, 0, AMOUNT_MAX);
@@ -200,8 +184,16 @@ void flow_forget(struct flow *flow, uint64_t now)
 
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
-	flow->waits &= was_sent;
-	flow_abandon(flow);
+	struct flow_count *in_doubt = &flow->in_doubt;
+
+	/* the next totals, or later ones, may include the report */
+	if (flow->waits && was_sent) {
+		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
+		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);
+	}
+	flow->sent = (struct flow_count){0};
+	flow->was_lost = true;
+	flow->waits = false;
 	if (rounds >= FLOW_LOST)
 		flow_forget(flow, flow->stepped_at);
 }

@@ -95,8 +95,8 @@ bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
 
 /*
- * Begins a round. Returns what to add to the totals of the key, and never returns it again,
- * whatever happens to it. own: the counters of this node.
+ * Begins a round, after the previous one has ended. Returns what to add to the totals of the key,
+ * and never returns it again, whatever happens to it. own: the counters of this node.
  */
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
 

@@ -125,17 +125,18 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 /* The store keeps the name of a node as a word. */
 static int node_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
+	size_t length = 0;
+
 	if (!text)
 		return node_default(gate, node);
-	for (const char *c = text; *c; c++)
-		if (!isgraph((unsigned char)*c))
-			return error_misuse("bad-node", object_of("--node", text),
-					    "it has other characters; write letters, digits and "
-					    "signs of ASCII, no blanks");
-	if (!*text || strlen(text) >= SHARE_NODE)
-		return error_misuse("bad-node", object_of("--node", text),
-				    "it is too short or too long; write 1 to %d characters",
-				    SHARE_NODE - 1);
+	while (isgraph((unsigned char)text[length]))
+		length++;
+	if (!length || text[length] || length >= SHARE_NODE)
+		return error_misuse(
+			"bad-node", object_of("--node", text),
+			"it is no name of a node; write 1 to %d letters, digits and signs "
+			"of ASCII, no blanks",
+			SHARE_NODE - 1);
 	strcpy(node, text);
 	return 0;
 }
