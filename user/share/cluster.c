@@ -378,23 +378,6 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 		}
 }
 
-/* Gives an outcome to what is left at the end of a call. */
-static void exchange_finish(struct cluster *cluster)
-{
-	cluster->setup.counts->nodes = cluster->map.nodes;
-	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-		struct node *node = cluster->node[i];
-
-		if (node->unsent.first && node->connection.state != CONNECTION_READY)
-			node->connection.has_failed = true;
-		queue_end(cluster, &node->unsent, UNSENT);
-		if (!node->awaiting.first)
-			continue;
-		connection_fail(&node->connection, -ETIMEDOUT, "no answer in time");
-		node_settle(cluster, node);
-	}
-}
-
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count)
 {
 	cluster->open = 0;
@@ -420,7 +403,18 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 			break;
 		nodes_wait(cluster, now, until);
 	}
-	exchange_finish(cluster);
+	cluster->setup.counts->nodes = cluster->map.nodes;
+	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
+		struct node *node = cluster->node[i];
+
+		if (node->unsent.first && node->connection.state != CONNECTION_READY)
+			node->connection.has_failed = true;
+		queue_end(cluster, &node->unsent, UNSENT);
+		if (!node->awaiting.first)
+			continue;
+		connection_fail(&node->connection, -ETIMEDOUT, "no answer in time");
+		node_settle(cluster, node);
+	}
 }
 
 /* --- The map of slots ------------------------------------------------------------------------ */

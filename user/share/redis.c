@@ -40,10 +40,7 @@ static int call_error(const struct store *store)
 }
 
 /* Deletes a key by an expiry in the past, which needs no other right than the rounds do. */
-static struct command key_clear(const char *key)
-{
-	return command_make(key, 1, "EXPIRE %s 0", key);
-}
+#define KEY_CLEAR "EXPIRE %s 0"
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
@@ -122,7 +119,8 @@ static void items_exchange(struct store *store, struct store_item *items, size_t
 		items[i].lasts &= !is_refused;
 		item_write(&items[i], expire_s, commands[i]);
 		if (is_refused)
-			commands[i][ITEM_CLEAR] = key_clear(items[i].key);
+			commands[i][ITEM_CLEAR] =
+				command_make(items[i].key, 1, KEY_CLEAR, items[i].key);
 		is_any = true;
 	}
 	if (!is_any)
@@ -195,7 +193,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	commands[3] = command_make(key, 1, "PEXPIRE %s %" PRIu64, key, lives);
 	cluster_exchange(&store->cluster, commands, ARRAY_SIZE(commands));
 	if (commands[0].outcome == REFUSED) {
-		commands[0] = key_clear(key);
+		commands[0] = command_make(key, 1, KEY_CLEAR, key);
 		cluster_exchange(&store->cluster, commands, 1);
 		return call_error(store);
 	}
