@@ -31,7 +31,8 @@ static struct bpf_object *object_load(const struct sized_map *map)
 	int err = object ? 0 : -errno;
 
 	if (!err && map)
-		err = map_size(object, map) ?: bpf_object__load(object);
+		err = map_size(object, map);
+	err = err ?: bpf_object__load(object);
 	if (!err)
 		return object;
 	bpf_object__close(object);

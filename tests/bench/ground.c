@@ -139,6 +139,5 @@ int ground_make(enum subject which, struct gate *ret)
 	if (status)
 		return status;
 	wanted = gate_sizes_complete(&sizes[which], &machine);
-	status = gate_make_unpinned(ret, &wanted, &machine) ?: rules_make(which, ret);
-	return status;
+	return gate_make_unpinned(ret, &wanted, &machine) ?: rules_make(which, ret);
 }

@@ -154,8 +154,8 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 
 	lanes_take_dropped();
 	if (sources[source].known)
-		status = lanes_walk(lanes, prefix, &walked)
-				 ?: lanes_send(lanes, prefix, WARM_NS, &warm);
+		status = lanes_walk(lanes, prefix, &walked);
+	status = status ?: lanes_send(lanes, prefix, WARM_NS, &warm);
 	before = passed_take();
 	if (!status)
 		status = lanes_send(lanes, prefix, RUN_NS, &sent);
