@@ -524,7 +524,7 @@ def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, ki
     (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n")
     with own_bpffs():
         keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
-        wait_until(keep.state.exists, "the state")
+        wait_until(lambda: settled(keep.process), "it to come to rest")
         run("mount", "-t", kind, kind, target)
         keep.process.send_signal(signal.SIGHUP)
         keep.wait_for_told(NOT_APPLIED)

@@ -116,14 +116,6 @@ static int judged_read(const struct gate *gate, struct judged *ret)
 	return 0;
 }
 
-static bool is_asked(const struct asked *asked, const struct attachment *a)
-{
-	for (unsigned int i = 0; i < asked->count; i++)
-		if (!strcmp(asked->devices[i], a->device) && a->netns == netns_current())
-			return true;
-	return !asked->count;
-}
-
 /* Reads where a gate is attached, as far as this process may. Returns 0 or -ENOMEM. */
 static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 {
@@ -151,18 +143,12 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 		struct device_facts *device = &gate->devices[gate->count];
 
 		device->at = seen->all[gate->count];
-		device->is_asked = is_asked(asked, &device->at);
+		device->is_asked = !asked->count;
+		for (unsigned int i = 0; i < asked->count; i++)
+			device->is_asked |= !strcmp(asked->devices[i], device->at.device) &&
+					    device->at.netns == netns_current();
 	}
 	return 0;
-}
-
-static void gate_facts_free(struct gate_facts *gate)
-{
-	free(gate->devices);
-	free(gate->unread);
-	free(gate->unseen);
-	ruleset_free(&gate->rules);
-	gate_close(&gate->gate);
 }
 
 /* Appends a gate of which nothing is known yet. Returns NULL if there is no memory. */
@@ -523,8 +509,15 @@ int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *r
 
 void doctor_free(struct doctor_facts *facts)
 {
-	for (unsigned int i = 0; i < facts->count; i++)
-		gate_facts_free(&facts->gates[i]);
+	for (unsigned int i = 0; i < facts->count; i++) {
+		struct gate_facts *gate = &facts->gates[i];
+
+		free(gate->devices);
+		free(gate->unread);
+		free(gate->unseen);
+		ruleset_free(&gate->rules);
+		gate_close(&gate->gate);
+	}
 	free(facts->gates);
 	free(facts->named);
 	free(facts->traffic);

@@ -14,35 +14,6 @@
 #include "attach/netlink.h"
 #include "base/cleanup.h"
 
-/* Sends a struct of linux/ethtool.h, which the driver fills. Returns whether it did. */
-static bool ethtool_ask(int fd, const char *name, void *command)
-{
-	struct ifreq request = {.ifr_data = command};
-
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	return fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request);
-}
-
-static void ethtool_read(const char *name, struct nic *nic)
-{
-	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
-	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
-	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
-	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (ethtool_ask(fd, name, &info))
-		snprintf(nic->driver, sizeof(nic->driver), "%.*s", NIC_DRIVER - 1, info.driver);
-	if (ethtool_ask(fd, name, &channels)) {
-		nic->queues = channels.rx_count + channels.combined_count;
-		nic->queues_max = channels.max_rx + channels.max_combined;
-		nic->combined = channels.max_combined;
-	}
-	if (ethtool_ask(fd, name, &flags)) {
-		nic->lro = flags.data & ETH_FLAG_LRO;
-		nic->vlan_strip = flags.data & ETH_FLAG_RXVLAN;
-	}
-}
-
 /* --- XDP features: generic netlink, family "netdev" ----------------------------------------- */
 
 /* From linux/netdev.h, which headers before Linux 6.3 lack. */
@@ -101,11 +72,36 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 		mnl_socket_close(socket);
 }
 
+/* --- Ethtool -------------------------------------------------------------------------------- */
+
+/* Sends a struct of linux/ethtool.h, which the driver fills. Returns whether it did. */
+static bool ethtool_ask(int fd, const char *name, void *command)
+{
+	struct ifreq request = {.ifr_data = command};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request);
+}
+
 struct nic nic_read(const char *name, unsigned int ifindex)
 {
+	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct nic nic = {0};
 
-	ethtool_read(name, &nic);
+	if (ethtool_ask(fd, name, &info))
+		snprintf(nic.driver, sizeof(nic.driver), "%.*s", NIC_DRIVER - 1, info.driver);
+	if (ethtool_ask(fd, name, &channels)) {
+		nic.queues = channels.rx_count + channels.combined_count;
+		nic.queues_max = channels.max_rx + channels.max_combined;
+		nic.combined = channels.max_combined;
+	}
+	if (ethtool_ask(fd, name, &flags)) {
+		nic.lro = flags.data & ETH_FLAG_LRO;
+		nic.vlan_strip = flags.data & ETH_FLAG_RXVLAN;
+	}
 	xdp_read(ifindex, &nic);
 	return nic;
 }
