@@ -581,8 +581,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 	return 0;
 }
 
-static void print_list(const struct sl_list_info *list, unsigned int entries,
-		       const struct column *columns)
+static void print_list(const struct sl_list_info *list, unsigned int entries)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
 	/* a unit in which the age has two or three digits */
@@ -592,25 +591,20 @@ static void print_list(const struct sl_list_info *list, unsigned int entries,
 
 	if (list->until)
 		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
-	print_row(NULL, columns);
-	print_cell(access_words[list->access]);
-	print_cell_number(entries);
-	print_cell_text("%s", end);
-	print_cell_text("%s", time_format(age / unit * unit * NS_PER_SEC, span));
-	print_cell(list->name);
+	print_row(NULL);
+	print_string("list", "%-5s", access_words[list->access]);
+	print_number("entries", "  %9" PRIu64, entries);
+	print_text("  %-20s  %5s", end, time_format(age / unit * unit * NS_PER_SEC, span));
+	print_string("name", "  %s\n", list->name);
 	if (list->until)
 		print_real("seconds_left", until_left_ns(list->until) / 1e9);
 	print_string("replaced", NULL, moment_format((time_t)list->replaced, text));
 	print_number("age_seconds", NULL, age);
-	print_row_end();
+	print_end();
 }
 
 static int lists_run(const struct context *context, const void *args)
 {
-	static const struct column columns[] = {
-		{"list", "WORD", "%-5s"}, {"entries", "ENTRIES", "  %9s"}, {NULL, "END", "  %-20s"},
-		{NULL, "AGE", "  %5s"},	  {"name", "LIST", "  %s"},
-	};
 	struct sl_list_info lists[SL_LIST_PLACES];
 	unsigned int entries[SL_LIST_PLACES] = {0};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -627,14 +621,14 @@ static int lists_run(const struct context *context, const void *args)
 	print_object(NULL);
 	print_string("gate", NULL, gate.name);
 	if (lists_count(lists))
-		print_titles(columns, ARRAY_SIZE(columns));
+		print_text("%-5s  %9s  %-20s  %5s  %s\n", "WORD", "ENTRIES", "END", "AGE", "LIST");
 	else
 		print_text("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate.name,
 			   gate_option(gate.name));
 	print_array("lists");
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*lists[place].name)
-			print_list(&lists[place], entries[place], columns);
+			print_list(&lists[place], entries[place]);
 	print_end();
 	print_end();
 	return 0;

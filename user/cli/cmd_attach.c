@@ -486,13 +486,13 @@ static int upgrade_run(const struct context *context, const void *args)
 	for (unsigned int i = 0; i < replacements.count; i++) {
 		const struct attachment *a = &replacements.one[i].attachment;
 
-		print_row(NULL, NULL);
+		print_row(NULL);
 		print_attachment(a, NULL);
 		print_string("gate", NULL, gate.name);
 		print_text("%s: hook %s:", name_shown(a->device), hook_names[a->hook]);
 		print_number("program_id_before", " program %" PRIu64, replacements.one[i].before);
-		print_text(" -> %u", a->program_id);
-		print_row_end();
+		print_text(" -> %u\n", a->program_id);
+		print_end();
 	}
 	print_end();
 	if (!replacements.count)

@@ -114,7 +114,7 @@ static int print_places(const struct gate *gate)
 	for (unsigned int i = 0; i < places.count; i++) {
 		const struct place *place = &places.list[i];
 
-		print_row(NULL, NULL);
+		print_row(NULL);
 		print_string("device", NULL, place->device);
 		if (*place->netns)
 			print_string("netns", NULL, place->netns);
@@ -237,7 +237,7 @@ static void print_placings(struct diff *diff)
 			else if (placing->detaches != detaches || (detaches && !a->program_id))
 				continue;
 			diff->differs = true;
-			print_row(NULL, NULL);
+			print_row(NULL);
 			if (print_is_json())
 				print_attachment(a, NULL);
 			else if (!print_attach(a, (struct gate_sizes){0}, diff->gate,

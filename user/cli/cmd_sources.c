@@ -152,19 +152,19 @@ static void print_limit(const struct view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
 	const struct sl_limit *limit = &view->source.limits[index];
-	char label[LIMIT_LABEL], wait[CELL_TEXT];
+	char label[LIMIT_LABEL], wait[CELL_TEXT], level[CELL_TEXT + 2];
 	size_t length = strlen(limit_label(&view->source.policy->spec[limit->slot], label));
 
-	if (length > 15) /* keep the end, which may be ":bits" */
-		print_cell_text("%.9s~%s", label, label + length - 5);
-	else
-		print_cell(label);
 	if (limit_refuses(state) && !state->never)
-		print_cell_text(limit->observe ? "(%s)" : "%s",
-				wait_format(state->blocked_ms ?: state->retry_after_ms, wait));
+		snprintf(level, sizeof(level), limit->observe ? "(%s)" : "%s",
+			 wait_format(state->blocked_ms ?: state->retry_after_ms, wait));
 	else
-		print_cell_text("%u%%",
-				(unsigned int)(100.0 * state->remaining / burst_units(limit)));
+		snprintf(level, sizeof(level), "%u%%",
+			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
+	if (length > 15) /* keep the end, which may be ":bits" */
+		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
+	else
+		print_text(" %-15s %5s\n", label, level);
 }
 
 static void print_source(const struct view *view)
@@ -178,19 +178,18 @@ static void print_source(const struct view *view)
 	const char *policy = rule->found ? prefix_format(&rule->prefix, text) : "none";
 	int shown = limit_shown(view);
 
-	print_cell_text("%s", source->split  ? "(several)"
-			      : rule->access ? access_words[rule->access]
-					     : policy);
+	print_text(" %-18s", source->split  ? "(several)"
+			     : rule->access ? access_words[rule->access]
+					    : policy);
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		print_cell_text("%s", source->count ? count_format(counts[i], cell) : "-");
-	if (shown >= 0) {
+		print_text(" %5s", source->count ? count_format(counts[i], cell) : "-");
+	if (shown >= 0)
 		print_limit(view, shown);
-		return;
-	}
-	print_cell("-");
-	print_cell_text("%s", !source->split && rule->access && rule->until
-				      ? wait_format(until_left_ns(rule->until) / NS_PER_MS, cell)
-				      : "-");
+	else
+		print_text(" %-15s %5s\n", "-",
+			   !source->split && rule->access && rule->until
+				   ? wait_format(until_left_ns(rule->until) / NS_PER_MS, cell)
+				   : "-");
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */
@@ -253,12 +252,7 @@ struct sources_args {
 static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
-	char format[16], address[PREFIX_TEXT];
-	const struct column columns[] = {
-		{"address", "SOURCE", format}, {NULL, "POLICY", " %-18s"}, {NULL, "PASS", " %5s"},
-		{NULL, "DROP", " %5s"},	       {NULL, "WOULD", " %5s"},	   {NULL, "BYTES", " %5s"},
-		{NULL, "LIMIT", " %-15s"},     {NULL, "LEVEL", " %5s"},
-	};
+	char address[PREFIX_TEXT];
 	int width = 15; /* a row of an IPv4 source has 80 columns */
 	int err = 0;
 
@@ -267,11 +261,11 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 
 		width = length > width ? length : width;
 	}
-	snprintf(format, sizeof(format), "%%-%ds", width);
 	print_object(NULL);
 	print_string("gate", NULL, gate->name);
 	print_number("total", NULL, total);
-	print_titles(columns, ARRAY_SIZE(columns));
+	print_text("%-*s %-18s %5s %5s %5s %5s %-15s %5s\n", width, "SOURCE", "POLICY", "PASS",
+		   "DROP", "WOULD", "BYTES", "LIMIT", "LEVEL");
 	print_array("sources");
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct view view;
@@ -279,13 +273,14 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 		err = view_read(gate, table, &ranked[i].source->prefix, &view);
 		if (err)
 			break;
-		print_row(NULL, columns);
-		print_cell(prefix_format(&view.source.prefix, address));
+		print_row(NULL);
+		print_string("address", NULL, prefix_format(&view.source.prefix, address));
+		print_text("%-*s", width, address);
 		if (print_is_json())
 			print_source_json(&view);
 		else
 			print_source(&view);
-		print_row_end();
+		print_end();
 		source_free(&view.source);
 	}
 	if (err)

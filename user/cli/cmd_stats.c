@@ -4,7 +4,7 @@
 
 void print_packets(const char *key, const struct sl_cell *cell)
 {
-	print_object(key);
+	print_row(key);
 	print_number("packets", NULL, cell->packets);
 	print_number("bytes", NULL, cell->bytes);
 	print_end();
@@ -69,14 +69,14 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 
 		if (!print_is_json() && !is_shown(listing, refused->packets))
 			continue;
-		print_row(NULL, NULL);
+		print_row(NULL);
 		print_string("name", "  limit %-16s", limit->name);
 		print_string("action", NULL, action_names[limit->action]);
 		print_text(" %16s %16llu", "", refused->packets);
 		print_packets("refused", refused);
-		print_string("verdict", "  %s",
+		print_string("verdict", "  %s\n",
 			     limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop");
-		print_row_end();
+		print_end();
 	}
 	print_end();
 	print_end();

@@ -68,10 +68,6 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 /* JSON has null if what is attached cannot be seen. */
 static void print_attachments(const struct gate *gate, const struct facts *facts)
 {
-	static const struct column columns[] = {
-		{NULL, "DEVICE", "  %-15s"}, {NULL, "IFINDEX", " %7s"},	 {NULL, "HOOK", "  %-7s"},
-		{NULL, "MODE", "  %-7s"},    {NULL, "PROGRAM", "  %7s"}, {NULL, "NETNS", "  %s"},
-	};
 	const struct seen *seen = &facts->seen;
 	bool is_published = seen->sight == SIGHT_PUBLISHED;
 	char path[PUBLISHED_PATH], netns[NETNS_NAME];
@@ -82,24 +78,21 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 		return;
 	}
 	if (seen->count)
-		print_titles(columns, ARRAY_SIZE(columns));
+		print_text("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK",
+			   "MODE", "PROGRAM", "NETNS");
 	else
 		print_text("  no device is attached\n");
 	print_array("attachments");
 	for (unsigned int i = 0; i < seen->count; i++) {
 		const struct attachment *a = &seen->all[i];
 
-		print_row(NULL, columns);
+		const char *name = netns_name(a->netns, netns) ? netns : "(unnamed)";
+
+		print_row(NULL);
 		print_attachment(a, NULL);
-		print_cell(a->device);
-		print_cell_number(a->ifindex);
-		print_cell(hook_names[a->hook]);
-		print_cell(mode_names[a->mode]);
-		print_cell_number(a->program_id);
-		if (netns_name(a->netns, netns))
-			print_cell(*netns ? netns : NULL);
-		else
-			print_cell("(unnamed)");
+		print_text("  %-15s %7u  %-7s  %-7s  %7u", name_shown(a->device), a->ifindex,
+			   hook_names[a->hook], mode_names[a->mode], a->program_id);
+		print_text("  %s", *name ? name_shown(name) : "-");
 		if (shapes_on(facts, a))
 			print_bool("fq", facts->holding[i].holds);
 		else
@@ -108,7 +101,8 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 			print_text("  %s gone", a->device_gone ? "device" : "filter");
 		else if (shapes_on(facts, a) && !facts->holding[i].holds)
 			print_text("  no fq");
-		print_row_end();
+		print_text("\n");
+		print_end();
 	}
 	print_end();
 	if (is_published)
@@ -120,7 +114,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
-	print_object(key);
+	print_row(key);
 	print_text("  %s%-*s", lead, 26 - (int)strlen(lead), what);
 	print_number("per_second", " %12" PRIu64, pace->per_second);
 	print_number("total", " %20" PRIu64 "\n", pace->total);
@@ -207,16 +201,10 @@ static void print_sources(const struct facts *facts)
 /* The rows of text add up to the memory of all maps: the row of a map includes its index. */
 static void print_maps(const struct facts *facts)
 {
-	static const struct column columns[] = {
-		{"name", "MAP", "  %-10s"},
-		{NULL, "ENTRIES", "  %10s"},
-		{"max_entries", "MAX", " %12s"},
-		{NULL, "MEMORY", " %12s"},
-	};
 	char text[MEMORY_TEXT];
 	uint64_t all = 0, row = 0;
 
-	print_titles(columns, ARRAY_SIZE(columns));
+	print_text("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
 	print_array("maps");
 	for (int map = 0; map < GATE_MAPS; map++) {
 		const struct occupancy *o = &facts->maps[map];
@@ -226,14 +214,15 @@ static void print_maps(const struct facts *facts)
 		if (!print_is_json() &&
 		    (map >= MAPS_LISTED || map == MAP_SETS || map == MAP_IN_USE))
 			continue;
-		print_row(NULL, columns);
-		print_cell(gate_map_names[map]);
-		print_cell_text(o->counted ? "%" PRIu32 : "many", o->entries);
-		print_known("entries", NULL, o->counted, o->entries);
-		print_cell_number(o->max_entries);
-		print_cell_text("%s", memory_format(row, text));
+		print_row(NULL);
+		print_string("name", "  %-10s", gate_map_names[map]);
+		print_known("entries", "  %10" PRIu64, o->counted, o->entries);
+		if (!o->counted)
+			print_text("  %10s", "many");
+		print_number("max_entries", " %12" PRIu64, o->max_entries);
 		print_number("memory_bytes", NULL, facts->memory[map]);
-		print_row_end();
+		print_text(" %12s\n", memory_format(row, text));
+		print_end();
 		row = 0;
 	}
 	print_end();

@@ -142,7 +142,7 @@ void print_rule(const char *key, const struct rule *rule, const struct sl_list_i
 		print_null(key);
 		return;
 	}
-	print_row(key, NULL);
+	print_row(key);
 	print_string("prefix", NULL, prefix_format(&rule->prefix, prefix));
 	if (rule->access)
 		print_string("list", NULL, access_words[rule->access]);
@@ -163,5 +163,5 @@ void print_rule(const char *key, const struct rule *rule, const struct sl_list_i
 		print_budget_fields(&rule->newcomers->spec);
 		print_end();
 	}
-	print_row_end();
+	print_end();
 }

@@ -18,7 +18,6 @@ static struct {
 	unsigned int line;	       /* depth of the object that is on one line; 0: none */
 	char closes[DEPTH_MAX + 1];    /* '}' or ']' at each depth */
 	bool has_items[DEPTH_MAX + 1]; /* at each depth */
-	const struct column *column;   /* of the next cell */
 } writer;
 
 static bool allocation_failed;
@@ -118,6 +117,13 @@ void print_array(const char *key)
 	level_open(key, '[', ']');
 }
 
+void print_row(const char *key)
+{
+	print_object(key);
+	if (!writer.line)
+		writer.line = writer.depth;
+}
+
 void print_end(void)
 {
 	char closes = writer.closes[writer.depth];
@@ -197,60 +203,4 @@ void print_text(const char *format, ...)
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
-}
-
-/* --- Tables --------------------------------------------------------------------------------- */
-
-void print_titles(const struct column *columns, unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++)
-		print_text(columns[i].format, columns[i].title);
-	print_text("\n");
-}
-
-void print_row(const char *key, const struct column *columns)
-{
-	writer.column = columns;
-	print_object(key);
-	if (!writer.line)
-		writer.line = writer.depth;
-}
-
-void print_row_end(void)
-{
-	print_text("\n");
-	print_end();
-}
-
-void print_cell(const char *value)
-{
-	const struct column *column = writer.column++;
-
-	if (column->key)
-		print_string(column->key, column->format, value);
-	if (!column->key || !value)
-		print_text(column->format, value ? name_shown(value) : "-");
-}
-
-void print_cell_number(uint64_t value)
-{
-	const struct column *column = writer.column++;
-	char text[24];
-
-	if (column->key)
-		print_number(column->key, NULL, value);
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	print_text(column->format, text);
-}
-
-void print_cell_text(const char *format, ...)
-{
-	const struct column *column = writer.column++;
-	char text[160];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	print_text(column->format, text);
 }

@@ -28,6 +28,7 @@ bool print_is_begun(void);
  * NULL for the document, and for an element of an array.
  */
 void print_object(const char *key);
+void print_row(const char *key); /* an object of which JSON is one line */
 void print_array(const char *key);
 void print_end(void);
 
@@ -49,29 +50,6 @@ void print_null(const char *key);
 
 /* Prints text. */
 void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* --- Tables --------------------------------------------------------------------------------- */
-
-/* format: prints the text of a cell, and what separates it from the cell before: "  %-10s" */
-struct column {
-	const char *key; /* NULL: only text has the column */
-	const char *title;
-	const char *format;
-};
-
-/* Prints the titles of the columns, in text. */
-void print_titles(const struct column *columns, unsigned int count);
-
-/* Begin and end a row: a line of text, or an object of JSON on one line. */
-void print_row(const char *key, const struct column *columns);
-void print_row_end(void);
-
-/* Print the value of the next column. value NULL: null, and "-" in text. */
-void print_cell(const char *value);
-void print_cell_number(uint64_t value);
-
-/* Prints the text of the next column. JSON has another value, or none. */
-void print_cell_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
