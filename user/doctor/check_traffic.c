@@ -168,7 +168,7 @@ bool traffic_is_elsewhere(struct subject *s)
 
 /*
  * Fewer packets in all do not show what a gate is for. An idle port has only ARP and spanning tree,
- * so the packets have to arrive now, too.
+ * so the packets must also arrive now.
  */
 #define NOT_IP_LEAST 1000
 

@@ -243,7 +243,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 			     : subject->gate  ? subject->gate->name
 			     : subject->named ? subject->named->name
 					      : "kernel";
-	/* "/sys/fs/bpf" stands for all gates */
+	/* the name "/sys/fs/bpf" means all gates */
 	bool has_gate = subject->gate && *subject->gate->name != '/';
 	struct finding finding = {
 		.id = kind->id,

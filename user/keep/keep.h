@@ -139,7 +139,7 @@ void on_events(struct keep *keep, unsigned int events);
 /* Sends the status to systemd if it has changed. */
 void status_update(struct keep *keep);
 
-/* Returns the time left of the gate's trial, in ms; 0: there is none. */
+/* Returns the time left of the gate's trial, in ms; 0: no trial is open. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
 
 /* Returns whether a list is not as its file: the file is bad, or was not read. */

@@ -51,7 +51,7 @@ static bool is_locked(int fd, pid_t *ret_pid)
 
 /*
  * Opens the file as the owner of the directory, who must be able to open it after root was killed.
- * Mode 0600: a user who may open the file may lock it. Returns an fd or a negative errno.
+ * Mode 0600: each user that may open the file may lock it. Returns an fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: computes the rules that should be in force from those of the rules file and those of
- * commands. The order of precedence is: the file, its lists, commands.
+ * Keep: computes the rules that should be in force from the rules of the rules file and the changes
+ * of commands. The order of precedence is: the file, its lists, commands.
  *
  *                     at a reload          when a list file has changed
  *   limits            the file's           unchanged

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What commands do to the gate, and the state file. */
+/* Finds what commands did to the gate, and writes the state file. */
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -174,7 +174,7 @@ int reload_run(struct keep *keep)
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists of the file that is in force, and not those of the file on disk. */
+/* Reads the lists that the rules file in force names, not the lists of the file on disk. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};
