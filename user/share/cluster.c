@@ -72,21 +72,6 @@ static void queue_end(struct cluster *cluster, struct queue *queue, enum outcome
 
 /* --- Nodes ---------------------------------------------------------------------------------- */
 
-void cluster_open(struct cluster *cluster)
-{
-	slot_map_clear(&cluster->map);
-	for (unsigned int i = 0; i < NODES_MAX; i++) {
-		cluster->node[i] = &cluster->pool[i];
-		cluster->pool[i].connection.setup = &cluster->setup;
-	}
-}
-
-void cluster_close(struct cluster *cluster)
-{
-	for (unsigned int i = 0; i < NODES_MAX; i++)
-		connection_reset(&cluster->pool[i].connection, NULL);
-}
-
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 {
 	unsigned int before = cluster->map.nodes, number = slot_map_node(&cluster->map, at);
@@ -273,21 +258,23 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 static bool node_write(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
-	static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+	redisContext *context = connection->context;
+	int status = REDIS_OK;
 	struct command *command;
-	bool added = true;
 
-	for (int i = 0; added && i < BATCH && (command = queue_take(&node->unsent)); i++) {
+	for (int i = 0; !status && i < BATCH && (command = queue_take(&node->unsent)); i++) {
 		if (!node->awaiting.first)
 			connection->asked_ms = store_now_ms();
 		queue_put(&node->awaiting, command);
 		cluster->setup.counts->commands++;
 		if (command->due == 2)
-			added = connection_add(connection, asking, strlen(asking));
-		added = added && connection_add(connection, command->text, command->size);
+			status = redisAppendCommand(context, "ASKING");
+		if (!status)
+			status = redisAppendFormattedCommand(context, command->text, command->size);
 	}
-	return added ? connection_flush(connection)
-		     : connection_fail(connection, -ENOMEM, "out of memory");
+	connection->has_output = true;
+	return status ? connection_fail(connection, -ENOMEM, "out of memory")
+		      : connection_flush(connection);
 }
 
 /* Connects to a node, and sends what it can take now. */

@@ -64,9 +64,6 @@ struct cluster {
 	size_t open; /* commands without an outcome */
 };
 
-void cluster_open(struct cluster *cluster);
-void cluster_close(struct cluster *cluster);
-
 /* Returns the number of the node at a place, which may be new; NODE_NONE: there are too many. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 

@@ -306,12 +306,6 @@ int connection_fd(const struct connection *connection, short *ret_events)
 	return connection->context->fd;
 }
 
-bool connection_add(struct connection *connection, const char *text, size_t size)
-{
-	connection->has_output = true;
-	return redisAppendFormattedCommand(connection->context, text, size) == REDIS_OK;
-}
-
 /* connection_fail() with the error of hiredis. */
 static bool context_fail(struct connection *connection)
 {

@@ -84,9 +84,6 @@ bool connection_advance(struct connection *connection);
 /* Returns what poll() has to wait for; -1: nothing, because a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
 
-/* Adds commands, in the protocol, to the output. Returns false without memory. */
-bool connection_add(struct connection *connection, const char *text, size_t size);
-
 /* Return false if the connection is closed afterwards. */
 bool connection_flush(struct connection *connection);
 bool connection_read(struct connection *connection);

@@ -257,7 +257,11 @@ struct store *store_open(const struct store_options *options)
 
 	if (!store)
 		return NULL;
-	cluster_open(&store->cluster);
+	slot_map_clear(&store->cluster.map);
+	for (unsigned int i = 0; i < NODES_MAX; i++) {
+		store->cluster.node[i] = &store->cluster.pool[i];
+		store->cluster.pool[i].connection.setup = &store->cluster.setup;
+	}
 	err = options_read(store, options);
 	if (!err)
 		return store;
@@ -273,7 +277,8 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	setup = &store->cluster.setup;
-	cluster_close(&store->cluster);
+	for (unsigned int i = 0; i < NODES_MAX; i++)
+		connection_reset(&store->cluster.pool[i].connection, NULL);
 	if (setup->tls)
 		tls_close(setup->tls);
 	free(setup->user);
