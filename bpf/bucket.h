@@ -10,10 +10,9 @@
  * them may pay a failed lookup, and clear the mark of the other, which is restored soon.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
- * That program may then write to the bucket of another source. bucket_find() compares `seal`, and
- * clears a bucket that was written for another source. `generation` and `policy_version` are read
- * and written as one word, so a packet never uses the version of another source. Credit that is
- * written to an entry at that moment is lost.
+ * That program may then write to the bucket of another source. So bucket_find() compares `seal`,
+ * and `generation` and `policy_version` are read and written as one word: a packet never uses the
+ * version of another source. Credit that is written to an entry at that moment is lost.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
@@ -36,13 +35,13 @@ struct mark {
 };
 
 /*
- * Returns the mark of a key. The hash is strongly universal (digest.h) and its secret random, so a
- * sender can choose no source that shares the mark of another one.
+ * Returns the mark of a key. The hash is strongly universal and its secret random, so a sender can
+ * choose no source that shares the mark of another one.
  */
 static __always_inline struct mark mark_of(const __u64 key[2])
 {
-	__u32 hash = digest_sum(hash_secret, key) >> 48, first = 0;
-	struct sl_in_use *here = bpf_map_lookup_elem(&in_use, &first);
+	__u32 hash = digest_sum(hash_secret, key) >> 48;
+	struct sl_in_use *here = in_use_get();
 
 	_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
 	return (struct mark){
@@ -61,11 +60,10 @@ BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 	return 0;
 }
 
-/* Makes a bucket that was looked up that of a key. */
-static __always_inline void bucket_fit(struct sl_bucket *bucket, const __u64 key[2])
+/* Returns the bucket of a key, or NULL. */
+static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv4)
 {
-	if (!bucket_is_of(bucket, key))
-		bucket_clear(bucket, ~key[0], ~key[1]);
+	return ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
 }
 
 /*
@@ -83,10 +81,9 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 	mark = mark_of(packet->bucket_key);
 	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
-	bucket = ipv4 ? map_lookup(buckets4, packet->bucket_key)
-		      : map_lookup(buckets6, packet->bucket_key);
-	if (bucket)
-		bucket_fit(bucket, packet->bucket_key);
+	bucket = bucket_get(packet->bucket_key, ipv4);
+	if (bucket && !bucket_is_of(bucket, packet->bucket_key))
+		bucket_clear(bucket, ~packet->bucket_key[0], ~packet->bucket_key[1]);
 	return bucket;
 }
 
@@ -135,17 +132,16 @@ static __always_inline bool count_is_drawn(__u32 count)
 }
 
 /*
- * Returns what a source without a bucket gets for this packet. passes: every limit passed the
- * packet. Sources that are not hot get at most one bucket of each ration per jiffy: an abuser is
- * listed soon, and a flood costs a CPU at most 2 HZ insertions a second.
+ * Returns what a source without a bucket gets for this packet. passes: every limit passed it.
+ * Sources that are not hot get at most one bucket of each ration per jiffy: an abuser is listed
+ * soon, and a flood costs a CPU at most 2 HZ insertions a second.
  */
 static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
 						      const struct verdict *verdict, bool passes,
 						      enum sl_ration ration)
 {
 	struct sl_admission *here = admission_get();
-	__u32 first = 0;
-	const struct sl_in_use *used = bpf_map_lookup_elem(&in_use, &first);
+	const struct sl_in_use *used = in_use_get();
 
 	if (!here || !used || ration >= SL_RATIONS)
 		return BUCKET_NONE;
@@ -165,7 +161,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 /* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
-	flood_turn(here, clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT);
+	flood_turn(here, clock_second());
 	if (!err)
 		event_count(here, SL_EVENT_BUCKET_INSERTED);
 	else if (err == -ENOMEM)
@@ -175,36 +171,35 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 }
 
 /*
- * Starts using a bucket of the source. Returns it, or NULL if the claim does not hold, or if the
- * kernel has no entry for it. Looks the entry up first, because updating an existing entry would
- * evict another entry. BPF_NOEXIST: another CPU may have added it in the meantime.
+ * Starts using a bucket of the source. Returns NULL if the claim does not hold, or the kernel has
+ * no entry for it. Looks the entry up first, because updating an existing entry would evict another
+ * entry. BPF_NOEXIST: another CPU may have added it in the meantime.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
 {
 	struct sl_admission *here = admission_get();
+	struct sl_in_use *used = in_use_get();
 	bool ipv4 = packet_is_ipv4(packet);
 	struct sl_bucket *bucket;
-	struct sl_in_use *used;
-	__u32 first = 0;
 	struct mark mark;
 	__u64 key[2];
 
-	used = bpf_map_lookup_elem(&in_use, &first);
 	if (!here || !used)
 		return NULL;
 	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
-	bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
+	bucket = bucket_get(key, ipv4);
 	if (!bucket && claim == BUCKET_INSERT) {
 		long err = ipv4 ? bpf_map_update_elem(&buckets4, key, used->zero, BPF_NOEXIST)
 				: bpf_map_update_elem(&buckets6, key, used->zero, BPF_NOEXIST);
 
 		bucket_count(here, err);
-		bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
+		bucket = bucket_get(key, ipv4);
 	}
 	if (!bucket)
 		return NULL;
-	bucket_fit(bucket, key);
+	if (!bucket_is_of(bucket, key))
+		bucket_clear(bucket, ~key[0], ~key[1]);
 	if (claim == BUCKET_RESTORE && !bucket_is_kept(bucket, packet))
 		return NULL;
 	if (used->first < BUCKETS_FIRST) {
@@ -238,7 +233,7 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 		return 0;
 	ipv4 = packet_is_ipv4(packet);
 	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
-	if (if_evicted && (ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key)))
+	if (if_evicted && bucket_get(key, ipv4))
 		return 0;
 	mark = mark_of(key);
 	if (mark.word)
@@ -256,9 +251,8 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 #define WORTH_SERVED 4
 
 /*
- * Stops using a bucket whose source is not hot any more, unless a slice holds credit. The entry
- * stays until it is evicted. Called if a shared state was charged for the packet. bucket: NULL if
- * this CPU uses none.
+ * Stops using a bucket whose source is not hot any more, unless a slice holds credit. Called if a
+ * shared state was charged for the packet. bucket: NULL if this CPU uses none.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -296,17 +290,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Fits the slices to a policy version. If an access or no rule decides, they stay as they are. */
-static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 version)
-{
-	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
-	__u32 number = SL_POLICY(version);
-
-	if (policy && number >= SL_POLICY_FIRST)
-		slices_fit(bucket, policy, number);
-}
-
-/* `generation` and `policy_version` of a bucket: one word. */
+/* `generation` and `policy_version` of a bucket: one word, the version above. */
 static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 {
 	return (__u64 *)&bucket->generation;
@@ -314,15 +298,11 @@ static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 
 _Static_assert(__builtin_offsetof(struct sl_bucket, policy_version) == 4, "bucket_word()");
 
-static __always_inline __u64 bucket_word_of(__u32 generation, __u32 version)
-{
-	return (__u64)version << 32 | generation;
-}
-
 /* Looks up the policy version that decides about the source, and stores it in its bucket. */
 BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
 				const struct sl_gate *gate)
 {
+	const struct sl_policy *policy;
 	struct lookup found;
 	struct sl_prefix key;
 	bool is_split;
@@ -332,11 +312,13 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	key = packet->source;
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
-	if (!is_split)
-		bucket_own(bucket, found.version);
+	policy = bpf_map_lookup_elem(&policies, &found.version);
+	/* if an access or no rule decides, the slices stay as they are */
+	if (!is_split && policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
+		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
 	write_once(*bucket_word(bucket),
-		   bucket_word_of(packet->generation, is_split ? SL_BUCKET_SPLIT : found.version));
+		   (__u64)(is_split ? SL_BUCKET_SPLIT : found.version) << 32 | packet->generation);
 	return found.version;
 }
 

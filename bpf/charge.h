@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges a packet to the limits of its source's policy, and then, if the source is new, to the
- * policy's budget for new sources. Five functions deep:
+ * Charges a packet to the limits of its source's policy, and if the source is new, to the policy's
+ * budget for new sources. Five functions deep:
  *
- *   policy_decide()        every limit that matches, and the budget (include/decide.h)
- *   limit_charge()         the slice that this CPU holds, if it suffices
- *   limit_charge_state()   otherwise the entry of the key in the table of states
- *   state_charge_KIND()    one state, by compare-and-swap (state.h)
- *   kind_charge()          the arithmetic of the kind (include/kinds.h)
+ *  policy_decide()        every limit that matches, and the budget (include/decide.h)
+ *  limit_charge()         the slice that this CPU holds, if it suffices
+ *  limit_charge_state()   otherwise the entry of the key in the table of states
+ *  state_charge_KIND()    one state, by compare-and-swap (state.h)
+ *  kind_charge()          the arithmetic of the kind (include/kinds.h)
  *
- * A budget is a token bucket whose state is never evicted. Keys that wait for a state use the
- * budget only while more than an eighth of it is left. So a flood of sources that send one packet
- * each leaves its rate to new sources that come back, whose keys have a state or were seen often
- * enough to get one.
+ * A budget is a token bucket whose state is never evicted. Keys that wait for a state use it only
+ * while more than an eighth of it is left. So a flood of sources that send one packet each leaves
+ * its rate to new sources that come back.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -23,9 +22,9 @@
 /* --- Slices ---------------------------------------------------------------------------------- */
 
 /*
- * A slice that stores a refusal decides alone, except in one of this many jiffies. Then the state
- * is charged, so that the entry of a long-refused source stores that its key came back. More often
- * for a shared limit, because nodes exchange refusals every 100 ms.
+ * A slice that stores a refusal decides alone, except in one of this many jiffies: then the state
+ * is charged, so that the entry stores that its key came back. More often for a shared limit,
+ * because nodes exchange refusals every 100 ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
@@ -74,7 +73,7 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 
 /*
  * Stores the index of a limit's state in a bucket, for readers that know only the address. If a
- * state moves to its other set, its index is stored again with the next policy version.
+ * state moves, its index is stored again with the next policy version.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)
@@ -134,10 +133,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/*
- * Charges the shared state, if there is no slice or the slice cannot decide. bucket: as in
- * policy_charge().
- */
+/* Charges the shared state. bucket: as in policy_charge(). */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -224,8 +220,8 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 
 /*
  * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
- * to one CPU and is updated without atomics. On PREEMPT_RT other packets may interrupt this one,
- * and spend the same credit: each interruption spends at most the credit of a slice twice.
+ * to one CPU and is updated without atomics. On PREEMPT_RT packets may interrupt each other: each
+ * interruption spends at most the credit of a slice twice.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,
@@ -360,7 +356,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		 * A slice was charged when it was borrowed. A refund to a new source goes to the
 		 * state, because a slice does not charge the budget.
 		 */
-		times = limit_times(limit, slice ? slice->at : packet->now);
+		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
 		    times > 1 || !credit_give_back(limit, slice, cost))
 			entry_refund(packet, limit, cost, times);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Per-CPU counters, updated without atomics: programs on one CPU run with bottom halves off, so
- * they do not interrupt each other. On PREEMPT_RT they may, and then a packet may not be counted.
+ * Per-CPU counters, updated without atomics: programs on one CPU run with bottom halves off. On
+ * PREEMPT_RT they may interrupt each other, and then a packet may not be counted.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
@@ -9,7 +9,7 @@
 #include "bucket.h"
 #include "charge.h"
 
-static __always_inline void cell_add(struct sl_cell *cell, const struct packet *packet)
+static __always_inline void count_add(struct sl_cell *cell, const struct packet *packet)
 {
 	cell->packets += packet->packets;
 	cell->bytes += packet->bytes;
@@ -30,18 +30,18 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32
 			continue;
 		entry = bpf_map_lookup_elem(&counters, &number);
 		if (entry)
-			cell_add(&entry->refused[SL_ORIGIN_SLOT(home)], packet);
+			count_add(&entry->refused[SL_ORIGIN_SLOT(home)], packet);
 	}
 	return 0;
 }
 
-/* Counts refusals by limit. entry: the counters of the verdict's policy, for limits of its own. */
+/* Counts refusals by limit. entry: the counters of the verdict's policy. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
 		if (verdict->refused & SL_MARK_OWN(slot))
-			cell_add(&entry->refused[slot], packet);
+			count_add(&entry->refused[slot], packet);
 	if (verdict->refused >= SL_MARK_INHERITED(0))
 		count_inherited(packet, verdict->version, verdict->refused);
 }
@@ -53,7 +53,7 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 
 	if (!entry || verdict->reason >= SL_REASONS)
 		return;
-	cell_add(&entry->reason[verdict->reason], packet);
+	count_add(&entry->reason[verdict->reason], packet);
 	if (verdict->refused)
 		count_refused(packet, verdict, entry);
 }
@@ -64,12 +64,12 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 	if (reason >= SL_FIRST_DROP || refused)
 		bucket_refuse(bucket, packet);
 	if (reason >= SL_FIRST_DROP) {
-		cell_add(&bucket->dropped, packet);
+		count_add(&bucket->dropped, packet);
 		return;
 	}
-	cell_add(&bucket->passed, packet);
+	count_add(&bucket->passed, packet);
 	if (refused)
-		cell_add(&bucket->observed, packet);
+		count_add(&bucket->observed, packet);
 }
 
 /* Starts using a bucket of the source, by an enum bucket_claim, and counts the packet in it. */

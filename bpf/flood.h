@@ -6,29 +6,20 @@
  * packets are charged to the budget until the key is established (entry_is_due()). So a flood of
  * spoofed sources passes no more than the budget, and establishes no more sources than that.
  *
- * In a flood nearly every packet has a new key. An entry for each packet would cost ten times as
- * much as all the rest, and would evict the real sources. A flood begins when a budget refuses a
- * packet; for policies without a budget, when a CPU sees more than `flood_threshold` packets of new
- * keys in an interval. Then a key must have been seen more than FLOOD_MIN_HITS times on that CPU
- * before it gets an entry (include/sketch.h). Then its earlier packets on this CPU are charged to
- * its state, unless a budget paid for them. Its packets on other CPUs, at most FLOOD_MIN_HITS on
- * each, are not charged. The sketch stores no time, so up to FLOOD_MIN_HITS packets of an earlier
- * flood may be charged as well.
+ * In a flood nearly every packet has a new key. An entry for each would cost ten times as much as
+ * all the rest, and would evict the real sources. A flood begins when a budget refuses a packet;
+ * for policies without a budget, when a CPU sees more than `flood_threshold` packets of new keys in
+ * an interval. Then a key must be seen more than FLOOD_MIN_HITS times on that CPU before it gets an
+ * entry (include/sketch.h). Its earlier packets on this CPU are charged to its state, unless a
+ * budget paid for them; packets on other CPUs, at most FLOOD_MIN_HITS on each, are not. The sketch
+ * stores no time, so up to FLOOD_MIN_HITS packets of an earlier flood may be charged as well.
  */
 #ifndef SLUICE_FLOOD_H
 #define SLUICE_FLOOD_H
 
-#include "admission.h"
 #include "packet.h"
 #include "sketch.h"
 #include "table.h"
-
-static __always_inline struct sl_admission *admission_get(void)
-{
-	__u32 first = 0;
-
-	return bpf_map_lookup_elem(&admission, &first);
-}
 
 /* Counts are per CPU and updated without atomics. On PREEMPT_RT a race loses a count. */
 static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
@@ -48,13 +39,11 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 /* Begins an interval on this CPU, and counts the new keys of the last interval. */
 BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
-	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
-
 	if (!here)
 		return 0;
 	flood_count_interval(here);
 	here->interval = interval;
-	flood_turn(here, second);
+	flood_turn(here, clock_second());
 	return 0;
 }
 
@@ -98,55 +87,33 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* Returns the line of this CPU's sketch that has the slot of a key. */
-static __always_inline struct sl_sketch *sketch_here(const struct sl_params *params,
-						     struct digest digest)
+/* Returns the slot of a key in this CPU's sketch; NULL only for the verifier. */
+static __always_inline __u32 *sketch_here(const struct sl_params *params, struct digest digest)
 {
 	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
+	struct sl_sketch *sketch = bpf_map_lookup_elem(&sketches, &line);
 
-	return bpf_map_lookup_elem(&newcomers, &line);
+	return sketch ? &sketch->slot[sketch_slot(digest)] : NULL;
 }
 
 /*
- * Counts a packet of a key without a state. Returns whether the key was seen often enough for an
- * entry.
+ * Counts a packet of a key without a state. Returns whether it was seen often enough for an entry.
  */
 static __always_inline bool sketch_admits(const struct packet *packet, bool budgeted,
 					  const struct sl_params *params, struct digest digest,
 					  struct verdict *verdict)
 {
 	struct sl_admission *here = admission_get();
-	struct sl_sketch *sketch = sketch_here(params, digest);
-	__u32 hits;
+	__u32 *slot = sketch_here(params, digest), hits;
 
-	if (!here || !sketch)
+	if (!here || !slot)
 		return false;
 	flood_count_new(packet, here, budgeted, params, verdict);
-	hits = sketch_hit(&sketch->slot[sketch_slot(digest)], digest, here->new_keys[budgeted]);
+	hits = sketch_hit(slot, digest, here->new_keys[budgeted]);
 	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
-/* Returns how often this CPU's sketch has seen a key, at least once. */
-static __always_inline __u32 sketch_hits_here(const struct sl_params *params, struct digest digest)
-{
-	struct sl_sketch *sketch = sketch_here(params, digest);
-
-	return sketch ? sketch_hits(sketch->slot[sketch_slot(digest)], digest) : 1;
-}
-
-/* The key now has an entry: clear its sketch slot on this CPU. Other CPUs' slots decay as usual. */
-static __always_inline void sketch_clear_here(const struct sl_params *params, struct digest digest)
-{
-	struct sl_sketch *sketch = sketch_here(params, digest);
-
-	if (sketch)
-		sketch_clear(&sketch->slot[sketch_slot(digest)], digest);
-}
-
-/*
- * Counts the result of an insertion. evict_cost: entry_evict_cost() of the entry that was evicted
- * for it.
- */
+/* Counts the result of an insertion. evict_cost: of the entry that was evicted for it. */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
@@ -170,7 +137,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 {
 	const struct sl_gate *gate = gate_get();
 	__u64 cost, owed;
-	__u32 seen;
+	__u32 *slot, seen;
 
 	if (!packet || !limit || !ret || !gate)
 		return 0;
@@ -178,9 +145,10 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->digest = state_digest(hash_secret, &ret->key);
 	ret->state = kind_new(limit->kind, limit, gate->nodes, packet->now);
 	ret->left = kind_left(limit, &ret->state, packet->now);
-	seen = sketch_hits_here(&gate->params, ret->digest);
+	slot = sketch_here(&gate->params, ret->digest);
+	seen = slot ? sketch_hits(*slot, ret->digest) : 1;
 	ret->evicts = seen > 1;
-	if (seen < 2 || !limit->owes)
+	if (seen < 2 || !limit->charge_hits)
 		return 0;
 	/* the cost of one packet: this packet may be merged */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
@@ -201,6 +169,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
 	struct new_entry new_entry = {0};
+	__u32 *slot;
 	int err;
 
 	if (!packet || !limit || !here || !gate)
@@ -215,8 +184,11 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err)
-		sketch_clear_here(&gate->params, new_entry.digest);
+	if (!err) { /* slots on other CPUs decay as usual */
+		slot = sketch_here(&gate->params, new_entry.digest);
+		if (slot)
+			sketch_clear(slot, new_entry.digest);
+	}
 	if (err == -ENOSPC && evict_is_deep(new_entry.evict_cost))
 		return INSERT_EMPTY;
 	return !err || err == -EEXIST ? INSERT_DONE : INSERT_NONE;

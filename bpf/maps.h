@@ -1,183 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of a gate, pinned by name in /sys/fs/bpf/sluice/GATE/. Their keys and values are in
- * include/sluice.h and include/newcomers.h. The command sets their sizes when it loads them.
+ * The maps of a gate, pinned by name in /sys/fs/bpf/sluice/GATE/. Their types are in
+ * include/sluice.h. The command sets their sizes.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
 
 #include "sluice.h"
-#include "compiler.h"
+#include "base.h"
+
+#define MAP(name, kind, flags, key_type, value_type)                                               \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_##kind);                                                 \
+		__uint(max_entries, 1);                                                            \
+		__uint(map_flags, flags);                                                          \
+		__type(key, key_type);                                                             \
+		__type(value, value_type);                                                         \
+	} name SEC(".maps")
 
 /* The generation of the rules, the settings of admission, and what commands store. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_gate);
-} gate SEC(".maps");
+MAP(gate, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_gate);
 
-/* Rules by whole address. A command refuses a change that would exceed a map of rules. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u8[4]);
-	__type(value, struct sl_rule);
-} hosts4 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u8[16]);
-	__type(value, struct sl_rule);
-} hosts6 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct sl_prefix);
-	__type(value, struct sl_rule);
-} prefixes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_LIST_PLACES);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_list_info);
-} lists SEC(".maps");
-
+/* Rules. A command refuses a change that would exceed a map. */
+MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
+MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
+MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);
+MAP(lists, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_list_info);
 /* The number of rules longer than /64 in each /64 that has any. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
-	__type(value, __u32);
-} splits SEC(".maps");
+MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_policy);
-} policies SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_counters);
-} counters SEC(".maps");
-
-_Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
+MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);
+MAP(counters, PERCPU_ARRAY, 0, __u32, struct sl_counters);
 
 /* The table of states: include/ways.h. Commands map both, and change states, but do not insert. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_set);
-} sets SEC(".maps");
+MAP(sets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_set);
+MAP(states, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_entry);
+_Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_entry);
-} states SEC(".maps");
-
-/* Keys: the address, big endian; for an IPv6 source bucket_key6(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u8[4]);
-	__type(value, struct sl_bucket);
-} buckets4 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u8[16]);
-	__type(value, struct sl_bucket);
-} buckets6 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_in_use);
-} in_use SEC(".maps");
+/* Keys: bucket_key(). */
+MAP(buckets4, LRU_PERCPU_HASH, 0, __u8[4], struct sl_bucket);
+MAP(buckets6, LRU_PERCPU_HASH, 0, __u8[16], struct sl_bucket);
+MAP(in_use, PERCPU_ARRAY, 0, __u32, struct sl_in_use);
 
 /*
- * --- New sources: bpf/flood.h, bpf/rules.h, bpf/charge.h -------------------------------------
- *
- * `newcomers` and `rule_cache` are arrays with a part for each CPU, because an entry of a per-CPU
- * array costs a pointer and one more cache miss.
+ * New sources. `sketches` and `rule_cache` are arrays with a part for each CPU, because an entry of
+ * a per-CPU array costs a pointer and one more cache miss. A map that can be mapped is page-aligned,
+ * so the sets of `host_cache` are cache lines.
  */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_admission);
-} admission SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_sketch);
-} newcomers SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_rule_cache);
-} rule_cache SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE); /* page-aligned, so that sets are cache lines */
-	__type(key, __u32);
-	__type(value, struct sl_host_cache_set);
-} host_cache SEC(".maps");
-
+MAP(admission, PERCPU_ARRAY, 0, __u32, struct sl_admission);
+MAP(sketches, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_sketch);
+MAP(rule_cache, ARRAY, 0, __u32, struct sl_rule_cache);
+MAP(host_cache, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_host_cache_set);
 /* The number of rules within each aggregate: include/aggregate.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, __u64); /* the kernel keeps array values 8 bytes apart */
-} subrules SEC(".maps");
+MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
+MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
+MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_state_words);
-} budgets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_budget_slice);
-} budget_slices SEC(".maps");
-
-/* The secret of all hashes: include/digest.h. Global data, which programs read without a lookup. */
+/* The secret of all hashes. Global data, which programs read without a lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 
 /*
@@ -192,12 +71,20 @@ __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 		value_;                                                                            \
 	})
 
-/* Returns the one entry of map `gate`. It always exists, but the verifier requires a test. */
+/* The entries of maps that have one: they always exist, but the verifier requires a test. */
 static __always_inline const struct sl_gate *gate_get(void)
 {
-	__u32 first = 0;
+	return bpf_map_lookup_elem(&gate, &(__u32){0});
+}
 
-	return bpf_map_lookup_elem(&gate, &first);
+static __always_inline struct sl_admission *admission_get(void)
+{
+	return bpf_map_lookup_elem(&admission, &(__u32){0});
+}
+
+static __always_inline struct sl_in_use *in_use_get(void)
+{
+	return bpf_map_lookup_elem(&in_use, &(__u32){0});
 }
 
 #endif

@@ -14,9 +14,9 @@
  *                   EtherType (802.3, below 0x600) goes to LLC (eth_type_trans(),
  *                   vlan_set_encap_proto()), which delivers no IP that came over Ethernet. But a
  *                   host beyond a bridge may accept IP in LLC and SNAP (RFC 1042, 802.1H), which
- *                   stations of an access point use. So LLC and SNAP are read like a tag. IP in
- *                   another EtherType (PPPoE, MPLS, MACsec) is judged on the device that unwraps
- *                   it, or not at all: a documented limitation.
+ *                   stations of an access point use, so both are read like a tag. IP in another
+ *                   EtherType (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or not
+ *                   at all: a documented limitation.
  *  pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
  *                   find none either. If a bridge to a real NIC pads the frame, the EtherType is 0:
  *                   a length without SNAP.
@@ -25,8 +25,7 @@
  *                   So does every host beyond a bridge.
  *  drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. The kernel drops it
  *                   here, but the NIC of a bridge would pad it with zeros, and a host beyond it
- *                   might then accept it. Also a frame that is long enough, but a kernel helper
- *                   fails to read it.
+ *                   might then accept it. Also a frame that a kernel helper fails to read.
  *  drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
  *                   tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
  */
@@ -74,14 +73,14 @@ struct vlan_hdr {
 #define PROTO_DSTOPTS  60
 
 /*
- * RFC 8200 section 4.1 lists seven headers, with destination options twice at most. Linux accepts
- * more; a packet with more is SL_FACT_UNREAD.
+ * RFC 8200 section 4.1 lists seven headers. Linux accepts more; a packet with more is
+ * SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
 /*
- * Masks of frag_off in IPv4 and of the same word in an IPv6 fragment header. FRAGMENT: more
- * fragments follow, or it is not the first.
+ * Masks of frag_off in IPv4 and in an IPv6 fragment header. FRAGMENT: more fragments follow, or it
+ * is not the first.
  */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
@@ -164,8 +163,7 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* --- The source ----------------------------------------------------------------------------- */
 
 /*
- * Result of packet_parse() for a frame with a source. Other results are the reason for a frame
- * without a source; SL_PASS_WITHIN is not such a reason.
+ * Result of packet_parse() for a frame with a source; otherwise the reason for a frame without one.
  */
 #define PARSED SL_PASS_WITHIN
 
@@ -244,7 +242,7 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Returns the word that an address is read by, from two of its groups in network order. */
+/* Returns the word of two groups of an address in network order. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -255,9 +253,8 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Sets the source by whole words, because it is read by words: a load that is wider than the store
- * before it waits until the store has left the CPU's store buffer, which costs a third of a hot
- * packet.
+ * Sets the source by the words that it is read by: a load that is wider than the store before it
+ * waits until the store has left the CPU's store buffer, which costs a third of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -360,8 +357,8 @@ struct layers {
 };
 
 /*
- * Returns the end of the packet. Receivers cut off what follows, such as padding, so padding must
- * not be read as headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms) gives no end.
+ * Returns the end of the packet. Receivers cut off padding after it, so padding must not be read as
+ * headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms) gives no end.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
@@ -553,8 +550,8 @@ struct merged {
 /*
  * Counts the packets of a buffer, and their bytes on the wire: each packet has the headers and the
  * tag. `packet` is inspected. Headers that could not be read, such as in a tunnel, count as
- * payload. So the count errs upwards, to SEGMENTS_MAX at most, whatever gso_size a virtual machine
- * sets. If packets are not segmented by size (SCTP), the kernel's count is used.
+ * payload, so the count errs upwards, to SEGMENTS_MAX at most. If packets are not segmented by size
+ * (SCTP), the kernel's count is used.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {

@@ -7,18 +7,11 @@
 #define SLUICE_RULES_H
 
 #include "aggregate.h"
-#include "clocks.h"
-#include "digest.h"
+#include "base.h"
+#include "identity.h"
 #include "lookup.h"
 #include "maps.h"
 #include "packet.h"
-
-static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
-{
-	if (source_is_ipv4(source))
-		return map_lookup(hosts4, source->addr);
-	return map_lookup(hosts6, source->addr);
-}
 
 /* Returns whether a command is writing to the maps of rules. */
 static __always_inline bool gate_is_changing(const struct sl_gate *gate)
@@ -32,31 +25,19 @@ struct found {
 	__u64 bits; /* of its rule; 0: none */
 };
 
-static __always_inline struct found host_content(const struct sl_prefix *key, __u32 generation)
+/* Looks up a host. Returns whether the result is the same as before: host_lookup(). */
+static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
+				      struct found *found)
 {
-	const struct sl_rule *rule = host_find(key);
-
-	if (!rule)
-		return (struct found){0};
-	return (struct found){*rule_content(rule, generation), rule->bits};
-}
-
-static __always_inline bool found_same(const struct found *a, const struct found *b)
-{
-	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
-
-	_Static_assert(sizeof(*a) == 4 * sizeof(*x), "all of it is compared");
-	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3];
-}
-
-/* Looks up the host again. Returns whether the result is the same: see host_lookup(). */
-static __always_inline bool host_agrees(const struct sl_prefix *key, __u32 generation,
-					struct found *found)
-{
+	const struct sl_rule *rule =
+		source_is_ipv4(key) ? map_lookup(hosts4, key->addr) : map_lookup(hosts6, key->addr);
 	struct found before = *found;
+	const __u64 *was = (const __u64 *)&before, *is = (const __u64 *)found;
 
-	*found = host_content(key, generation);
-	return found_same(found, &before);
+	_Static_assert(sizeof(*found) == 4 * sizeof(*is), "all of it is compared");
+	*found = rule ? (struct found){*rule_content(rule, generation), rule->bits}
+		      : (struct found){0};
+	return was[0] == is[0] && was[1] == is[1] && was[2] == is[2] && was[3] == is[3];
 }
 
 /*
@@ -65,25 +46,24 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, __u32 gener
  * Race: a concurrent writer can make a lookup of a hash map miss its key, which is at two places of
  * a list for a moment, or return the value of another key, which reuses freed memory at once. So a
  * lookup during a change is repeated until two results are equal, at most three times. No change
- * begins and ends within one packet: a change waits until the packets under way are done.
+ * begins and ends within one packet: it waits until the packets under way are done.
  */
 BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *gate,
 			   struct lookup *lookup)
 {
 	struct sl_prefix key;
-	struct found found;
+	struct found found = {0};
 	bool at_rest;
 
 	if (!packet || !gate || !lookup)
 		return false;
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
-	found = host_content(&key, packet->generation);
+	host_find(&key, packet->generation, &found);
 	/* No loop: clang merges its end with its head, which Linux 6.1's verifier refuses. */
-	if ((!at_rest || gate_is_changing(gate)) &&
-	    !host_agrees(&key, packet->generation, &found) &&
-	    !host_agrees(&key, packet->generation, &found))
-		host_agrees(&key, packet->generation, &found);
+	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
+	    !host_find(&key, packet->generation, &found))
+		host_find(&key, packet->generation, &found);
 	return found.bits && lookup_add(&found.content, gate, lookup);
 }
 
@@ -114,7 +94,7 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 
 /*
  * Adds the rules of the trie, the longest first, until the lookup is complete. The trie returns the
- * longest rule even if it is not in force, so shorter rules are looked up as needed.
+ * longest rule even if it is not in force.
  */
 BPF_GLOBAL int prefixes_lookup(const struct packet *packet, const struct sl_gate *gate,
 			       struct lookup *lookup)
@@ -141,9 +121,8 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 
 /*
  * Returns whether rules longer than /64 split the /64 of an IPv6 source, so that a bucket cannot
- * store one policy version for it. Never for a source that is a whole address (include/identity.h).
- * A writer that changes a count can make one lookup miss it (see host_lookup()), so the lookup is
- * repeated then.
+ * store one policy version for it. Never for a source that is a whole address. Repeats the lookup
+ * if a writer may have made it miss a count (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)
@@ -161,7 +140,7 @@ static __always_inline bool source_is_split(const struct sl_prefix *source,
 /* --- The cache of aggregates ------------------------------------------------------------------ */
 
 /*
- * Each CPU stores what map `prefixes` returns for a whole aggregate (include/aggregate.h). A trie
+ * Each CPU stores what map `prefixes` returns for a whole aggregate (include/aggregate.h): a trie
  * lookup for each packet of a spoofed source would cost as much as the rest of the packet path.
  */
 static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_aggregate_kind kind)

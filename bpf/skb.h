@@ -6,7 +6,7 @@
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
 
-#include "compiler.h"
+#include "base.h"
 #include "packet.h"
 
 #define TC_ACT_UNSPEC (-1)
@@ -65,19 +65,16 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	enum packet_transport transport;
+	enum packet_transport transport =
+		packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 
-	if (!packet)
-		return TRANSPORT_SHORT;
-	transport = packet_inspect(&reader, packet);
-	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
-		return skb_inspect_split(skb, packet);
-	return transport;
+	return transport == TRANSPORT_SHORT && reader_is_partial(&reader)
+		       ? skb_inspect_split(skb, packet)
+		       : transport;
 }
 
 /*
- * packet_parse(), first in the linear part. Inspects and unmerges a merged packet at once, because
- * its cost depends on that.
+ * packet_parse(), first in the linear part. Inspects a merged packet, whose cost depends on that.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
@@ -105,10 +102,9 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * Returns the departure time of an skb that the device sends, in ticks: from TCP pacing, or
- * SO_TXTIME; 0: none. A time of another clock is ignored, because fq does not use it. Linux 6.1
- * does not report the clock of a packet socket's SO_TXTIME, so a limit's departure time replaces
- * it; 6.12 reports it.
+ * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks; 0: none. A time of
+ * another clock is ignored, as by fq. Linux 6.1 does not report the clock of a packet socket's
+ * SO_TXTIME, so a limit's departure time replaces it; 6.12 reports it.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {

@@ -20,16 +20,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline void inspect(void *ctx, bool is_xdp, struct packet *packet)
-{
-	if (packet->inspected)
-		return;
-	if (is_xdp)
-		xdp_inspect(ctx, packet);
-	else
-		skb_inspect(ctx, packet);
-}
-
 /* Sets the reason for a packet, by the policy version that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
@@ -46,18 +36,12 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
 			return; /* for the verifier: every version is below the size of the map */
-		if (policy->deep)
-			inspect(ctx, is_xdp, packet);
+		if (policy->deep && !packet->inspected)
+			is_xdp ? xdp_inspect(ctx, packet) : skb_inspect(ctx, packet);
 		policy_charge(packet, policy,
 			      bucket && bucket->policy_version == verdict->version ? bucket : NULL,
 			      verdict);
 	}
-}
-
-/* Counts rules that are not in force as well: they may come into force at any packet. */
-static __always_inline bool gate_has_rules(const struct sl_gate *gate)
-{
-	return gate->hosts || gate->prefixes;
 }
 
 /* Returns what a source without a bucket gets. A source without a state gets nothing. */
@@ -101,7 +85,7 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 			count_source(packet, bucket, verdict->reason, verdict->refused);
 		else if (claim)
 			count_first(packet, claim, verdict->reason, verdict->refused);
-	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
+	} else if (parsed >= SL_FIRST_DROP && gate && !gate->hosts && !gate->prefixes) {
 		verdict->reason = SL_PASS_NO_RULE;
 	}
 	count_policy(packet, verdict);

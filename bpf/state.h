@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges one shared state: of a limit for a key, or of a budget. A charge is computed on copies by
- * include/kinds.h and published by a compare-and-swap.
+ * Charges one shared state, of a limit for a key or of a budget: computed on copies by
+ * include/kinds.h, published by a compare-and-swap.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -55,10 +55,10 @@ static __always_inline void state_advance(__u64 *time, __u64 to)
  * Publishes a charge. seen: the state before it; next: after it. Returns false if the state has
  * changed since it was read.
  *
- * Races and their cost: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a
- * CPU that sees the new `empty_at` sees them as well. A late store, after a charge by another CPU,
- * can raise the level above `refill` by at most the time between both clock readings. The entry may
- * be given to another key before the swap: see entry_write() in table.h.
+ * Races: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
+ * the new `empty_at` sees them as well. A late store, after a charge by another CPU, can raise the
+ * level above `refill` by at most the time between both clock readings. The entry may be given to
+ * another key before the swap: entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
@@ -99,9 +99,8 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 }
 
 /*
- * Tries once to charge a packet to a state: charges copies, then publishes them. `slice`, or NULL,
- * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
- * departure of a packet that is shaped. kind: constant, so each caller compiles one kind.
+ * Tries once to charge a packet to a state. `slice`, or NULL, receives the borrowed credit or the
+ * refusal; it is unchanged if the try is lost. kind: constant, so each caller compiles one kind.
  */
 static __always_inline enum charge_result state_try(enum sl_kind kind, struct packet *packet,
 						    const struct sl_limit *limit,
@@ -150,7 +149,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 						      ? SL_DROP_BLOCKED
 						      : kind_refusal(limit, charge.cost));
 	if (kind == SL_SHAPE) {
-		verdict->departure = copy.at;
+		verdict->departure = copy.at.departs;
 		verdict->is_shaped = true;
 	}
 	return CHARGE_PASSED;
@@ -189,13 +188,12 @@ BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
 
 /*
  * Counts what was taken from a shared limit's state, and what was refused, for the other nodes. A
- * packet that passes takes its cost, a CPU takes what it borrows, and subtracts what it returns:
- * `taken` may be negative. A packet that another limit refuses counts in neither. The offered load
- * is the sum of both.
+ * packet that passes takes its cost, a CPU takes what it borrows, and subtracts what it returns, so
+ * `taken` may be negative. A packet that another limit refuses counts in neither.
  *
  * Units are 2^unit_shift ticks. A fraction of a unit is rounded up with a probability equal to the
  * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
- * to 0. `taken` and `refused` are one word; a reader subtracts the carry of `taken`.
+ * to 0. Both counts are one word; a reader subtracts the carry of `taken`.
  */
 static __always_inline void entry_count_shared(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now, __s64 taken, __u64 refused)
@@ -204,13 +202,13 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
 	__u64 units = taken < 0 ? -((part - taken) >> shift) : (taken + part) >> shift;
 
-	__sync_fetch_and_add((__u64 *)&entry->taken, ((refused + part) >> shift << 32) + units);
+	__sync_fetch_and_add(&entry->count.word, ((refused + part) >> shift << 32) + units);
 }
 
 /*
  * Stores in a window's entry the time of its packet and whether at most N/2 packets count. Returns
- * whether its source is hot. If the entry was just given to a key of a shared limit, the counts of
- * that key are wrong once.
+ * whether its source is hot. If the entry was just given to a key of a shared limit, its counts are
+ * wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)
@@ -218,20 +216,20 @@ static __always_inline bool entry_count_window(const struct sl_limit *limit, str
 	__u32 half = entry_window_half(limit, entry), seen = entry_seen(now);
 	bool is_hot = entry_idle(entry, entry_state(entry), now) < HOT_TICKS;
 
-	if (read_once(entry->taken) != half)
-		write_once(entry->taken, half);
-	if (read_once(entry->refused) != seen)
-		write_once(entry->refused, seen);
+	if (read_once(entry->count.window.half) != half)
+		write_once(entry->count.window.half, half);
+	if (read_once(entry->count.window.seen) != seen)
+		write_once(entry->count.window.seen, seen);
 	return is_hot;
 }
 
 /*
- * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice:
- * stores the block as well; or NULL.
+ * Begins a block for the key of a refused packet, unless another CPU has begun one. slice: stores
+ * the block as well; or NULL.
  *
- * Race: the entry may be given to another key before the swap. So the key is compared again after
- * the swap, and if it differs the block is removed. Until then a CPU that reads the state refuses
- * packets of the new key for the rest of the jiffy.
+ * Race: the entry may be given to another key before the swap. So the key is compared again, and if
+ * it differs the block is removed. Until then a CPU that reads the state refuses packets of the new
+ * key for the rest of the jiffy.
  */
 BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
 			   struct sl_slice *slice, struct sl_entry *entry)
@@ -262,8 +260,8 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
 /*
  * Refunds a packet that another limit refused. If a token bucket reached `refill` in the meantime,
  * its level exceeds `refill` by at most the time that the packet took. The charge stays if the
- * entry was evicted, if the sub-window is over, or if other CPUs win every try. times: how often it
- * was charged.
+ * entry was evicted, the sub-window is over, or other CPUs win every try. times: how often it was
+ * charged.
  */
 BPF_GLOBAL int entry_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			    __u32 times)

@@ -2,19 +2,16 @@
 /*
  * The table of states, on its maps. include/ways.h describes its layout and what it evicts.
  *
- * One writer at a time inserts into a set, and locks the set by one compare-and-swap. If another
- * CPU has the lock, the writer waits for as long as an insertion takes and tries once more; then
- * its packet is charged as a newcomer's. It searches again under the lock, so no key has two
- * states. Every wait is bounded.
- *
- * A lock is held longer if its CPU is interrupted: on PREEMPT_RT a program can be scheduled out,
- * and a virtual CPU may not run. Another packet waits 8 us for the lock, and is then charged as a
- * newcomer's.
+ * One writer at a time inserts into a set, and locks the set by one compare-and-swap. It searches
+ * again under the lock, so no key has two states. If another CPU has the lock, the writer waits for
+ * as long as an insertion takes and tries once more; then its packet is charged as a newcomer's. A
+ * lock is held longer if its CPU is interrupted: on PREEMPT_RT a program can be scheduled out, and
+ * a virtual CPU may not run.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
 
-#include "clocks.h"
+#include "base.h"
 #include "maps.h"
 #include "ways.h"
 
@@ -38,8 +35,7 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 
 /*
  * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: as stored in that set. A CPU
- * predicts these branches for a frequent key and for a key without a state, and does not wait for
- * the tags.
+ * predicts these branches for frequent and for unknown keys, and does not wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -61,8 +57,7 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 
 /*
  * Returns the entry where a key with this digest usually is: the first way of its primary set. The
- * caller compares the key by entry_is(). In a flood the caller reads the tags of the set instead,
- * because most keys have no entry.
+ * caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -74,7 +69,7 @@ static __always_inline struct sl_entry *entry_first(const struct sl_params *para
 
 /*
  * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
- * has no other prefetch. The byte is 0 in every entry, so the store is harmless if the key differs.
+ * has no other prefetch. The byte is 0 in every entry, so the store changes nothing.
  */
 static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
@@ -137,9 +132,9 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * Look 1024 times, at most 8 us, at a lock that another CPU holds. An insertion without any cache
- * hit takes a quarter of that. Usually two CPUs see a new source at once; without the wait, packets
- * that the second CPU passes as a newcomer's would exceed the burst.
+ * Look 1024 times, at most 8 us, at a lock that another CPU holds: four times as long as an
+ * insertion without any cache hit. Usually two CPUs see a new source at once; without the wait,
+ * packets that the second CPU passes as a newcomer's would exceed the burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -225,14 +220,6 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 	return candidate;
 }
 
-/* Returns whether to consider the secondary set as well. */
-static __always_inline bool primary_is_short(const struct candidate *primary,
-					     const struct sl_set *secondary)
-{
-	return primary->room < WAYS_SPARE ||
-	       (primary->evict_cost != EVICT_FREE && way_free(secondary, 0) < SL_WAYS);
-}
-
 /* Chooses an entry in both sets of a key: include/ways.h. Returns its index, or -ENOSPC. */
 BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {
@@ -247,7 +234,8 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
 	write_once(new_entry->evict_cost, best.evict_cost); /* stored there to save stack */
-	if (primary_is_short(&best, set)) {
+	if (best.room < WAYS_SPARE ||
+	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
 		if (next.room == best.room ? next.evict_cost < read_once(new_entry->evict_cost)
 					   : next.room > best.room) {
@@ -264,15 +252,15 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
  * Writes a key to a way of a locked set. A packet that finds the tag finds the complete entry.
  *
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
- * it swaps before this function does, the charge is lost with the old key, whose eviction cost
- * least, and so is a block that began after the cost was computed. If it swaps later, it charges
- * the new key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in
- * a window this word has the counts of sub-windows, so the new key may be miscounted for one T.
- * Each case is limited to one packet per other CPU, and to the time that the packet takes.
+ * it swaps before this function does, the charge is lost with the old key, and so is a block that
+ * began after the cost was computed. If it swaps later, it charges the new key. If it stores
+ * `full_at` later, the new key gets a `full_at` that has just passed; in a window this word has the
+ * counts of sub-windows, so the new key may be miscounted for one T. Each case is limited to one
+ * packet per other CPU.
  *
- * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are plain.
- * They are ordered on x86-64; a CPU that reorders loads, such as arm64, may match a half-written
- * entry to its key. This costs one charge as well.
+ * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are ordered
+ * on x86-64; a CPU that reorders loads, such as arm64, may match a half-written entry to its key.
+ * This costs one charge as well.
  */
 static __always_inline void entry_write(struct sl_set *set, struct sl_entry *entry, __u32 way,
 					__u16 tag, const struct new_entry *new_entry)
@@ -285,8 +273,8 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(entry->addr[1], new_entry->key.addr[1]);
 	entry->span = new_entry->span;
 	entry->made = new_entry->made;
-	entry->taken = 0;
-	entry->refused =
+	entry->count.window.half = 0;
+	entry->count.window.seen =
 		entry_kind_of(new_entry->key.limit) == SL_WINDOW ? entry_seen(new_entry->now) : 0;
 	write_once(state->empty_at,
 		   new_entry->state.empty_at + evict_inherited(new_entry->evict_cost,
@@ -325,10 +313,7 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/*
- * Returns whether a way that was chosen before its set was locked is still the choice: another CPU
- * may have inserted a key there, or charged the entry.
- */
+/* Returns whether a way that was chosen before its set was locked is still the choice. */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {

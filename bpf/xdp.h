@@ -3,57 +3,47 @@
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
-#include "compiler.h"
+#include "base.h"
 #include "packet.h"
 
-/* size: bytes of the whole frame */
 static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_kind kind,
-						__u32 size)
+						const struct packet *packet)
 {
 	return (struct reader){
 		.kind = kind,
 		.start = (void *)(long)ctx->data,
 		.end = (void *)(long)ctx->data_end,
 		.ctx = ctx,
-		.size = size,
+		.size = packet ? packet->bytes : 0,
 	};
 }
 
 /* packet_parse(), in all fragments */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
-	struct reader reader;
+	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
 
-	if (!packet)
-		return SL_DROP_UNREADABLE;
-	reader = xdp_reader(ctx, READ_XDP, packet->bytes);
-	return packet_parse(&reader, 0, packet);
+	return packet ? packet_parse(&reader, 0, packet) : SL_DROP_UNREADABLE;
 }
 
 /* packet_inspect(), in all fragments */
 BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
-	struct reader reader;
+	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
 
-	if (!packet)
-		return TRANSPORT_SHORT;
-	reader = xdp_reader(ctx, READ_XDP, packet->bytes);
-	return packet_inspect(&reader, packet);
+	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
 /* packet_inspect(), first in the linear part */
 BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
-	struct reader reader;
-	enum packet_transport transport;
+	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
+	enum packet_transport transport =
+		packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 
-	if (!packet)
-		return TRANSPORT_SHORT;
-	reader = xdp_reader(ctx, READ_LINEAR, packet->bytes);
-	transport = packet_inspect(&reader, packet);
-	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
-		return xdp_inspect_split(ctx, packet);
-	return transport;
+	return transport == TRANSPORT_SHORT && reader_is_partial(&reader)
+		       ? xdp_inspect_split(ctx, packet)
+		       : transport;
 }
 
 /* packet_parse(), first in the linear part */
@@ -64,7 +54,7 @@ static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packe
 
 	packet->packets = 1;
 	packet->bytes = bpf_xdp_get_buff_len(ctx);
-	reader = xdp_reader(ctx, READ_LINEAR, packet->bytes);
+	reader = xdp_reader(ctx, READ_LINEAR, packet);
 	reason = packet_parse(&reader, 0, packet);
 	if (reason == PARSED) /* the usual case first */
 		return reason;

@@ -3,8 +3,7 @@
  * Aggregates: aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
  * aggregate, all of its addresses have one result there, which the packet path caches
  * (bpf/rules.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates serve
- * floods from everywhere; narrow ones serve floods from one network whose wide aggregate has rules.
- * Pure functions.
+ * floods from everywhere; narrow ones floods from one network whose wide aggregate has rules.
  */
 #ifndef SLUICE_AGGREGATE_H
 #define SLUICE_AGGREGATE_H
@@ -59,8 +58,8 @@ static inline __u32 aggregate_fold(__u64 head)
 }
 
 /*
- * Returns the index in `subrules`. Narrow aggregates may share an index: a rule in one then also
- * counts for the other, which costs cache hits and no verdict.
+ * Returns the index in `subrules`. If narrow aggregates share an index, a rule in one also counts
+ * for the other, which costs cache hits and no verdict.
  */
 static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -70,8 +69,8 @@ static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 }
 
 /*
- * Returns the index in the cache of one CPU. Each kind has a range of its own, so that a flood of
- * one kind does not evict entries of another.
+ * Returns the index in the cache of one CPU. Each kind has its own range, so that a flood of one
+ * kind does not evict entries of another.
  */
 static inline __u32 aggregate_slot(__u64 head, enum sl_aggregate_kind kind)
 {

@@ -13,8 +13,8 @@
 #endif
 
 /*
- * The packet context. It has no pointer, so global functions can accept it (BPF_GLOBAL). It begins
- * zeroed, and is filled in by packet_parse() and, if a limit needs more, by packet_inspect().
+ * The packet context. It has no pointer, so global functions accept it. It begins zeroed, and is
+ * filled in by packet_parse() and, if a limit needs more, by packet_inspect().
  */
 struct packet {
 	__u64 jiffy;		 /* jiffies64 at its arrival */
@@ -38,7 +38,7 @@ struct packet {
 /* It is on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
-/* What rules, limits and budget decide about a packet. Begins zeroed, like the packet context. */
+/* What rules, limits and budget decide about a packet. Begins zeroed. */
 struct verdict {
 	__u64 departure; /* ticks: earliest departure from the device; 0: at once */
 	__u32 version;	 /* the policy version that decides about the source */
@@ -54,9 +54,9 @@ struct verdict {
 };
 
 /*
- * Bits by slot: the limits that passed a packet, the limits that drop and have no state for its
- * key, and the limits under which its key gets a state if the packet passes. The verifier must not
- * know the value, otherwise it would walk the rest of the program for each value.
+ * Bits by slot: the limits that passed a packet; that drop and have no state for its key; under
+ * which its key gets a state if the packet passes. The verifier must not know the value, otherwise
+ * it would walk the rest of the program for each value.
  */
 #define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
 #define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)

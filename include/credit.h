@@ -2,36 +2,35 @@
 /*
  * The arithmetic of a token bucket. Pure functions; the time is an argument.
  *
- * A state is a token bucket that is stored as one time, `empty_at`: when it was empty. Its level is
- * the time since then, at most `burst`. A packet costs time and moves `empty_at` forward by its
- * cost. This is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex
- * A; empty_at = TAT - burst): refill is lazy by construction, and no fraction is ever lost. If
- * `empty_at` is ahead of now, the level is negative (debt), and nothing is charged until the debt
- * is paid.
+ * A state stores one time, `empty_at`: when the bucket was empty. Its level is the time since then,
+ * at most `burst`. A packet costs time and moves `empty_at` forward by its cost. This is the
+ * virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A; empty_at = TAT
+ * - burst): refill is lazy, and no fraction is lost. If `empty_at` is ahead of now, the level is
+ * negative (debt), and nothing is charged until the debt is paid.
  *
- * Slices. A CPU borrows credit for several packets from the state into a slice of its own, and
- * spends it without shared memory. Let S be the most that all slices can hold together. Three rules
- * keep state and slices within one burst at all times, and give an idle source all of it:
+ * Slices. A CPU borrows credit for several packets from the state into a slice, and spends it
+ * without shared memory. Let S be the most that all slices can hold together. Three rules keep
+ * state and slices within one burst, and give an idle source all of it:
  *
- *  1. The state refills to at most `refill` = burst - S, so that with full slices the sum is one
- *     burst. It may hold more when it is new, or because slices were returned. That part is
- *     `full_at` - `empty_at`; it can be spent, and does not refill.
+ *  1. The state refills to at most `refill` = burst - S. It may hold more when it is new, or
+ *     because slices were returned. That part is `full_at` - `empty_at`; it can be spent, and does
+ *     not refill.
  *  2. A slice is valid for S, as a time, from when it was borrowed. Then it returns to the state.
  *  3. A state is full if it had time to fill (burst since `empty_at`) and no charge for 2 S: S
  *     until every slice ended, S to refill what they may have spent at the last moment. Then
  *     `full_at` is set to that time, and credit that older slices still hold is void.
  *
  * Large packets. A state in use refills to `refill` and no further, so a packet passes if the state
- * holds its cost or `refill`, whichever is less, and the rest becomes debt. If it had to wait for
- * more, a stream of merged packets that cost more than the burst would stop, and a slow trickle,
- * which keeps rule 3 from applying, would starve a packet that costs more than `refill`. A source
- * that uses a part p of its rate leaves its state at `refill` for 1 - p of the time; a packet of
- * any cost passes then. A packet that costs more than `refill` is refused if it always follows
- * directly after a small packet of its source.
+ * holds its cost or `refill`, whichever is less, and the rest becomes debt. Otherwise a stream of
+ * merged packets that cost more than the burst would stop, and a slow trickle, which keeps rule 3
+ * from applying, would starve a packet that costs more than `refill`. A source that uses a part p
+ * of its rate leaves its state at `refill` for 1 - p of the time, and a packet of any cost passes
+ * then. A packet that costs more than `refill` is refused if it always follows directly after a
+ * small packet of its source.
  *
  * The bound. Over any span of t, packets worth at most
  *
- *    max(burst, cost of the largest packet + S) + t
+ *   max(burst, cost of the largest packet + S) + t
  *
  * pass, with S = burst / 16, or 0 for a limit without slices. That is burst + t if no packet costs
  * more than `refill`.
@@ -45,9 +44,8 @@
  * never add up, and the rate is exact in the long run. Rule 3 holds in debt as well, because it
  * requires burst since `empty_at`. Clocks that differ add at most their difference, once.
  *
- * Units. Time is in ticks (1/16 ns). Times are compared by signed difference, so they may wrap.
- * Costs are rounded up, so rounding never admits too much. Spans and costs are at most
- * SL_BURST_TICKS_MAX, debts twice that.
+ * Units: ticks (1/16 ns). Times may wrap: they are compared by signed difference. Costs are rounded
+ * up. Spans and costs are at most SL_BURST_TICKS_MAX, debts twice that.
  */
 #ifndef SLUICE_CREDIT_H
 #define SLUICE_CREDIT_H
@@ -71,8 +69,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. A CPU whose clock is late charges at the time in the state,
- * because credit since that time must not be counted again from an earlier time.
+ * Returns the later of two times. A CPU whose clock is late charges at the time in the state:
+ * credit since then must not count again.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -81,10 +79,8 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 
 /*
  * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 if the kernel
- * merged them; bytes: their length on the wire. Nothing wraps for the rates that the command
- * accepts: a packet costs less than 2^46, and a byte less than 2^43 before the shift. The cost of
- * merged packets is clamped to SL_BURST_TICKS_MAX, which only a gso_size that no sender uses
- * exceeds.
+ * merged them; bytes: their length on the wire. The cost of a packet is below 2^46, and of a byte
+ * below 2^43 before the shift, so nothing wraps; merged packets cost at most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -103,8 +99,8 @@ static inline __u64 credit_multiply(__u64 cost, __u32 count)
 }
 
 /*
- * Returns how often a shared limit charges a packet: once, or if the gate's `divide_at` has passed,
- * once for each node, so that each node has an equal part.
+ * Returns how often a shared limit charges a packet: once, or from `divide_at` on once for each
+ * node, so that each node has an equal part.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -149,10 +145,9 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
  * Returns the level of a state, in ticks: at most burst; negative is debt. Time that runs backwards
  * adds nothing.
  *
- * `full_at` - `empty_at` can exceed burst only if a charge by another CPU, based on an older
- * `full_at`, raced the store of `full_at`. That happens only after an idle time longer by S than
- * the state took to fill, so the excess is larger than any charge may use. Then `full_at` is
- * ignored, and only the refill counts.
+ * `full_at` - `empty_at` exceeds burst only if a charge by another CPU, based on an older
+ * `full_at`, raced the store of `full_at`, after an idle time longer by S than the state took to
+ * fill. The excess is larger than any charge may use, so `full_at` is ignored then.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -182,7 +177,7 @@ static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct s
 	return state->empty_at + credit_needed(limit, cost);
 }
 
-/* Returns a full state, as `forgive` sets it. */
+/* A full state, as `forgive` sets it. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
@@ -200,7 +195,7 @@ static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nod
 	return state;
 }
 
-/* Sets the level. A level above `refill` is counted from `full_at` and does not refill (rule 1). */
+/* Sets the level. If it exceeds `refill`, it counts from `full_at` and does not refill (rule 1). */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
@@ -209,8 +204,8 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
 }
 
 /*
- * Returns how much of the cost of earlier packets is charged: the level falls to
- * -SL_BURST_TICKS_MAX at most. owed: at most SL_BURST_TICKS_MAX.
+ * Returns how much of `owed`, the cost of earlier packets, is charged: the level falls to
+ * -SL_BURST_TICKS_MAX at most.
  */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
@@ -220,8 +215,8 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
 }
 
 /*
- * Empties a slice and returns the level of the state plus the slice's credit. A slice that was
- * borrowed before `full_at` is void.
+ * Empties a slice and returns the level of the state plus the slice's credit. If the slice was
+ * borrowed before `full_at`, its credit is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -230,15 +225,14 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 	__s64 credit = slice->credit;
 
 	slice->credit = 0;
-	if (credit <= 0 || credit_span(state->full_at, slice->at) < 0)
+	if (credit <= 0 || credit_span(state->full_at, slice->at.borrowed) < 0)
 		return level;
 	return credit_min(level + credit, limit->burst);
 }
 
 /*
- * If a slice of a shared limit remembers a refusal, the high bits of `until` count its refusals
- * since the state was last charged; the count wraps. jiffies64 needs 40 bits in 34 years at
- * HZ=1000.
+ * A slice of a shared limit that stores a refusal counts, above the jiffy in `until`, its refusals
+ * since the state was last charged. jiffies64 needs 40 bits in 34 years at HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -283,10 +277,10 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 /* Returns whether the refusal in a slice still holds for a packet of this cost, by the clock. */
 static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __u64 now)
 {
-	return credit_refused(slice, cost) && credit_span(now, slice->at) > 0;
+	return credit_refused(slice, cost) && credit_span(now, slice->at.ready) > 0;
 }
 
-/* Keeps a refusal for the rest of this jiffy, without reading clock or state. */
+/* Keeps a refusal for the rest of this jiffy. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
@@ -296,7 +290,7 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_s
 /* Stores a block, which refuses every cost. For one jiffy: `forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
-	*slice = (struct sl_slice){.credit = -1, .at = now, .until = jiffy};
+	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
 /* Refunds a cost to its slice. Returns false if the slice has no room: refund the state. */
@@ -310,11 +304,10 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 }
 
 /*
- * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `state` and
- * `slice` are copies that the caller publishes: the state by compare-and-swap on `empty_at`. The
- * rest of the old slice is returned first. If the state refuses, the slice stores the level that it
- * needs, and when it will have it if nothing is charged. fill: limit->slice, or 0; now, jiffy: the
- * time of the packet.
+ * Charges `cost` to a state and borrows a slice of at most `fill` (limit->slice, or 0), after the
+ * rest of the old slice is returned. If the state refuses, returns false, and the slice stores the
+ * level that it needs and the time at which it will have it. `state` and `slice` are copies: the
+ * caller publishes the state by compare-and-swap on `empty_at`.
  */
 static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *state,
 				 struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
@@ -332,7 +325,7 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 		if (has_credit)
 			credit_set_level(limit, state, level, now);
 		slice->credit = -credit_needed(limit, cost);
-		slice->at = credit_ready_at(limit, state, cost);
+		slice->at.ready = credit_ready_at(limit, state, cost);
 		credit_refuse_jiffy(limit, slice, jiffy);
 		return false;
 	}
@@ -340,16 +333,15 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 	fill = credit_max(0, credit_min(level, fill));
 	credit_set_level(limit, state, level - fill, now);
 	slice->credit = fill;
-	slice->at = now;
+	slice->at.borrowed = now;
 	slice->until = jiffy + limit->life - 1;
 	return true;
 }
 
 /*
- * Fits the slices of a bucket to a policy. Slices belong to the limits of one policy: under another
- * policy they are void, and so is the slice of a limit whose state has changed. After any change of
- * the policy the slices end, so that their credit returns to the state with the next packet, and
- * refusals are cleared.
+ * Fits the slices of a bucket to a policy. Slices of another policy, and of a limit whose state has
+ * changed, are void. After any change of the policy slices end, so that their credit returns to the
+ * state with the next packet, and refusals are cleared.
  */
 static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

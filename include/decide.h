@@ -5,12 +5,12 @@
  * (bpf/charge.h), and `check` after functions that report what a charge would do
  * (user/state/verdict.c):
  *
- *   limit_is_for()            whether a limit matches the packet
- *   limit_charge()            charges a limit; makes the state of a new key that no budget pays for
- *   limit_charge_new()        makes the state of a new key and charges it
- *   budget_charge()           charges the policy's budget for new sources
- *   source_is_established()   whether another limit establishes the source
- *   policy_refund()           takes charges back
+ *  limit_is_for()            whether a limit matches the packet
+ *  limit_charge()            charges a limit; makes the state of a new key that no budget pays for
+ *  limit_charge_new()        makes the state of a new key and charges it
+ *  budget_charge()           charges the policy's budget for new sources
+ *  source_is_established()   whether another limit establishes the source
+ *  policy_refund()           takes charges back
  */
 #ifndef SLUICE_DECIDE_H
 #define SLUICE_DECIDE_H
@@ -18,8 +18,8 @@
 #include "context.h"
 
 /*
- * Makes the states of a new source and charges the packet to them; the budget has paid for it. Sets
- * the reason if a limit refuses. Returns `limits`, updated.
+ * Makes the states of a new source, for which the budget has paid, and charges the packet to them.
+ * Sets the reason if a limit refuses. Returns `limits`, updated.
  */
 static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,
@@ -54,9 +54,9 @@ static __always_inline __u32 policy_admit(struct packet *packet, const struct sl
 }
 
 /*
- * Charges a packet of a new source to the budget, if its policy has one: a limit that drops has no
- * established state for it, and no other limit establishes the source. If the packet passes, makes
- * the states of the source. Returns `limits`, updated.
+ * Charges a packet of a new source to the budget, if a limit that drops has no established state
+ * for it, and no other limit establishes the source. If the packet passes, makes the states of the
+ * source. Returns `limits`, updated.
  */
 static __always_inline __u32 policy_charge_new(struct packet *packet,
 					       const struct sl_policy *policy,
@@ -90,8 +90,8 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 /*
  * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
  * last, and see only what the other limits pass. If a limit has no established state for the
- * packet, the budget is charged as well, after all limits. bucket: NULL if it has no slices of this
- * policy. limits: 0.
+ * packet, the budget is charged after all limits. bucket: NULL if it has no slices of this policy.
+ * limits: 0.
  */
 static __always_inline void policy_decide(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The identity of a source: an IPv4 address, or an IPv6 /64, in which one host can use any address.
- * In these prefixes a /64 has unrelated hosts, so each address is a source of its own:
+ * The identity of a source, and its digest. Pure functions. An address is two words in network byte
+ * order.
+ *
+ * An IPv4 source is its address, an IPv6 source its /64, in which one host can use any address. In
+ * these prefixes a /64 has unrelated hosts, so each address is a source of its own:
  *
  *  fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers.
  *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
  *  64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
  *                  address are in either half of the address, by the length of the prefix.
- *
- * Pure functions. An address is two words in network byte order.
  */
 #ifndef SLUICE_IDENTITY_H
 #define SLUICE_IDENTITY_H
@@ -38,8 +39,8 @@ static inline bool identity_is_whole(const __u64 addr[2])
 }
 
 /*
- * Sets the key of a source in map `buckets6`, the /64 or the whole address, or in `buckets4`, of
- * which the key is the first 4 bytes.
+ * Sets the key of a source in map `buckets6`, or in `buckets4`, of which the key is the first 4
+ * bytes.
  */
 static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
@@ -49,8 +50,7 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 
 /*
  * Returns whether a bucket belongs to a key: it stores the complement. Memory that the kernel
- * zeroed belongs to no key, because no key is all ones: a key with a second word begins with a
- * prefix of identity_is_whole().
+ * zeroed belongs to no key, because no key is all ones (identity_is_whole()).
  */
 static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {
@@ -68,6 +68,54 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 
 	ret[0] = whole ? addr[0] : addr[0] & mask[0];
 	ret[1] = whole ? addr[1] : addr[1] & mask[1];
+}
+
+/* --- Digests -------------------------------------------------------------------------------- */
+
+struct digest {
+	__u32 place; /* selects the place in a table */
+	__u32 mark;  /* is stored there, in part */
+};
+
+/*
+ * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
+ * 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums are
+ * equally likely. The four words of an address use five words of the secret.
+ */
+static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
+{
+	return secret[0] + (secret[1] + (__u32)addr[0]) * (secret[2] + (addr[0] >> 32)) +
+	       (secret[3] + (__u32)addr[1]) * (secret[4] + (addr[1] >> 32));
+}
+
+/*
+ * Spreads a sum over all bits, one to one: the sums of consecutive addresses are an arithmetic
+ * progression, which would fill some sets twice and others not at all.
+ */
+static inline struct digest digest_mix(__u64 sum)
+{
+	sum = (sum ^ sum >> 32) * 0xd6e8feb86659fd93ULL;
+	sum ^= sum >> 32;
+	return (struct digest){.place = sum, .mark = sum >> 32};
+}
+
+/*
+ * Returns the digest of a state's key; all 64 bits count. beside: the rest of the key, multiplied
+ * by a word of the secret: if it were added to a word of the address, a sender could choose two
+ * addresses that have one digest under two limits. That word is only an addend in the other sum.
+ * Sums of keys that differ in `beside` differ by a random multiple of that difference, which is
+ * below 2^33, so their upper halves are equal with a probability of at most 2^-31. The factor is
+ * even, so that both sums together still depend on both words.
+ */
+static inline struct digest digest_key(const __u64 secret[SL_SECRETS], const __u64 addr[2],
+				       __u32 beside)
+{
+	const __u64 *one = secret, *other = secret + SL_SECRETS / 2;
+	__u64 even = (__u64)beside << 1;
+	__u64 upper = digest_sum(one, addr) + *other * even;
+	__u64 lower = digest_sum(other, addr) + *one * even;
+
+	return digest_mix((upper & ~0ULL << 32) | lower >> 32);
 }
 
 #endif

@@ -3,18 +3,17 @@
  * The kinds of limit behind one interface: pure functions of a limit, the words of its state, a
  * cost and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
  *
- *   kind             the word that decides                    admits                     header
- *   SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
- *   SL_WINDOW        window: what counts now                  N in any T                 window.h
- *   SL_SHAPE         ready: when the next packet may depart   one per 1/rate, later      shape.h
+ *  kind             the word that decides                    admits                     header
+ *  SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
+ *  SL_WINDOW        window: what counts now                  N in any T                 window.h
+ *  SL_SHAPE         ready_at: when the next packet departs   one per 1/rate, later      shape.h
  *
- * Every kind that drops may block after an overrun: block.h. Only a token bucket has slices
- * (credit.h); in other kinds a slice only remembers a refusal, for one jiffy.
+ * Only a token bucket has slices (credit.h); in other kinds a slice only remembers a refusal, for
+ * one jiffy.
  */
 #ifndef SLUICE_KINDS_H
 #define SLUICE_KINDS_H
 
-#include "block.h"
 #include "credit.h"
 #include "shape.h"
 #include "window.h"
@@ -23,6 +22,78 @@
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
+
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+/*
+ * For a time after an overrun a state refuses everything that its limit matches. Every kind that
+ * drops may block. A block is one word, its end in ticks; 0: no block yet. It does not change the
+ * level of its state, which refills in the meantime: if a block were debt in `empty_at`, it would
+ * end with an empty state, and two packets in a row would begin the next block.
+ *
+ * Clocks count whole nanoseconds, so the lowest 4 bits of an end are free. With `escalate` they
+ * hold its steps: how often the block was multiplied. If a block begins before the length of the
+ * last block has passed after its end, it has one step more, up to `steps_max`, which gives
+ * `block_max`. For each such length without a block it has a step less.
+ */
+#define BLOCK_STEPS_BITS 4
+#define BLOCK_STEPS_MAX	 15ULL /* and their mask */
+
+/* Returns the length of a block after `steps`: block x escalate^steps, at most block_max. */
+static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
+{
+	__u64 length = limit->block, power = limit->escalate;
+
+	if (steps && steps >= limit->steps_max)
+		return limit->block_max;
+	/* without a branch, which would double what the verifier walks */
+	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
+		length *= 1 + (power - 1) * (steps >> bit & 1);
+		power *= power; /* may wrap, but is not used then */
+	}
+	return length;
+}
+
+/* Returns the end of a block, without its steps. */
+static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
+{
+	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
+}
+
+static inline bool block_holds(const struct sl_limit *limit, const struct sl_state *state,
+			       __u64 now)
+{
+	return limit->block && state->blocked_until &&
+	       credit_span(now, block_end(limit, state)) > 0;
+}
+
+/* Returns the steps of a block that begins now, in a state that is not blocked. */
+static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
+				__u64 now)
+{
+	__u64 steps = state->blocked_until & BLOCK_STEPS_MAX, length, rest, back;
+
+	if (!limit->escalate || !state->blocked_until)
+		return 0;
+	length = block_length(limit, steps);
+	rest = credit_max(0, credit_span(block_end(limit, state), now));
+	back = rest ? (rest - 1) / length : 0;
+	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
+}
+
+/* Returns the word of a block that begins now. If it would end at 0, it ends a nanosecond later. */
+static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
+			       __u64 now)
+{
+	__u64 steps = block_steps(limit, state, now);
+	__u64 end = now + block_length(limit, steps);
+
+	if (limit->escalate)
+		end = ((end + BLOCK_STEPS_MAX) & ~BLOCK_STEPS_MAX) | steps;
+	return end ? end : BLOCK_STEPS_MAX + 1;
+}
+
+/* --- Charges -------------------------------------------------------------------------------- */
 
 /* A charge of one packet. */
 struct kind_charge {
@@ -33,14 +104,14 @@ struct kind_charge {
 	__u64 jiffy;
 };
 
-/* Returns the time of a packet, or of the last charge if that is later: CPU clocks differ. */
+/* The time of a packet, or of the last charge if that is later: CPU clocks differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
 	return kind == SL_TOKEN_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
-/* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
+/* The state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
 static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit *limit, __u32 nodes,
 				       __u64 now)
 {
@@ -67,7 +138,7 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Rolls a state on to a time: a window must know what counts then. */
+/* Rolls a state on to a time, so that a window knows what counts then. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
@@ -85,15 +156,14 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 
 /*
  * Stores a refusal in a slice for the rest of the jiffy; not longer, because a refund or `forgive`
- * can end it. A shape refuses every packet then, because no packet departs earlier. A packet that
- * can never pass is not stored: it shows nothing about the next packet, and begins no block.
+ * can end it. A packet that can never pass is not stored: it shows nothing about the next packet.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)
 {
 	*slice = (struct sl_slice){
 		.credit = limit->kind == SL_SHAPE ? -1 : -(__s64)charge->cost,
-		.at = charge->now,
+		.at.ready = charge->now,
 	};
 	if (kind_refusal(limit, charge->cost) != SL_DROP_OVERSIZE)
 		credit_refuse_jiffy(limit, slice, charge->jiffy);
@@ -108,7 +178,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 				     charge->jiffy);
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
-					     charge->earliest, &slice->at)) {
+					     charge->earliest, &slice->at.departs)) {
 		slice->credit = 0; /* clears a refusal */
 		return true;
 	}
@@ -117,11 +187,10 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 }
 
 /*
- * Charges a packet to a state that kind_roll() has brought to its time. Returns false if the state
- * refuses. `state` and `slice` are copies that the caller publishes: the state by one
- * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or for a
- * shape the departure time (`at`). kind: the limit's kind, a constant in a caller with one function
- * for each kind.
+ * Charges a packet to a state that kind_roll() has brought to its time, or returns false. `state`
+ * and `slice` are copies that the caller publishes, the state by one compare-and-swap of its first
+ * word. The slice receives the borrowed credit, the refusal, or a shape's departure time. kind: the
+ * limit's kind, a constant if the caller has one function for each kind.
  */
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
 					struct sl_state *state, struct sl_slice *slice,
@@ -143,10 +212,9 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 }
 
 /*
- * Undoes a charge on a copy of a state, which the caller publishes. at: the time of the charge.
- * Returns false if the charge stays, because a window cannot separate it from later charges. After
- * a refund of a shape two packets may depart together: the refunded slot stays unused, so no more
- * than the rate departs until then.
+ * Undoes a charge at time `at` on a copy of a state. Returns false if the charge stays, because a
+ * window cannot separate it from later charges. After a refund of a shape the refunded slot stays
+ * unused, so two packets may depart together, but no more than the rate until then.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)
@@ -158,8 +226,7 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
 }
 
 /*
- * Returns how much of the cost of earlier packets is added to the first word of a new key's state:
- * a token bucket has a largest debt, a window a largest count.
+ * Returns how much of the cost of earlier packets is added to the first word of a new key's state.
  */
 static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 owed, __u64 now)
@@ -242,8 +309,8 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 /*
  * Returns the result for a packet without charging it. held: ticks that slices of a token bucket
- * hold, which remain as well; 0 for other kinds. During a block nothing remains, and later amounts
- * are for the end of the block. Spans are from `now`, even if the clock of another CPU is ahead.
+ * hold, which remain as well. During a block nothing remains, and later amounts are for the end of
+ * the block. Spans are from `now`, even if the clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_state *state, __u64 held, __u64 cost,

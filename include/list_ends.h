@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What of a rule is in force: its content by generation; the expiry of named lists, stored in
- * struct sl_gate, and of their entries, stored in struct sl_rule_content. Pure functions; the time
- * is an argument, in the unit of struct sl_rule_content.
+ * What of a rule is in force: its content by generation; the expiry of named lists, and of their
+ * entries. Pure functions; times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
@@ -52,7 +51,7 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 /*
  * Returns a mask of lists without list `timed` if the entry on that list has expired, by `until`;
  * 0: it does not expire. *end: lowered to that expiry if it is in the future. If a later list gets
- * the same index, the expired entry stays off that list: a command has to write the rule to add it.
+ * the same index, the entry stays off that list until a command writes the rule.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

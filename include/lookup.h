@@ -16,10 +16,10 @@
 #endif
 
 /*
- * One lookup. The longest rule in force decides, with one exception: a runtime allow (`sluice
- * allow`) overrides a list's deny at a longer prefix. So if a list denies and the gate has runtime
- * allows, the lookup continues with shorter rules. If the longest rule with a runtime entry allows,
- * every deny by a list is ignored, and the longest remaining rule decides.
+ * One lookup. The longest rule in force decides, but a runtime allow (`sluice allow`) overrides a
+ * list's deny at a longer prefix. So if a list denies and the gate has runtime allows, the lookup
+ * continues with shorter rules. If the longest rule with a runtime entry allows, every deny by a
+ * list is ignored, and the longest remaining rule decides.
  */
 struct lookup {
 	__u32 version; /* the policy version that decides; 0: none */
@@ -35,8 +35,7 @@ static __always_inline __u32 access_version(enum sl_access word)
 
 /*
  * Returns a mask without expired lists and without the list on which the entry has expired. Lowers
- * the expiry of the lookup to the first expiry of the rest. until, timed: `list_until` and `timed`
- * of the content.
+ * the expiry of the lookup. until, timed: `list_until` and `timed` of the content.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -63,10 +62,7 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/*
- * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
- * complete.
- */
+/* Adds the next shorter rule to the lookup. Returns whether the lookup is complete. */
 static __always_inline bool lookup_add(const struct sl_rule_content *content,
 				       const struct sl_gate *gate, struct lookup *lookup)
 {

@@ -5,10 +5,9 @@
  * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches everything that
  * a limit requires of it: headers that are too deep, or truncated, must not evade a limit.
  *
- * A fragment other than the first has no ports or flags, which are in the first. It matches no
- * limit on these, and it matches `fragment`, `any` and its protocol. In IPv6 only the first
- * fragment has the protocol that receivers use (SL_FACT_HIDDEN), so every other fragment matches
- * all limits on a protocol.
+ * A fragment other than the first has no ports or flags, so it matches no limit on these, but
+ * `fragment`, `any` and its protocol. In IPv6 only the first fragment has the protocol that
+ * receivers use (SL_FACT_HIDDEN), so every other fragment matches all limits on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -76,7 +75,7 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* Returns whether a limit is only for packets that the device sends: by destination, or shaping. */
+/* Returns whether a limit is only for packets that the device sends. */
 static inline bool match_is_egress(const struct sl_limit *limit)
 {
 	return limit->key_dst || limit->kind == SL_SHAPE;

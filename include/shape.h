@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic of shaping: a leaky bucket that queues. A packet is not dropped but gets a
- * departure time, and a queue such as Linux's fq qdisc (tc-fq(8), earliest departure time) holds it
- * until then. Pure functions; the time is an argument.
+ * The arithmetic of shaping: a leaky bucket that queues. A packet gets a departure time, and a
+ * queue such as Linux's fq qdisc (tc-fq(8), earliest departure time) holds it until then. Pure
+ * functions; the time is an argument.
  *
  * The state is one time, `ready_at`: when the next slot begins. A packet gets the slot at
  * `ready_at`, or a slot that begins now if that is past, and moves `ready_at` to the slot's begin
- * plus its cost. It departs when its slot begins, so the slots of two packets are their cost apart,
- * even in a burst. If its slot would begin later than `horizon` from now, the packet is refused and
- * costs nothing. This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A),
- * with a wait in place of the loss.
+ * plus its cost. So the slots of two packets are their cost apart, even in a burst. If its slot
+ * would begin later than `horizon` from now, the packet is refused and costs nothing. This is the
+ * virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with a wait in place of the
+ * loss.
  *
- * A packet that another shape or its sender's pacing delays departs later than its slot begins. It
- * does not delay other packets of its key: the slots continue. A packet is refused if its sender
- * delays it beyond the horizon (shape_is_too_late()). So in any span t at most rate x t departs,
- * plus such delayed packets: at most what the longest horizon holds at the rate.
+ * A packet that another shape or its sender's pacing delays departs after its slot begins, and does
+ * not delay other packets of its key. So in any span t at most rate x t departs, plus such delayed
+ * packets: at most what the longest horizon holds at the rate.
  *
- * Units: times, costs and the horizon are in ticks. A horizon is at most SL_BURST_TICKS_MAX.
+ * Units: ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
 #ifndef SLUICE_SHAPE_H
 #define SLUICE_SHAPE_H
@@ -30,9 +29,8 @@ static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 }
 
 /*
- * Returns whether the sender delays the packet beyond the horizon from now. Such a packet is
- * refused without a charge, and the refusal is not stored, because other packets may depart
- * earlier. wanted: the departure that the sender set; 0: none.
+ * Returns whether the sender delays the packet to `wanted` (0: not at all), beyond the horizon. It
+ * is refused without a charge, and not stored, because other packets may depart earlier.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
 {
@@ -46,9 +44,9 @@ static inline struct sl_state shape_full(__u64 now)
 }
 
 /*
- * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`.
- * earliest: the packet departs no earlier; 0: any time. ret: its departure time. Returns false if
- * its slot would begin after the horizon.
+ * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. Returns
+ * false if the slot would begin after the horizon. earliest: the packet departs no earlier; 0: any
+ * time. ret: its departure time.
  */
 static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				__u64 now, __u64 earliest, __u64 *ret)

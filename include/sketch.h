@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The sketch: counts how often a new key was seen, in memory of fixed size. It is a HeavyKeeper
- * (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k Elephant Flows", USENIX ATC
- * 2018) with one row. A slot holds the fingerprint of one key and its count. A packet of another
- * key in the slot lowers the count by one with probability 2^-count, and replaces the key at a
- * count of one.
+ * New keys: how often one was seen, in memory of fixed size, and how many a CPU sees. Pure
+ * functions; the time is an argument.
  *
- * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals the
- * fingerprint of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and
- * its secret random (digest_key()), so for any one packet the chance is at most 2^-24, whatever was
- * sent before: at 1, 10 and 50 million packets/s, at most once in 17 s, 0.6 times and 3 times a
- * second. The sender gains one state. How long a slot remembers depends on the rate: with n slots
- * on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on average: 131
- * ms and 13 ms at 1 and 10 million for 65,536 slots.
+ * The sketch is a HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k
+ * Elephant Flows", USENIX ATC 2018) with one row. A slot holds the fingerprint of one key and its
+ * count. A packet of another key in the slot lowers the count by one with probability 2^-count, and
+ * replaces the key at a count of one.
  *
- * Each CPU has its own slots. In a flood nearly every packet writes to a slot, and cache lines that
- * all CPUs write to move between them: on some machines a packet costs 1.6 times as much then.
- * Slots are updated without atomics; on PREEMPT_RT a race loses a count, or a slot.
+ * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals that
+ * of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its secret
+ * random (digest_key()), so for any one packet the chance is at most 2^-24: at 1, 10 and 50 million
+ * packets/s, at most once in 17 s, 0.6 times and 3 times a second. The sender gains one state. With
+ * n slots on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on
+ * average: 131 ms and 13 ms at 1 and 10 million for 65,536 slots.
+ *
+ * Each CPU has its own slots, updated without atomics: cache lines that all CPUs write to in a
+ * flood make a packet cost 1.6 times as much on some machines. On PREEMPT_RT a race loses a count,
+ * or a slot.
  */
 #ifndef SLUICE_SKETCH_H
 #define SLUICE_SKETCH_H
 
-#include "digest.h"
+#include "identity.h"
 
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 
-/*
- * Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon after its key is gone.
- */
+/* Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon. */
 #define SKETCH_MOST 16
 
 /* A count above 8 is lowered with probability 2^-8. */
 #define SKETCH_COIN 8
 
-/* Returns the line of a key in a CPU's part of map `newcomers`. */
+/* Returns the line of a key in a CPU's part of map `sketches`. */
 static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
-/* Returns the key's slot in that line, by bits that neither the line nor the fingerprint uses. */
+/* Returns the key's slot in that line, by bits that neither line nor fingerprint uses. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -92,6 +91,51 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))
 		*slot = 0;
+}
+
+/* --- The rate of new keys on one CPU -------------------------------------------------------- */
+
+/* Returns the interval of a jiffy, about 64 ms long; never 0. */
+static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
+{
+	return (jiffy >> params->interval_shift) + 1;
+}
+
+/* In a flood a key gets an entry if it was seen more often than this. */
+#define FLOOD_MIN_HITS 2
+
+/* Returns whether a CPU sees a flood of new keys whose policies have a budget, or have none. */
+static inline bool flood_is_on(const struct sl_admission *here, bool budgeted, __u64 jiffy)
+{
+	return jiffy < here->flood_until[budgeted];
+}
+
+/* Returns whether a CPU sees a flood of new keys of any policy. */
+static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
+{
+	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);
+}
+
+/* Counts the new keys of an interval, at its end. */
+static inline void flood_count_interval(struct sl_admission *here)
+{
+	for (int budgeted = 0; budgeted < 2; budgeted++) {
+		here->event[SL_EVENT_NEW_KEY].total += here->new_keys[budgeted];
+		here->event[SL_EVENT_NEW_KEY].now += here->new_keys[budgeted];
+		here->new_keys[budgeted] = 0;
+	}
+}
+
+/* Moves the rates on to a second: many may have passed since the last new key. */
+static inline void flood_turn(struct sl_admission *here, __u32 second)
+{
+	if (second == here->second)
+		return;
+	for (int i = 0; i < SL_EVENTS; i++) {
+		here->event[i].last = second == here->second + 1 ? here->event[i].now : 0;
+		here->event[i].now = 0;
+	}
+	here->second = second;
 }
 
 #endif

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The types that the packet path and the command line share: keys, values and enums of the maps.
- *
- * The layouts are the schema of the pinned maps of a gate. A version that changes a layout raises
- * SL_SCHEMA, so that a command of another version refuses the gate instead of misreading it.
- * tests/unit/gate/test_schema.c has the digests of the layouts.
- *
- * Comments use these words for the older identifiers: state (struct sl_state), slice (sl_slice),
- * entry of the table (sl_entry), full (whole), charge or borrow (draw), evict (forget).
+ * Their layouts are the schema of a gate's pinned maps: a version that changes a layout raises
+ * SL_SCHEMA, so that a command of another version refuses the gate (tests/unit/gate/test_schema.c).
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -19,8 +14,6 @@
 #include <linux/types.h>
 #endif
 
-#include "newcomers.h"
-
 #define SL_SCHEMA 1
 
 /* Times and spans are in ticks of 1/16 ns. Times wrap: compare them by signed difference. */
@@ -28,18 +21,15 @@
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
 /*
- * Longest refill of a burst and highest cost of a packet: 2.28 years. It keeps every signed
- * difference far from overflow.
+ * Longest refill of a burst and highest cost of a packet, 2.28 years: signed differences never
+ * overflow.
  */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
 
 /* The cost of a byte is in 1/65536 tick, because a tick is too coarse above 1 Gbit/s. */
 #define SL_BYTE_COST_SHIFT 16
 
-/*
- * Why a packet passed or was dropped. Each packet counts under exactly one reason. The command
- * prints the names in this order.
- */
+/* Why a packet passed or was dropped: each packet counts under one reason. */
 enum sl_reason {
 	/* passed */
 	SL_PASS_WITHIN,	    /* every limit that matches it had credit */
@@ -79,10 +69,9 @@ struct sl_counters {
 };
 
 /*
- * Policies. The number of a policy indexes `counters`. Policy n has two versions in
- * `policies`, 2n and 2n + 1. A change writes the version that no packet can see and then switches
- * to it, so the version that a packet reads never changes. The first numbers are reserved for
- * counting; their versions only use `base`.
+ * The number of a policy indexes `counters`. Policy n has two versions in `policies`, 2n and 2n +
+ * 1. A change writes the version that no packet can see and then switches to it. The first numbers
+ * only count; their versions only use `base`.
  */
 enum sl_policy_number {
 	SL_POLICY_NONE,	 /* no rule covers the source, or the frame has none */
@@ -199,7 +188,7 @@ struct sl_match {
 #define SL_NAME 16 /* room for the name of a limit and its NUL */
 
 /*
- * A limit as it was specified, and as `show` prints it. Its match is in the policy. A limit with
+ * A limit as it was specified, and as `show` prints it; its match is in the policy. A limit with
  * two rates, packets and bits, is two limits of one name, in two slots.
  */
 struct sl_limit_spec {
@@ -224,8 +213,8 @@ struct sl_limit_spec {
 };
 
 /*
- * A limit as the packet path reads it, for one family, computed by the command: include/kinds.h.
- * Amounts are in ticks for token bucket and shape, in packets or bytes for a window.
+ * A limit as the packet path reads it, for one family, computed by the command. Amounts are in
+ * ticks for token bucket and shape, in packets or bytes for a window.
  */
 struct sl_limit {
 	/* of a packet, or of a byte << SL_BYTE_COST_SHIFT; window: 1 */
@@ -255,28 +244,28 @@ struct sl_limit {
 	__u8 start_share : 1; /* SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	 /* addresses of one bucket may have separate states */
-	__u8 owes : 1;	 /* a new key's earlier packets are charged */
-	__u8 shared : 1; /* its entries count what was taken and refused */
-	__u8 slot;	 /* index of its match, slice and counters */
-	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 groups;	 /* window: sub-windows of T */
-	__u8 bits;	 /* window: bits of one count in `past` */
-	__u8 shift;	 /* window: unit of that count: 2^shift */
-	__u8 coarse;	 /* window: unit of time: 2^coarse ticks */
-	__u8 escalate;	 /* factor of each following block; 0: none */
-	__u8 steps_max;	 /* steps until a block is as long as block_max */
-	__u16 span;	 /* of its entries: struct sl_entry */
-	__u8 unit_shift; /* shared limit: unit of its counts: 2^unit_shift ticks */
-	__u8 budgeted;	 /* 1: its policy has a newcomers' budget */
+	__u8 apart : 1;	      /* addresses of one bucket may have separate states */
+	__u8 charge_hits : 1; /* a new key's earlier packets are charged */
+	__u8 shared : 1;      /* its entries count what was taken and refused */
+	__u8 slot;	      /* index of its match, slice and counters */
+	__u8 mark;	      /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 groups;	      /* window: sub-windows of T */
+	__u8 bits;	      /* window: bits of one count in `past` */
+	__u8 shift;	      /* window: unit of that count: 2^shift */
+	__u8 coarse;	      /* window: unit of time: 2^coarse ticks */
+	__u8 escalate;	      /* factor of each following block; 0: none */
+	__u8 steps_max;	      /* steps until a block is as long as block_max */
+	__u16 span;	      /* of its entries: struct sl_entry */
+	__u8 unit_shift;      /* shared limit: unit of its counts: 2^unit_shift ticks */
+	__u8 budgeted;	      /* 1: its policy has a newcomers' budget */
 };
 
 /*
  * A policy that inherits has its own limits, then the limits of the next shorter policy that covers
- * it, including inherited ones. The origin (home) of a limit is the policy that specifies it. An
- * inherited limit keeps its id, so it shares the states of its origin, which also counts its
- * refusals. The newcomers' budget has an origin as well. A change of a policy rewrites the versions
- * of all its children in the same generation.
+ * it, including inherited ones. The origin of a limit is the policy that specifies it. An inherited
+ * limit keeps its id, so it shares the states of its origin, which also counts its refusals. The
+ * budget has an origin as well. A change of a policy rewrites the versions of all its children in
+ * the same generation.
  */
 #define SL_ORIGIN(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))
 #define SL_ORIGIN_POLICY(home)	((home) / SL_LIMITS_MAX)
@@ -308,9 +297,8 @@ struct sl_policy {
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: the generation since which the limit has its id */
 	struct sl_prefix prefix;      /* the prefix of this policy */
 	/*
-	 * The counters when this policy got the number of a deleted policy. Counters are never
-	 * reset, so the totals lose no packet. If the map `counters` was replaced: minus the counts
-	 * of the old map, modulo 2^64.
+	 * The counters when this policy got the number of a deleted policy: counters are never
+	 * reset. If the map `counters` was replaced: minus the counts of the old map, modulo 2^64.
 	 */
 	struct sl_counters base;
 };
@@ -319,12 +307,12 @@ struct sl_policy {
  * Rules are in maps `hosts4` and `hosts6` (HASH) for whole addresses, and in `prefixes` (LPM trie)
  * for the rest. The longest rule in force decides, by the first of: its runtime entry (`sluice
  * allow`, `sluice deny`) until that expires; the lists that contain the prefix; the limits of its
- * policy. A rule with none of these is not in force, and the next shorter rule decides. A runtime
- * allow overrides a list's deny at a longer prefix: bpf/rules.h.
+ * policy. A rule with none of these is not in force. A runtime allow overrides a list's deny at a
+ * longer prefix: lookup.h.
  *
  * A rule is double buffered: `cur` holds from generation `since` on, `prev` until then. A change
- * writes rules with `since` one ahead of the generation of the gate, then raises that generation.
- * This is one store, so every packet sees all of the change or none of it.
+ * writes rules with `since` one ahead of the generation of the gate, then raises that generation by
+ * one store, so every packet sees all of the change or none of it.
  */
 enum sl_access {
 	SL_ACCESS_NONE,
@@ -353,10 +341,9 @@ struct sl_rule {
 };
 
 /*
- * Map `lists`: the named lists, such as a file of prefixes. Packets do not read it: struct sl_gate
- * has the access (allow or deny) and the expiry of each list as well. These do not change while a
- * rule names the list. A list that changes its access or expiry moves to another index, so that its
- * rules switch with their generation.
+ * Map `lists`: the named lists, such as a file of prefixes. Packets read the access and the expiry
+ * of a list in struct sl_gate. These do not change while a rule names the list: a list that changes
+ * them moves to another index, so that its rules switch with their generation.
  */
 #define SL_LISTS_MAX   32
 #define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* room for a change that replaces all lists */
@@ -370,6 +357,103 @@ struct sl_list_info {
 	__u64 replaced; /* when its file was written, or its prefixes set: seconds since 1970 */
 	char name[SL_LIST_NAME];
 };
+
+/* --- New keys ------------------------------------------------------------------------------- */
+
+/*
+ * Words of the secret of all hashes (identity.h). It has a map of its own, because readers of a
+ * gate must not know it.
+ */
+#define SL_SECRETS 10
+
+/* Map `sketches`: how often keys without a state were seen (sketch.h). Lines of each CPU. */
+#define SL_SKETCH_LINES 4096U
+#define SL_SKETCH_SLOTS 16
+
+struct sl_sketch {
+	__u32 slot[SL_SKETCH_SLOTS]; /* a fingerprint above a count; 0: free */
+} __attribute__((aligned(64)));
+
+/* The settings of admission. Set when the gate is made, and never changed. */
+struct sl_params {
+	__u32 flood_threshold; /* more packets of new keys per CPU and interval: a flood */
+	__u32 interval_shift;  /* an interval is 2^this jiffies: about 64 ms */
+	__u32 set_mask;	       /* sets of the table - 1 */
+	__u32 host_mask;       /* sets of the host cache - 1 */
+	__u32 sources;	       /* the sizes that were asked for */
+	__u32 buckets;
+	__u32 sketch_mask; /* lines of each CPU's sketch - 1 */
+};
+
+/* Map `rule_cache`: per CPU, what `prefixes` returns for a whole aggregate: bpf/rules.h. */
+#define SL_RULE_CACHE_SIZE (3 * 16384U)
+
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* as a version: rules split the aggregate */
+
+struct sl_rule_cache {
+	__u64 aggregate; /* aggregate_name() */
+	__u32 generation;
+	__u32 version;
+};
+
+/*
+ * Map `host_cache`, shared by all CPUs: what `hosts4` and `hosts6` return for an address, by a
+ * 64-bit digest of it. Two packets may write one entry at once, so the digest is stored xor the
+ * answer: a mixture of both matches no address.
+ */
+#define SL_HOST_WAYS 4
+
+struct sl_host_cache {
+	__u64 sealed; /* the digest of the address xor `answer` */
+	__u64 answer; /* the generation above the version; 0: free */
+};
+
+struct sl_host_cache_set {
+	struct sl_host_cache way[SL_HOST_WAYS];
+} __attribute__((aligned(64)));
+
+/* Events of admission. */
+enum sl_event {
+	SL_EVENT_NEW_KEY,	  /* a packet of a new key; counted when its interval ends */
+	SL_EVENT_INSERTED,	  /* an entry was inserted */
+	SL_EVENT_EVICTED,	  /* for it a state that was not full was evicted */
+	SL_EVENT_BUSY,		  /* not inserted: another CPU locked the set */
+	SL_EVENT_NO_ROOM,	  /* not inserted: every candidate costs too much to evict */
+	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
+	SL_EVENT_BUCKET_BUSY,	  /* no bucket: the kernel's map was locked */
+	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket: the kernel's map had no entry to evict */
+	SL_EVENTS,
+};
+
+/* Insertions for sources that are not hot: one in a jiffy for each ration. */
+enum sl_ration {
+	SL_RATION_LIMITED, /* refused or observed by a limit */
+	SL_RATION_OTHER,   /* denied, allowed, or not limited */
+	SL_RATIONS,
+};
+
+/* A count and its rate. A second here is 2^SL_SECOND_SHIFT ns. */
+#define SL_SECOND_SHIFT 30
+
+struct sl_event_count {
+	__u64 total;
+	__u32 now;  /* in the second of struct sl_admission */
+	__u32 last; /* in the second before */
+};
+
+/* Map `admission`, per CPU: the new keys that this CPU sees, and the results. */
+struct sl_admission {
+	__u64 interval;	      /* the current interval: flood_interval() */
+	__u64 flood_until[2]; /* the first jiffy after the flood, without and with a budget */
+	__u32 new_keys[2];    /* packets of new keys in this interval, without and with a budget */
+	__u32 second;	      /* the second that `now` of the events counts */
+	__u32 sampled;	      /* packets without a bucket that charged a state, or were refused */
+	__u64 inserted_at[SL_RATIONS]; /* the jiffy of the last insertion of each ration */
+	__u64 evicted;		       /* deficit of evicted states, in 1/16 of a burst */
+	struct sl_event_count event[SL_EVENTS];
+};
+
+/* --- The gate and its states ---------------------------------------------------------------- */
 
 /* Map `gate`: one entry. Packets read the first cache line, and without a bucket also `params`. */
 struct sl_gate {
@@ -415,8 +499,8 @@ struct sl_state {
 };
 
 /*
- * The same words as the type of maps: bpftool would print a union's members without their names.
- * Any kind has the names of a token bucket there.
+ * The same words as the type of maps: bpftool prints no names in an anonymous union. Any kind has
+ * the names of a token bucket there.
  */
 struct sl_state_words {
 	__u64 empty_at;
@@ -426,8 +510,8 @@ struct sl_state_words {
 };
 
 /*
- * The table of states, in maps `sets` and `states`: include/ways.h. A set has eight ways; way w of
- * set s is entry 8s+w of `states`.
+ * The table of states, in maps `sets` and `states`: ways.h. Way w of set s is entry 8s+w of
+ * `states`.
  */
 #define SL_WAYS 8
 
@@ -444,20 +528,32 @@ struct sl_entry {
 	__u32 limit;   /* id << 3 | kind << 1 | IPv4; 0: the entry is free */
 	__u16 span;    /* the time in which an empty state refills: short_make() */
 	__u16 made;    /* when: entry_moment(); and ENTRY_CAME_BACK, ENTRY_ESTABLISHED */
-	__u32 taken;   /* shared limit: what was taken, including slices; window: ENTRY_HAS_HALF */
-	__u32 refused; /* shared limit: what was refused: entry_tell(); window: entry_seen() */
+	union {
+		__u64 word;
+		struct {
+			__u32 taken; /* including slices; see entry_count_shared() */
+			__u32 refused;
+		} shared; /* shared limit */
+		struct {
+			__u32 half; /* ENTRY_HAS_HALF */
+			__u32 seen; /* when the last packet came: entry_seen() */
+		} window;
+	} count;
 	struct sl_state_words state;
 };
 
 /*
- * A bucket: what one CPU holds for one source (include/identity.h), in maps `buckets4` and
- * `buckets6`. An evicted bucket loses its counters and the credit of its slices; the source's
- * states are in the table.
+ * A bucket: what one CPU holds for one source (identity.h), in maps `buckets4` and `buckets6`. An
+ * evicted bucket loses its counters and the credit of its slices, but no state.
  */
 struct sl_slice {
 	__s64 credit; /* ticks; negative: the state refused a packet that needed so much */
-	__u64 at;     /* when it was borrowed; refusal: when the state may hold enough */
-	__u64 until;  /* the last valid jiffy64; refusal: also a count, credit_unasked() */
+	union {
+		__u64 borrowed; /* when the credit was borrowed */
+		__u64 ready;	/* refusal: when the state may hold enough */
+		__u64 departs;	/* shape: when the packet departs */
+	} at;
+	__u64 until; /* the last valid jiffy64; refusal: also a count, credit_unasked() */
 };
 
 struct sl_bucket {
@@ -480,6 +576,19 @@ struct sl_bucket {
 #define SL_BUCKET_SPLIT 0xffffffffU
 
 /*
+ * Map `in_use`, per CPU: a bit for each source whose bucket this CPU uses, by a hash, so that a
+ * packet of another source needs no lookup of a bucket.
+ */
+#define SL_IN_USE_BITS (1U << 16)
+
+struct sl_in_use {
+	__u64 word[SL_IN_USE_BITS / 64];
+	__u64 first; /* buckets given to the first sources of this CPU */
+	__u64 zero[sizeof(struct sl_bucket) /
+		   8]; /* the value of a new bucket, for which the stack is short */
+};
+
+/*
  * Budgets, by policy: their states in map `budgets`, their slices in map `budget_slices`, per CPU.
  */
 struct sl_budget_slice {
@@ -488,7 +597,7 @@ struct sl_budget_slice {
 	__u32 low_at; /* the last jiffy in which keys without a state were refused */
 };
 
-_Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");
-_Static_assert(__builtin_offsetof(struct sl_entry, taken) == 24, "one word with `refused`");
+_Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
+_Static_assert(sizeof(struct sl_host_cache_set) == 64, "one cache line");
 
 #endif

@@ -3,32 +3,30 @@
  * The table of states: a set-associative table in two arrays, `sets` and `states`.
  *
  * A key has two sets: a primary set, and a secondary set that follows from the primary set and its
- * tag. It is in the primary set, at the way that its tag selects if that way is free; `displaced`
- * of the primary set counts its keys that are in their secondary sets. So half a cache line usually
- * shows that a key has no state; a state costs the line of its entry, and half a line more if it is
- * at another way. If the primary set has few ways to spare, a new key is inserted into the set that
+ * tag. In its set it is at the way that its tag selects, if that way is free; `displaced` of the
+ * primary set counts its keys that are in their secondary sets. So half a cache line usually shows
+ * that a key has no state; a state costs the line of its entry, and half a line more if it is at
+ * another way. If the primary set has few ways to spare, a new key is inserted into the set that
  * has more of them, so sets fill evenly.
  *
- * Eviction. A state that is full (refilled, not blocked, no slice borrowed) equals a new state, so
- * its eviction costs nothing. For other states the cost is the missing part of the burst. A set
- * without a free way evicts the state that has been full for longest (states of established keys
- * later: EVICT_ESTABLISHED), or if no state in both sets is full, the state that costs least.
- * Only a key that was seen before may evict a state that is not full. A state is protected if it
- * has less than half of its burst or is blocked, and during a flood, in which most new keys are
- * spoofed, also if it was charged within the last minute, unless it is full and its key is not
- * established. It is evicted only if all ways of both sets are protected. A new state lacks what
- * the evicted state lacks (evict_inherited()). If a limit starts empty, an evicted key returns to
- * a stricter state, never to a milder one.
+ * Eviction. A full state (refilled, not blocked, no slice borrowed) equals a new state, so its
+ * eviction costs nothing; otherwise it costs the missing part of the burst. A set without a free
+ * way evicts the state that has been full for longest (of an established key later:
+ * EVICT_ESTABLISHED), or if no state in both sets is full, the state that costs least. Only a key
+ * that was seen before may evict a state that is not full. A state is protected if it has less than
+ * half of its burst or is blocked, and in a flood also if it was charged within the last minute,
+ * unless it is full and its key is not established. It is evicted only if all ways of both sets are
+ * protected. A new state lacks what the evicted state lacks (evict_inherited()). If a limit starts
+ * empty, an evicted key returns to a stricter state, never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
- * lock would lock the set forever. Commands refill, charge and block existing states, which needs
- * no lock.
+ * lock would lock the set forever. Commands refill, charge and block existing states, without a
+ * lock.
  */
 #ifndef SLUICE_WAYS_H
 #define SLUICE_WAYS_H
 
-#include "block.h"
-#include "digest.h"
+#include "identity.h"
 #include "kinds.h"
 
 #define table_once(x) (*(const volatile __typeof__(x) *)&(x))
@@ -60,8 +58,8 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 }
 
 /*
- * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`. That byte is 0 for ids below
- * 2^21. The prefetch ends at half of that, so that no packet under way can meet a larger id.
+ * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`, which is 0 for ids below
+ * 2^21. It ends at half of that, so that no packet under way can meet a larger id.
  */
 #define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -118,13 +116,13 @@ static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct
 	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
-/* Returns the other set of a key: the secondary of the primary, and the reverse. */
+/* Returns the secondary set of a primary set, and the reverse. */
 static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
-/* Returns the way that a key prefers: most keys are found there without reading their set. */
+/* Returns the way at which most keys are found without reading their set. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
@@ -142,7 +140,7 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 }
 
 /*
- * Returns whether a way of a set has this tag. Four ways at a time, by Mycroft's test for a lane of
+ * Returns whether a way of a set has this tag: four ways at a time, by Mycroft's test for a lane of
  * a word that is 0 (Warren, "Hacker's Delight", 2nd edition, 6-1).
  */
 static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
@@ -209,7 +207,7 @@ static inline __u64 span_slices(__u64 span)
 #define ENTRY_MOMENT_SHIFT 34
 #define ENTRY_MOMENTS	   0x4000
 
-/* In `made`: the key has sent a packet ENTRY_BACK_AGE units or more after the entry was made. */
+/* In `made`: the key has sent a packet ENTRY_BACK_AGE units or more after it was made. */
 #define ENTRY_CAME_BACK ENTRY_MOMENTS
 #define ENTRY_BACK_AGE	2
 
@@ -222,8 +220,8 @@ static inline __u16 entry_moment(__u64 now)
 }
 
 /*
- * Returns how many units before `now` an entry was made: 0 if it was made in the next unit, by a
- * CPU whose clock is a little ahead.
+ * Returns how many units before `now` an entry was made: 0 if the clock of its CPU is a little
+ * ahead.
  */
 static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
@@ -236,10 +234,10 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 #define ENTRY_DUE_MAX 60
 
 /*
- * Returns the age at which an entry is old enough: the time in which an empty state refills, at
- * least one unit and at most ENTRY_DUE_MAX. So in addition to what a budget paid for, a key passes
- * no more than if its state had begun empty. The maximum is for limits that refill slowly: until a
- * key is established, it is exposed to floods. span: as in struct sl_entry.
+ * Returns the age at which an entry is old enough: the time in which an empty state refills, from
+ * one unit to ENTRY_DUE_MAX. So in addition to what a budget paid for, a key passes no more than if
+ * its state had begun empty. The maximum is for limits that refill slowly: until a key is
+ * established, it is exposed to floods. span: as in struct sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
@@ -257,10 +255,10 @@ static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 
 /*
  * Returns the time until which a block and its `escalate` steps count: block_steps() drops a step
- * in each length of the last block. That length is estimated: from the last charge before the
- * overrun, or if the state was charged since, from the time at which the entry was made. The
- * estimate is too long rather than too short, except for an entry made hours before. The entry does
- * not store whether its limit escalates.
+ * in each length of the last block. That length is estimated, because the entry does not store
+ * whether its limit escalates: from the last charge before the overrun, or if the state was charged
+ * since, from the time at which the entry was made. The estimate is rather too long, except for an
+ * entry made hours before.
  */
 static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
@@ -296,19 +294,19 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 }
 
 /*
- * An eviction cost. Below 0: the state is full, so eviction costs nothing; the lower, the longer it
- * has been full, in ticks. Otherwise from the highest bits: a class, which protects; in the lowest
- * class the deficit in 1/16 of a burst; the age of the entry; and the deficit again, for counting.
+ * An eviction cost. Below 0: the state is full; the lower, the longer it has been full, in ticks.
+ * Otherwise from the highest bits: a class, which protects; in the lowest class the deficit in 1/16
+ * of a burst; the age of the entry; and the deficit again, for counting.
  *
- * Age. If two entries are equal otherwise, the younger is evicted, so keys from before a flood
- * stay. But spoofed keys that lack more than half of their burst and never come back would then
- * stay forever, and a later abuser would always be the youngest. So among those, keys that did not
- * come back are evicted first, the oldest first, because a younger key may still come back.
+ * If two entries are equal otherwise, the younger is evicted, so keys from before a flood stay. But
+ * among entries that lack more than half of their burst, keys that did not come back are evicted
+ * first, the oldest first, because a younger key may still come back. Otherwise spoofed keys would
+ * stay forever, and a later abuser would always be the youngest.
  *
  * A full state of a key that is not established is evicted before the state of an established key
- * that has been full for up to EVICT_ESTABLISHED longer, also in a flood. Otherwise spoofed keys
- * evict all established keys that rest, as soon as a budget has paid for as many of them as the
- * table has ways.
+ * that has been full for up to EVICT_ESTABLISHED longer. Otherwise spoofed keys would evict all
+ * established keys that rest, as soon as a budget has paid for as many of them as the table has
+ * ways.
  */
 #define EVICT_PARTS	  16
 #define EVICT_AGE_SHIFT	  8
@@ -324,10 +322,10 @@ enum evict_class {
 	EVICT_BLOCKED, /* it refuses everything */
 };
 
-/* In `taken` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
+/* In `half` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
 #define ENTRY_HAS_HALF 1
 
-/* The unit of `refused` in a window's entry, the last packet's time: 0.26 ms; wraps in 13 days. */
+/* The unit of `seen`, the time of the last packet: 0.26 ms; wraps in 13 days. */
 #define ENTRY_SEEN_SHIFT 22
 
 static inline __u32 entry_seen(__u64 now)
@@ -336,14 +334,14 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns how long a key has been idle, at least: since its last charge; in a window, whose
+ * Returns how long a key has been idle, at least: since its last charge, or in a window, whose
  * `charged_at` only stores the sub-window, since its last packet.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
 	/* from -1, because the clock of another CPU may be a little ahead */
-	__u32 seen = entry_seen(now) - table_once(entry->refused) + 1;
+	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)
 		return ((__s64)seen - 2) * (1LL << ENTRY_SEEN_SHIFT);
@@ -367,7 +365,7 @@ static inline __u64 entry_deficit(const struct sl_entry *entry, const struct sl_
 	__u64 filled = entry_kind(entry) == SL_SHAPE ? state->ready_at : state->empty_at + span;
 
 	if (entry_kind(entry) == SL_WINDOW)
-		return entry->taken == ENTRY_HAS_HALF ? EVICT_PARTS / 2 : EVICT_PARTS;
+		return entry->count.window.half == ENTRY_HAS_HALF ? EVICT_PARTS / 2 : EVICT_PARTS;
 	return credit_min(credit_max(credit_span(now, filled), 0) / (span / EVICT_PARTS + 1) + 1,
 			  (1 << EVICT_AGE_SHIFT) - 1);
 }
@@ -428,11 +426,10 @@ static inline bool evict_is_deep(__s64 evict_cost)
 
 /*
  * Returns the deficit that a new state inherits if it replaces a state with this eviction cost: all
- * of `left` if evict_is_deep(), otherwise the same part of `left`, rounded up. So an eviction
- * creates no credit: sources that evict each other from n ways pass together no more than n limits.
- * In a flood only the first rule holds. Otherwise spoofed sources that evict each other would soon
- * lack so much that they are protected, and known sources would be evicted instead. left:
- * kind_left() of the new state.
+ * of `left` (kind_left() of the new state) if evict_is_deep(), otherwise the same part of it,
+ * rounded up. So an eviction creates no credit: sources that evict each other from n ways pass
+ * together no more than n limits. In a flood only the first rule holds. Otherwise spoofed sources
+ * that evict each other would soon be protected, and known sources would be evicted instead.
  */
 static inline __u64 evict_inherited(__s64 evict_cost, __u64 left, bool flood)
 {

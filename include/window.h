@@ -3,10 +3,10 @@
  * The arithmetic of a sliding window: at most N (`most`) in any span of T, exact, on any number of
  * CPUs. Pure functions; the time is an argument.
  *
- * Time is cut into sub-windows of T/G, the same for all keys. Each packet that passes is counted in
- * the sub-window of its time, and a packet passes while the current sub-window and the G before it
- * hold at most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in
- * it. A source that sends all it may gets N every G + 1 sub-windows: G/(G+1) of N/T.
+ * Time is cut into sub-windows of T/G, the same for all keys. A packet that passes is counted in
+ * the sub-window of its time; it passes while the current sub-window and the G before it hold at
+ * most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in it. A
+ * source that sends all it may gets N every G + 1 sub-windows: G/(G+1) of N/T.
  *
  * The state is three words, of which the first decides:
  *
@@ -16,8 +16,8 @@
  *
  * A charge adds to the total by one compare-and-swap of `window`. When a sub-window has begun, one
  * CPU turns the state: it subtracts the count of the oldest sub-window from the total. A turn has
- * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h).
- * Between any two steps the CPU may stall, and other CPUs may act.
+ * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h). Between
+ * two steps the CPU may stall, and other CPUs may act.
  *
  *  1. past        If its tag is not of the index, or is of the next one too: counts are cleared.
  *  2. charged_at  Moves on, never back. From here on each CPU knows that the sub-window is over,
@@ -26,35 +26,32 @@
  *  4. past        The new counts, with the new index as their tag.
  *
  * If `past` has no counts, or a wrong tag, the whole total is assumed to be of the last sub-window:
- * it expires later, never sooner. A tag wraps after 16 sub-windows. Step 1 ensures that a tag never
- * matches the counts of another sub-window: between steps 3 and 4 the tag is wrong, or the counts
- * are 0.
+ * it expires later, never sooner. A tag wraps after 16 sub-windows, but matches no counts of
+ * another sub-window: between steps 3 and 4 the tag is wrong, or step 1 has cleared the counts.
  *
- * A count of `past` is in units of 2^shift, the smallest unit in which N fits. The remainder stays
- * in the total and is counted with the next sub-window: later, never sooner. The remainder is below
- * one unit at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
+ * A count of `past` is in units of 2^shift, the smallest unit in which N fits. The remainder, below
+ * one unit, stays in the total and is counted with the next sub-window: later, never sooner. N is
+ * at least 2^(60/G - 1) units. So a source gets at least
  *
- *    G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
+ *   G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
  *
  * in packets; in bytes less by the part that was too small for the last packet.
  *
- * The index wraps after 65,536 sub-windows, so `charged_at` shows how long ago its sub-window was.
- * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone show it, and
- * too little if they wrapped. If a source comes back in exactly the sub-window in which the index
- * wraps to its old value, or in one of the G before it, its old total still counts: it expires
- * later, never sooner.
+ * The index wraps after 65,536 sub-windows; `charged_at` shows how long ago its sub-window was,
+ * except while a turn is between steps 2 and 3, or was given up there. If a source then comes back
+ * in exactly the sub-window in which the index wraps to its old value, or in one of the G before
+ * it, its old total still counts: it expires later, never sooner.
  *
- * Charges can be lost if a CPU stalls for longer than T within a turn: between steps 2 and 3, if
- * the index wraps to the same value and the same total is charged in the meantime; or before step
- * 4, if it stalls for 16 sub-windows, another CPU is between its steps 1 and 4, and `past` is the
- * same.
+ * Charges can be lost only if a CPU stalls within a turn: between steps 2 and 3 for longer than T,
+ * if the index wraps to the same value and the same total is charged in the meantime; or before
+ * step 4 for 16 sub-windows, if another CPU is between its steps 1 and 4, and `past` is the same.
  *
- * When the clock itself wraps, after 36 years, its last sub-window, which is shorter, and the first
- * one after it count as one. If CPU clocks differ, no index moves back; T is WINDOW_CLOCKS longer
- * than requested to cover the difference. A packet counts at the time that its CPU reads, or at
- * `charged_at` if that is later.
+ * When the clock wraps, after 36 years, its last sub-window, which is shorter, and the first one
+ * after it count as one. If CPU clocks differ, no index moves back: a packet counts at the time
+ * that its CPU reads, or at `charged_at` if that is later. T is WINDOW_CLOCKS longer than requested
+ * to cover the difference.
  *
- * Units. Amounts are packets or bytes, below 2^47. Times and periods are in ticks.
+ * Units: amounts are packets or bytes, below 2^47. Times and periods are in ticks.
  */
 #ifndef SLUICE_WINDOW_H
 #define SLUICE_WINDOW_H
@@ -89,8 +86,8 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * Returns the lowest 20 bits of the number of the sub-window at a time. By a multiplication: a
- * division would cost a tenth of the packet. See window_scale().
+ * Returns the lowest 20 bits of the number of the sub-window at a time. It multiplies, see
+ * window_scale(), because a division would cost a tenth of the packet.
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 {
@@ -105,9 +102,8 @@ static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 
 /*
  * Sets the length of a sub-window: `least` ticks, or longer by less than 2^-18 of it, or by a tick.
- * Time is counted in steps of 2^coarse ticks. A step is factor / 2^WINDOW_FACTOR_BITS of a
- * sub-window, rounded down, so no sub-window is too short. Products wrap, but the index only needs
- * their low bits.
+ * A step is 2^coarse ticks, and factor / 2^WINDOW_FACTOR_BITS of a sub-window, rounded down, so no
+ * sub-window is too short. Products wrap, but the index only needs their low bits.
  */
 static inline void window_scale(struct sl_limit *limit, __u64 least)
 {
@@ -144,8 +140,8 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the index, never more. now: not before
- * `charged_at`. After the clock has wrapped, at most as many as have begun since 0.
+ * Returns how many sub-windows have begun since the index, never more; after the clock has wrapped,
+ * at most as many as have begun since 0. now: not before `charged_at`.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -200,10 +196,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_state 
 	state->past = window_past(index, counts);
 }
 
-/*
- * Returns whether a sub-window has begun since the index, or a turn ended after step 2. A clock
- * behind another CPU's does not bring back a sub-window that is over.
- */
+/* Returns whether a sub-window has begun since the index, by this clock or by `charged_at`. */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
@@ -234,7 +227,7 @@ static inline __u64 window_settle(const struct sl_state *seen, const struct sl_s
 	return window_past(index, 0);
 }
 
-/* Returns a state in which nothing counts, as `forgive` sets it. */
+/* A state in which nothing counts, as `forgive` sets it. */
 static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -243,7 +236,7 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
-/* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
+/* The state of a new key. If the limit starts empty, N counts in the current sub-window. */
 static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
@@ -255,7 +248,7 @@ static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now
 
 /*
  * Charges `cost` to a copy of a state that was rolled to now, or returns false. The caller
- * publishes the copy by compare-and-swap of `window`.
+ * publishes the copy.
  */
 static inline bool window_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
@@ -265,10 +258,7 @@ static inline bool window_charge(const struct sl_limit *limit, struct sl_state *
 	return true;
 }
 
-/*
- * Undoes a charge while its sub-window is the current one; later it cannot be separated from other
- * charges. now: the time of the charge. Returns false if the charge stays.
- */
+/* Undoes a charge at `now` while its sub-window is the current one; otherwise returns false. */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {
@@ -302,8 +292,8 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 }
 
 /*
- * Returns when at least `needed` may pass if nothing is charged until then: now, or when one of the
- * next sub-windows begins. ret: the state at that time. needed: at most N.
+ * Returns when at least `needed`, at most N, may pass if nothing is charged until then: now, or
+ * when one of the next sub-windows begins. ret: the state at that time.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 needed, __u64 now, struct sl_state *ret)

@@ -74,7 +74,7 @@ static __always_inline void floor_count(const struct packet *packet)
 	struct sl_bucket *bucket = bpf_map_lookup_elem(&floor_buckets, packet->source.addr);
 
 	if (bucket) {
-		bucket->slice[0].at = now;
+		bucket->slice[0].at.borrowed = now;
 		bucket->passed.packets++;
 	} else {
 		struct sl_bucket fresh = {0};

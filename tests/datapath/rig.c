@@ -266,7 +266,7 @@ void rig_empty(struct rig *rig)
 	};
 	static const enum gate_map arrays[] = {
 		MAP_COUNTERS,	MAP_ADMISSION, MAP_SETS,       MAP_STATES,
-		MAP_NEWCOMERS,	MAP_IN_USE,    MAP_BUDGETS,    MAP_BUDGET_SLICES,
+		MAP_SKETCHES,	MAP_IN_USE,    MAP_BUDGETS,    MAP_BUDGET_SLICES,
 		MAP_RULE_CACHE, MAP_SUBRULES,  MAP_HOST_CACHE,
 	};
 

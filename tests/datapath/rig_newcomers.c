@@ -6,7 +6,7 @@
 
 #include "gate/gate.h"
 #include "gate/table.h"
-#include "admission.h"
+#include "sketch.h"
 #include "state/buckets.h"
 
 #define CPUS_MAX 1024 /* possible ones */

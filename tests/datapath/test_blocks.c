@@ -87,7 +87,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	rig_check_counted(rig);
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -106,7 +106,7 @@ static void test_length(void **state)
  * When one source overruns a shared key, all sources of the key are blocked on every CPU, and no
  * other is.
  */
-static void test_shared_key(void **state)
+TEST(test_shared_key)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -132,7 +132,7 @@ static void test_shared_key(void **state)
 }
 
 /* What another CPU has drawn before would outlast the beginning: under a block none is drawn. */
-static void test_on_every_cpu_at_once(void **state)
+TEST(test_on_every_cpu_at_once)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -155,7 +155,7 @@ static void test_on_every_cpu_at_once(void **state)
 /* --- What begins one ------------------------------------------------------------------------ */
 
 /* A packet that another limit drops anyway is no overrun. */
-static void test_dropped_anyway(void **state)
+TEST(test_dropped_anyway)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -193,7 +193,7 @@ static const struct {
 	{"name other rate 1kpps burst 5 action block 1h", false},
 };
 
-static void test_rule_changes(void **state)
+TEST(test_rule_changes)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -218,15 +218,4 @@ static void test_rule_changes(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_length),
-		cmocka_unit_test(test_shared_key),
-		cmocka_unit_test(test_on_every_cpu_at_once),
-		cmocka_unit_test(test_dropped_anyway),
-		cmocka_unit_test(test_rule_changes),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -99,7 +99,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 }
 
 /* By packets and by bits, both families together, over all CPUs. */
-static void test_exact(void **state)
+TEST(test_exact)
 {
 	struct rig *rig = budget_rig(state);
 
@@ -177,7 +177,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 			 sent);
 }
 
-static void test_full_speed(void **state)
+TEST(test_full_speed)
 {
 	struct rig *rig = budget_rig(state);
 	struct shipped shipped;
@@ -196,7 +196,7 @@ static void test_full_speed(void **state)
  * A packet charged by one limit, and a newcomer to the other, gets its charge back when it is over
  * budget.
  */
-static void test_charges_go_back(void **state)
+TEST(test_charges_go_back)
 {
 	struct rig *rig = budget_rig(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
@@ -223,7 +223,7 @@ static void test_charges_go_back(void **state)
 }
 
 /* A newcomer that a limit refuses does not cost the budget anything either. */
-static void test_refused_before(void **state)
+TEST(test_refused_before)
 {
 	struct rig *rig = budget_rig(state);
 	struct frame known = frame_from("2001:db8::1", 60);
@@ -245,7 +245,7 @@ static void test_refused_before(void **state)
  * A limit that observes counts what the other limits pass and, of newcomers, what the budget
  * passes.
  */
-static void test_observed_behind(void **state)
+TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);
 	struct march march = march_from(0, "192.0.0.0/16", rig->programs.fd[HOOK_INGRESS]);
@@ -265,7 +265,7 @@ static void test_observed_behind(void **state)
 /* --- Whose it is ---------------------------------------------------------------------------- */
 
 /* Without a budget nothing is dropped that no limit names. */
-static void test_none(void **state)
+TEST(test_none)
 {
 	struct rig *rig = budget_rig(state);
 	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
@@ -284,7 +284,7 @@ static void test_none(void **state)
 }
 
 /* The budget is not asked for known sources, listed ones, or those without a rule. */
-static void test_not_for_others(void **state)
+TEST(test_not_for_others)
 {
 	struct rig *rig = budget_rig(state);
 	struct frame known = frame_from("192.0.2.1", 60), allowed = frame_from("198.51.100.1", 60);
@@ -308,7 +308,7 @@ static void test_not_for_others(void **state)
 /* --- Changes -------------------------------------------------------------------------------- */
 
 /* What is left of a budget stays over any change of its rate, or of the policy's limits. */
-static void test_levels_stay(void **state)
+TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);
 	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
@@ -340,7 +340,7 @@ static void test_levels_stay(void **state)
 }
 
 /* What a CPU holds of one budget is never spent under another. */
-static void test_slices_are_void(void **state)
+TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);
 	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
@@ -367,15 +367,4 @@ static void test_slices_are_void(void **state)
 	rig_run_on(rig, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact),		cmocka_unit_test(test_full_speed),
-		cmocka_unit_test(test_charges_go_back), cmocka_unit_test(test_refused_before),
-		cmocka_unit_test(test_observed_behind), cmocka_unit_test(test_none),
-		cmocka_unit_test(test_not_for_others),	cmocka_unit_test(test_levels_stay),
-		cmocka_unit_test(test_slices_are_void),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

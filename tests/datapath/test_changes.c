@@ -24,7 +24,7 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
 /* Its id, and so each source its level, while it has its name and its key. */
-static void test_limits_keep_their_levels(void **state)
+TEST(test_limits_keep_their_levels)
 {
 	static const struct {
 		const char *words; /* what becomes of: rate 1/h burst 10 */
@@ -66,7 +66,7 @@ static void test_limits_keep_their_levels(void **state)
 }
 
 /* An id is never used again, also not by a limit that takes its old key again. */
-static void test_ids_are_used_once(void **state)
+TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
 		"rate 1/h burst 10",	    "rate 1/h burst 10 per 24", "rate 1/h burst 10",
@@ -91,7 +91,7 @@ static void test_ids_are_used_once(void **state)
 }
 
 /* Whatever comes and goes beside it, a limit has its id, its slot, and what was refused by it. */
-static void test_slots(void **state)
+TEST(test_slots)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP),
@@ -136,7 +136,7 @@ static void test_slots(void **state)
 }
 
 /* Four limits give way to four others, in reverse order, and one returns. */
-static void test_all_limits_at_once(void **state)
+TEST(test_all_limits_at_once)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -158,7 +158,7 @@ static void test_all_limits_at_once(void **state)
 /* --- Counters ------------------------------------------------------------------------------- */
 
 /* A rule that gets the number of a deleted one begins with nothing; the totals lose nothing. */
-static void test_numbers_are_used_again(void **state)
+TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -226,7 +226,7 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 	assert_int_equal(bucket_of(rig, "192.0.2.1").generation, generation + 1);
 }
 
-static void test_others_keep_their_slices(void **state)
+TEST(test_others_keep_their_slices)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -271,7 +271,7 @@ static int64_t credit_of(const struct rig *rig, const char *name)
  * A change of a limit, or of another one of its policy, leaves what a slice holds, for the next
  * packet to take back to the state; another key, and so another state, does not.
  */
-static void test_limits_keep_their_slices(void **state)
+TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
@@ -327,7 +327,7 @@ static void test_limits_keep_their_slices(void **state)
  * What was drawn from one state is never put into another, however many changes later a packet
  * comes.
  */
-static void test_slices_are_of_their_states(void **state)
+TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
@@ -346,7 +346,7 @@ static void test_slices_are_of_their_states(void **state)
 }
 
 /* Forty changes of a limit cost its level nothing: what slices held went back each time. */
-static void test_changes_cost_nothing(void **state)
+TEST(test_changes_cost_nothing)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -364,7 +364,7 @@ static void test_changes_cost_nothing(void **state)
 /*
  * Levels are exact over forty changes of other rules, and of its own rule where that says the same.
  */
-static void test_others_keep_their_levels(void **state)
+TEST(test_others_keep_their_levels)
 {
 	static const struct {
 		const char *words;
@@ -397,20 +397,4 @@ static void test_others_keep_their_levels(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits_keep_their_levels),
-		cmocka_unit_test(test_ids_are_used_once),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_all_limits_at_once),
-		cmocka_unit_test(test_numbers_are_used_again),
-		cmocka_unit_test(test_others_keep_their_slices),
-		cmocka_unit_test(test_limits_keep_their_slices),
-		cmocka_unit_test(test_slices_are_of_their_states),
-		cmocka_unit_test(test_changes_cost_nothing),
-		cmocka_unit_test(test_others_keep_their_levels),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -69,7 +69,7 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /* They pass no more than as many sources as have a way: what one source lacks, the next lacks. */
-static void test_chosen_sources_pass_no_more_than_their_limits(void **state)
+TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {
 	static const unsigned int counts[] = {WAYS, WAYS + 1, 24, CHOSEN_MAX};
 	static const unsigned int runs[] = {1, 2, 3, 19, 21, 42, 600};
@@ -96,11 +96,4 @@ static void test_chosen_sources_pass_no_more_than_their_limits(void **state)
 	rig_free(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chosen_sources_pass_no_more_than_their_limits),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -184,7 +184,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const st
 	assert_true(speed_is_close(&result));
 }
 
-static void test_full_speed(void **state)
+TEST(test_full_speed)
 {
 	static const struct speed_case cases[] = {
 		{1000, "1s", HOOK_INGRESS},	  {10000, "100ms", HOOK_INGRESS},
@@ -230,7 +230,7 @@ static struct result flood_neighbours(struct rig *rig, int prog)
 	return result_read(rig, floods, THREADS, begin);
 }
 
-static void test_hundred_sources_of_one_key(void **state)
+TEST(test_hundred_sources_of_one_key)
 {
 	static const char *const words[] = {
 		"rate 1kpps burst 100000 per 24", "rate 1/min burst 200000 per 24",
@@ -253,12 +253,4 @@ static void test_hundred_sources_of_one_key(void **state)
 	shipped_free(&shipped);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_speed),
-		cmocka_unit_test(test_hundred_sources_of_one_key),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -103,7 +103,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 	rig_check_counted(rig);
 }
 
-static void test_ends_at_its_moment(void **state)
+TEST(test_ends_at_its_moment)
 {
 	static const uint64_t leads[] = {
 		0,	   1,	      16,	    MS,	 JIFFY - 1, JIFFY, JIFFY + 1, 2 * JIFFY - 1,
@@ -125,7 +125,7 @@ static void test_ends_at_its_moment(void **state)
 }
 
 /* Each one that ends lets the next shorter one decide; they end in any order. */
-static void test_nested(void **state)
+TEST(test_nested)
 {
 	static const struct {
 		const char *prefix;
@@ -165,7 +165,7 @@ static void test_nested(void **state)
  * What an entry that is over leaves to its own limits, with their levels, or to those of a shorter
  * prefix.
  */
-static void test_limits_take_over(void **state)
+TEST(test_limits_take_over)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};
 	struct rig *rig = rig_begin(state);
@@ -188,7 +188,7 @@ static void test_limits_take_over(void **state)
 }
 
 /* A source keeps its slices over an entry that it hardly noticed. */
-static void test_slices_stay(void **state)
+TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);
 	uint64_t passed = 0;
@@ -212,7 +212,7 @@ static void test_slices_stay(void **state)
 }
 
 /* Sooner, later, for good, and not at all: a hot source follows at once. */
-static void test_another_end(void **state)
+TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -240,7 +240,7 @@ static void test_another_end(void **state)
 }
 
 /* A change of any rule, in force or not, does not bring back what is over. */
-static void test_over_for_good(void **state)
+TEST(test_over_for_good)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -256,7 +256,7 @@ static void test_over_for_good(void **state)
 }
 
 /* A mark on a /64 stays while its rule is there, over or not; each host is judged by its own. */
-static void test_ends_within_a_64(void **state)
+TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -284,7 +284,7 @@ static void test_ends_within_a_64(void **state)
 
 /* --- On lists ------------------------------------------------------------------------------- */
 
-static void test_an_entry_ends_and_its_other_lists_stay(void **state)
+TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
@@ -340,7 +340,7 @@ static void put_ended(struct rig *rig)
 }
 
 /* Its rule keeps the bit of that list, which may be the bit of another list later. */
-static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **state)
+TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
@@ -375,7 +375,7 @@ static void test_an_entry_that_ended_is_on_no_later_list_of_its_place(void **sta
 	rig_check_counted(rig);
 }
 
-static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
+TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
 	struct rig *rig = rig_begin(state);
@@ -391,7 +391,7 @@ static void test_an_entry_that_ended_is_swept_from_its_rule(void **state)
 }
 
 /* An expiry that cannot read the rules changes nothing, and is no change that was interrupted. */
-static void test_a_damaged_rule_does_not_begin_a_change(void **state)
+TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
 	struct rig *rig = rig_begin(state);
@@ -414,7 +414,7 @@ static void test_a_damaged_rule_does_not_begin_a_change(void **state)
 	rig_check_counted(rig);
 }
 
-static void test_an_entry_of_an_heir_keeps_its_end(void **state)
+TEST(test_an_entry_of_an_heir_keeps_its_end)
 {
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -432,7 +432,7 @@ static void test_an_entry_of_an_heir_keeps_its_end(void **state)
 }
 
 /* A second time at a prefix, and a change of the policy around an entry. */
-static void test_a_prefix_has_one_time(void **state)
+TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
 	struct rig *rig = rig_begin(state);
@@ -576,7 +576,7 @@ static void model_check(struct rig *rig, const struct model_rule *rules, unsigne
 			 reason_names[expected]);
 }
 
-static void test_at_random(void **state)
+TEST(test_at_random)
 {
 	struct rig *rig = rig_begin(state);
 	struct model_rule rules[RULES];
@@ -604,24 +604,4 @@ static void test_at_random(void **state)
 		RULES);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends_at_its_moment),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_limits_take_over),
-		cmocka_unit_test(test_slices_stay),
-		cmocka_unit_test(test_another_end),
-		cmocka_unit_test(test_over_for_good),
-		cmocka_unit_test(test_ends_within_a_64),
-		cmocka_unit_test(test_an_entry_ends_and_its_other_lists_stay),
-		cmocka_unit_test(test_an_entry_that_ended_is_on_no_later_list_of_its_place),
-		cmocka_unit_test(test_an_entry_that_ended_is_swept_from_its_rule),
-		cmocka_unit_test(test_a_damaged_rule_does_not_begin_a_change),
-		cmocka_unit_test(test_an_entry_of_an_heir_keeps_its_end),
-		cmocka_unit_test(test_a_prefix_has_one_time),
-		cmocka_unit_test(test_at_random),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -46,7 +46,7 @@ static const struct sl_limit *set_default(struct rig *rig, const struct limit_ca
 
 /* --- The burst ------------------------------------------------------------------------------ */
 
-static void test_fresh_burst(void **state)
+TEST(test_fresh_burst)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -70,7 +70,7 @@ static void test_fresh_burst(void **state)
 }
 
 /* Packets on both CPUs in turn: what one CPU's slice holds, the other cannot have. */
-static void test_fresh_burst_of_two_cpus(void **state)
+TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -114,7 +114,7 @@ static void refill_check(struct rig *rig, const struct limit_case *it, uint64_t 
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, expected + 100), expected);
 }
 
-static void test_refill(void **state)
+TEST(test_refill)
 {
 	static const uint64_t counts[] = {1, 2, 1000, 5000};
 	struct rig *rig = rig_begin(state);
@@ -149,7 +149,7 @@ static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_
 	return passed;
 }
 
-static void test_twice_the_rate(void **state)
+TEST(test_twice_the_rate)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -178,7 +178,7 @@ static void test_twice_the_rate(void **state)
 	rig_check_counted(rig);
 }
 
-static void test_one_a_minute(void **state)
+TEST(test_one_a_minute)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = next_source();
@@ -262,7 +262,7 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 	rig_check_counted(rig);
 }
 
-static void test_any_span(void **state)
+TEST(test_any_span)
 {
 	struct rig *rig = rig_begin(state);
 	uint32_t slices = 32 * rig->gate.machine.cpus; /* the least burst with slices */
@@ -279,7 +279,7 @@ static void test_any_span(void **state)
 
 /* --- Who shares ----------------------------------------------------------------------------- */
 
-static void test_gates_do_not_share(void **state)
+TEST(test_gates_do_not_share)
 {
 	struct gate_sizes sizes = {.sources = 1024, .buckets = 1024};
 	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
@@ -353,7 +353,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_check_counted(rig);
 }
 
-static void test_bit_rates(void **state)
+TEST(test_bit_rates)
 {
 	static const uint32_t sizes[] = {60, 61, 590, 1514};
 	struct rig *rig = rig_begin(state);
@@ -371,7 +371,7 @@ static void test_bit_rates(void **state)
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /* TCP, merged by GRO into packets of 45 under an ordinary limit: it gets its rate, and no more. */
-static void test_merged_packets_get_their_rate(void **state)
+TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -408,19 +408,4 @@ static void test_merged_packets_get_their_rate(void **state)
 		      "rate\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fresh_burst),
-		cmocka_unit_test(test_fresh_burst_of_two_cpus),
-		cmocka_unit_test(test_refill),
-		cmocka_unit_test(test_twice_the_rate),
-		cmocka_unit_test(test_one_a_minute),
-		cmocka_unit_test(test_any_span),
-		cmocka_unit_test(test_gates_do_not_share),
-		cmocka_unit_test(test_bit_rates),
-		cmocka_unit_test(test_merged_packets_get_their_rate),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -15,7 +15,7 @@
 #define FLIPS 200
 
 /* A rate flips while packets come at full speed: each has one rule, and levels are kept. */
-static void test_flips_under_fire(void **state)
+TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
@@ -158,7 +158,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 }
 
 /* Two rulesets in turn while packets come at full speed: none is judged by a mixture. */
-static void test_swaps_under_fire(void **state)
+TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
 	struct shipped shipped = rig_ship(rig);
@@ -190,7 +190,7 @@ static void test_swaps_under_fire(void **state)
 /* --- Rules that are written over ------------------------------------------------------------ */
 
 /* Rules of hosts are written over and over while each packet of their /64 looks them up. */
-static void test_rewrites_under_fire(void **state)
+TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
 	struct rig *rig = rig_begin(state);
@@ -239,13 +239,4 @@ static void test_rewrites_under_fire(void **state)
 	shipped_free(&shipped);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flips_under_fire),
-		cmocka_unit_test(test_swaps_under_fire),
-		cmocka_unit_test(test_rewrites_under_fire),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

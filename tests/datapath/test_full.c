@@ -54,7 +54,7 @@ static void plant_policies(struct rig *rig, unsigned int count)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-static void test_policies_full(void **state)
+TEST(test_policies_full)
 {
 	struct rig *rig = rig_begin(state);
 	unsigned int most = rig->gate.policies_max - SL_POLICY_FIRST;
@@ -83,7 +83,7 @@ static void test_policies_full(void **state)
 }
 
 /* A change with one policy too many leaves nothing of itself behind, its first rules included. */
-static void test_policies_full_in_one_change(void **state)
+TEST(test_policies_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
 	unsigned int most = rig->gate.policies_max - SL_POLICY_FIRST;
@@ -116,7 +116,7 @@ static void plant_denied(struct rig *rig, const char *(*name)(unsigned int), uns
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-static void test_hosts_full(void **state)
+TEST(test_hosts_full)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -142,7 +142,7 @@ static void test_hosts_full(void **state)
 	rig_check_counted(rig);
 }
 
-static void test_prefixes_full(void **state)
+TEST(test_prefixes_full)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -165,7 +165,7 @@ static void test_prefixes_full(void **state)
 }
 
 /* A change of several rules that has room for some of them only. */
-static void test_hosts_full_in_one_change(void **state)
+TEST(test_hosts_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -204,7 +204,7 @@ static const char *divider(unsigned int number)
  * There is room for so many marks on /64s as for rules of the larger map of both, and rules are in
  * both.
  */
-static void test_splits_full(void **state)
+TEST(test_splits_full)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -249,7 +249,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 	rig_check_counted(rig);
 }
 
-static void test_sweep_hosts(void **state)
+TEST(test_sweep_hosts)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -260,7 +260,7 @@ static void test_sweep_hosts(void **state)
 	assert_int_equal(rig_burst_of(rig, host(12)), 0);
 }
 
-static void test_sweep_prefixes(void **state)
+TEST(test_sweep_prefixes)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -272,7 +272,7 @@ static void test_sweep_prefixes(void **state)
 }
 
 /* With nothing to sweep, and with too little, it is refused as before. */
-static void test_sweep_is_not_enough(void **state)
+TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -294,7 +294,7 @@ static void test_sweep_is_not_enough(void **state)
 /* --- Over and over -------------------------------------------------------------------------- */
 
 /* Among 900 others. */
-static void test_set_and_delete_leak_nothing(void **state)
+TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",
 					       "2001:db8::1", "2001:db8::2"};
@@ -322,20 +322,4 @@ static void test_set_and_delete_leak_nothing(void **state)
 	rig_free(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policies_full),
-		cmocka_unit_test(test_policies_full_in_one_change),
-		cmocka_unit_test(test_hosts_full),
-		cmocka_unit_test(test_prefixes_full),
-		cmocka_unit_test(test_hosts_full_in_one_change),
-		cmocka_unit_test(test_splits_full),
-		cmocka_unit_test(test_sweep_hosts),
-		cmocka_unit_test(test_sweep_prefixes),
-		cmocka_unit_test(test_sweep_is_not_enough),
-		cmocka_unit_test(test_set_and_delete_leak_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

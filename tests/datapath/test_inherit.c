@@ -158,7 +158,7 @@ static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once
 		assert_int_equal(rig_change(rig, &set), 0);
 }
 
-static void test_what_an_heir_has(void **state)
+TEST(test_what_an_heir_has)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -181,7 +181,7 @@ static void test_what_an_heir_has(void **state)
 /* --- The same limit ------------------------------------------------------------------------- */
 
 /* A bucket of many addresses is one, whichever policy each of them has. */
-static void test_heir_and_parent_share_a_state(void **state)
+TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -199,7 +199,7 @@ static void test_heir_and_parent_share_a_state(void **state)
 }
 
 /* A source keeps its level where a policy comes, or goes, between it and the limit. */
-static void test_levels_stay(void **state)
+TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -217,7 +217,7 @@ static void test_levels_stay(void **state)
 }
 
 /* As it does where the limit itself changes; but not its key. */
-static void test_a_change_reaches_heirs(void **state)
+TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
 		const char *words; /* what becomes of: name a rate 1/h burst 10 */
@@ -252,7 +252,7 @@ static void test_a_change_reaches_heirs(void **state)
  * What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot
  * next.
  */
-static void test_slices_stay_with_their_limits(void **state)
+TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -277,7 +277,7 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /* A packet is counted by its source's policy; that a limit refused it, by the limit's own. */
-static void test_counters(void **state)
+TEST(test_counters)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -305,7 +305,7 @@ static void test_counters(void **state)
  * An inherited limit takes the slot of a limit of the heir's own; its home policy counts it in its
  * own slot all the same.
  */
-static void test_counters_of_any_slot(void **state)
+TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
 	struct sl_counters counters;
@@ -327,7 +327,7 @@ static void test_counters_of_any_slot(void **state)
 
 #define LIMIT(name, proto) "name " name " rate 1/h burst 3 match proto " proto
 
-static void test_a_fifth_is_refused(void **state)
+TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
@@ -366,7 +366,7 @@ static void test_a_fifth_is_refused(void **state)
 /* --- The budget ----------------------------------------------------------------------------- */
 
 /* All newcomers of a policy and its heirs together have one budget. */
-static void test_an_inherited_budget_is_one(void **state)
+TEST(test_an_inherited_budget_is_one)
 {
 	struct rig *rig = rig_begin(state);
 	uint64_t passed = 0;
@@ -392,7 +392,7 @@ static void test_an_inherited_budget_is_one(void **state)
 	rig_check_tidy(rig, 3);
 }
 
-static void test_whose_budget(void **state)
+TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
@@ -425,20 +425,4 @@ static void test_whose_budget(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_an_heir_has),
-		cmocka_unit_test(test_heir_and_parent_share_a_state),
-		cmocka_unit_test(test_levels_stay),
-		cmocka_unit_test(test_a_change_reaches_heirs),
-		cmocka_unit_test(test_slices_stay_with_their_limits),
-		cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_counters_of_any_slot),
-		cmocka_unit_test(test_a_fifth_is_refused),
-		cmocka_unit_test(test_an_inherited_budget_is_one),
-		cmocka_unit_test(test_whose_budget),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -83,7 +83,7 @@ static void key_check(struct rig *rig, const struct key_case *it, const char *on
 	rig_check_counted(rig);
 }
 
-static void test_who_shares(void **state)
+TEST(test_who_shares)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -97,7 +97,7 @@ static void test_who_shares(void **state)
 /* --- The destination ------------------------------------------------------------------------ */
 
 /* Only what is sent has a remote that receives it. */
-static void test_destination_on_egress_only(void **state)
+TEST(test_destination_on_egress_only)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 	struct rig *rig = rig_begin(state);
@@ -117,7 +117,7 @@ static void test_destination_on_egress_only(void **state)
 }
 
 /* A merged packet is inspected before its bucket is looked up: its destination must survive that. */
-static void test_destination_of_merged_packets(void **state)
+TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
 							    {"2001:db8:1::1", "2001:db8:2::1"}};
@@ -167,7 +167,7 @@ static const struct {
 };
 
 /* The neighbours on a link, and the IPv4 hosts of a translator, have buckets of their own. */
-static void test_sources_that_are_whole_addresses(void **state)
+TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -194,7 +194,7 @@ static void test_sources_that_are_whole_addresses(void **state)
  * With slices, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no
  * more.
  */
-static void test_whole_addresses_exactly(void **state)
+TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
 					      "64:ff9b::c000:202"};
@@ -228,7 +228,7 @@ static void test_whole_addresses_exactly(void **state)
 }
 
 /* A rule longer than /64 leaves a neighbour's bucket what it is: it decides about one address. */
-static void test_rules_of_whole_addresses(void **state)
+TEST(test_rules_of_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_from("fe80::1", FRAME_LEAST),
@@ -248,7 +248,7 @@ static void test_rules_of_whole_addresses(void **state)
 }
 
 /* Once rules divide a /64, no host spends what the bucket of the /64 still holds. */
-static void test_hosts_of_a_divided_64_spend_no_slice(void **state)
+TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_from("2001:db8::1", FRAME_LEAST),
@@ -268,17 +268,4 @@ static void test_hosts_of_a_divided_64_spend_no_slice(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_shares),
-		cmocka_unit_test(test_destination_on_egress_only),
-		cmocka_unit_test(test_destination_of_merged_packets),
-		cmocka_unit_test(test_sources_that_are_whole_addresses),
-		cmocka_unit_test(test_whole_addresses_exactly),
-		cmocka_unit_test(test_rules_of_whole_addresses),
-		cmocka_unit_test(test_hosts_of_a_divided_64_spend_no_slice),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

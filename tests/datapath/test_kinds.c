@@ -87,7 +87,7 @@ static const struct sl_limit *limit_of(const struct rig *rig, const struct kind_
 
 /* --- Capacity ------------------------------------------------------------------------------- */
 
-static void test_full_bucket_allows_capacity(void **state)
+TEST(test_full_bucket_allows_capacity)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -102,7 +102,7 @@ static void test_full_bucket_allows_capacity(void **state)
 }
 
 /* All CPUs at full speed on one new key, the programs as they ship on the kernel's clock. */
-static void test_concurrent_allow_grants_at_most_capacity(void **state)
+TEST(test_concurrent_allow_grants_at_most_capacity)
 {
 	static const struct {
 		const char *words;
@@ -158,7 +158,7 @@ static void test_concurrent_allow_grants_at_most_capacity(void **state)
  * Not a millisecond before the moment that is told, and from then on: as many packets as are told.
  * They go to a CPU that has seen no refusal.
  */
-static void test_denial_carries_retry_after(void **state)
+TEST(test_denial_carries_retry_after)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -202,7 +202,7 @@ static void test_denial_carries_retry_after(void **state)
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /* What is more than a window alone never passes, whatever is left, and costs nothing. */
-static void test_oversize_never_passes(void **state)
+TEST(test_oversize_never_passes)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame large = frame_from(SOURCE, 1001), fits = frame_from(SOURCE, 1000),
@@ -244,7 +244,7 @@ static void test_oversize_never_passes(void **state)
  * A key goes on with what it has used, whatever the rule says meanwhile, until the limit becomes
  * one whose states it cannot read: then it is new.
  */
-static void test_first_limit_wins_until_changed(void **state)
+TEST(test_first_limit_wins_until_changed)
 {
 	static const struct {
 		const char *words;
@@ -301,7 +301,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 }
 
 /* Each frame is charged to both, or to none; which of them refuses depends on its size. */
-static void test_two_rates_are_charged_together_or_not_at_all(void **state)
+TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame small = frame_from(SOURCE, FRAME_LEAST), large = frame_from(SOURCE, 1000);
@@ -329,7 +329,7 @@ static void test_two_rates_are_charged_together_or_not_at_all(void **state)
 }
 
 /* One limit of a policy for its user: its slots come and go together. */
-static void test_two_rates_have_two_slots_and_one_name(void **state)
+TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);
 	const struct sl_policy *policy;
@@ -360,17 +360,4 @@ static void test_two_rates_have_two_slots_and_one_name(void **state)
 	rig_check_tidy(rig, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_bucket_allows_capacity),
-		cmocka_unit_test(test_concurrent_allow_grants_at_most_capacity),
-		cmocka_unit_test(test_denial_carries_retry_after),
-		cmocka_unit_test(test_oversize_never_passes),
-		cmocka_unit_test(test_first_limit_wins_until_changed),
-		cmocka_unit_test(test_two_rates_are_charged_together_or_not_at_all),
-		cmocka_unit_test(test_two_rates_have_two_slots_and_one_name),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -114,7 +114,7 @@ static void refund_check(struct rig *rig, const struct refund_case *it, const ch
 	rig_check_counted(rig);
 }
 
-static void test_a_drop_charges_nothing(void **state)
+TEST(test_a_drop_charges_nothing)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -129,7 +129,7 @@ static void test_a_drop_charges_nothing(void **state)
 
 /* --- Observing ------------------------------------------------------------------------------ */
 
-static void test_observe_passes_and_counts(void **state)
+TEST(test_observe_passes_and_counts)
 {
 	static const struct {
 		const char *words;
@@ -165,7 +165,7 @@ static void test_observe_passes_and_counts(void **state)
 /* --- Starting empty ------------------------------------------------------------------------- */
 
 /* A new source has its part of the burst; one that has a bucket already keeps what it has. */
-static void test_start_share(void **state)
+TEST(test_start_share)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -205,7 +205,7 @@ static int64_t slice_sum(const struct rig *rig, const char *address, unsigned in
 }
 
 /* Each limit has a slice of its own in its source's bucket, and spends nothing from another's. */
-static void test_four_slices(void **state)
+TEST(test_four_slices)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, 47, 50};
 	struct rig *rig = rig_begin(state);
@@ -233,14 +233,4 @@ static void test_four_slices(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_drop_charges_nothing),
-		cmocka_unit_test(test_observe_passes_and_counts),
-		cmocka_unit_test(test_start_share),
-		cmocka_unit_test(test_four_slices),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -13,7 +13,7 @@
 #define ALLOWED ENOUGH
 #define DENIED	0
 
-static void test_longest_prefix_of_all_rules(void **state)
+TEST(test_longest_prefix_of_all_rules)
 {
 	static const struct {
 		const char *source;
@@ -71,7 +71,7 @@ static void test_longest_prefix_of_all_rules(void **state)
 }
 
 /* Of the whole families, and of all. */
-static void test_shortest_prefixes(void **state)
+TEST(test_shortest_prefixes)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -92,7 +92,7 @@ static void test_shortest_prefixes(void **state)
 }
 
 /* The list of a prefix decides before its limits, which stay, with all their levels. */
-static void test_list_over_limits(void **state)
+TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
 	struct rig *rig = rig_begin(state);
@@ -118,7 +118,7 @@ static void test_list_over_limits(void **state)
 }
 
 /* Whoever is listed is counted under the list, and costs no state. */
-static void test_listed_are_counted(void **state)
+TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
 	struct sl_counters counters;
@@ -145,7 +145,7 @@ static void test_listed_are_counted(void **state)
 
 /* --- Hosts of one /64 ----------------------------------------------------------------------- */
 
-static void test_hosts_split_their_64(void **state)
+TEST(test_hosts_split_their_64)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -185,7 +185,7 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 }
 
 /* Rules of one source, the longest first; what comes of it, and what in two seconds. */
-static void test_lists_and_words_by_hand(void **state)
+TEST(test_lists_and_words_by_hand)
 {
 	static const struct {
 		const char *name;
@@ -333,7 +333,7 @@ static void test_lists_and_words_by_hand(void **state)
 }
 
 /* Its date is that of the last change, also of one that changes no entry. */
-static void test_date_of_a_list(void **state)
+TEST(test_date_of_a_list)
 {
 	static const struct {
 		const char *prefix;
@@ -358,17 +358,4 @@ static void test_date_of_a_list(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_longest_prefix_of_all_rules),
-		cmocka_unit_test(test_shortest_prefixes),
-		cmocka_unit_test(test_list_over_limits),
-		cmocka_unit_test(test_listed_are_counted),
-		cmocka_unit_test(test_hosts_split_their_64),
-		cmocka_unit_test(test_lists_and_words_by_hand),
-		cmocka_unit_test(test_date_of_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

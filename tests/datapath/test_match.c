@@ -238,7 +238,7 @@ static void verdict_check(const struct asked *match, const struct fixture *it, c
 			 it->name);
 }
 
-static void test_each_match_and_packet(void **state)
+TEST(test_each_match_and_packet)
 {
 	struct rig *rig = rig_begin(state);
 	unsigned int matched = 0, sent = 0;
@@ -310,7 +310,7 @@ static bool split_run(struct rig *rig, const struct splitter *splitter, const st
 /*
  * Wherever the linear part ends, in any header of any packet: each match is for the same packets.
  */
-static void test_every_split(void **state)
+TEST(test_every_split)
 {
 	static const char *const texts[] = {"any", "tcp-syn port 443", "udp port 53", "fragment",
 					    "icmp vlan 10"};
@@ -345,7 +345,7 @@ static void test_every_split(void **state)
  * A long frame whose headers end behind the linear part: 8 extension headers of the greatest
  * length.
  */
-static void test_headers_of_16_kB(void **state)
+TEST(test_headers_of_16_kB)
 {
 	static const uint8_t start[] = {ETH(0x86dd), IPV6(60)};
 	static const uint8_t end[] = {TCP_TO(443, 5, SYN)};
@@ -421,7 +421,7 @@ static void stripped_check(struct rig *rig, enum hook hook, uint16_t id)
 	close(programs);
 }
 
-static void test_stripped_tags(void **state)
+TEST(test_stripped_tags)
 {
 	static const uint16_t ids[] = {10, 20 | 0xe000, 0x6000};
 	struct rig *rig = rig_begin(state);
@@ -436,7 +436,7 @@ static void test_stripped_tags(void **state)
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /* Each of the packets that a merged one stands for had the tag that is metadata now. */
-static void test_merged_and_stripped(void **state)
+TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};
 	struct rig *rig = rig_begin(state);
@@ -480,7 +480,7 @@ static const struct fixture unjudged[] = {
  * Of frames without a source a gate that has rules drops what the kernel might deliver, and nothing
  * else.
  */
-static void test_no_source(void **state)
+TEST(test_no_source)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -500,13 +500,4 @@ static void test_no_source(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_match_and_packet), cmocka_unit_test(test_every_split),
-		cmocka_unit_test(test_headers_of_16_kB),      cmocka_unit_test(test_stripped_tags),
-		cmocka_unit_test(test_merged_and_stripped),   cmocka_unit_test(test_no_source),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -36,7 +36,7 @@ static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 }
 
 /* Rules take memory when they are there: an empty gate sets little aside for them. */
-static void test_default_memory(void **state)
+TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
@@ -44,7 +44,6 @@ static void test_default_memory(void **state)
 		uint64_t all_max;   /* MB */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct machine machine = {
 			.cpus = cases[i].cpus, .cpu_ids = cases[i].cpus, .jiffy_ns = 4000000};
@@ -68,11 +67,10 @@ static void test_default_memory(void **state)
 }
 
 /* A flood is met alike on few CPUs and on many, and whatever number of sources is at hand. */
-static void test_floods_are_met_alike_on_any_machine(void **state)
+TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
 		const struct machine machine = {
 			.cpus = cpus[i], .cpu_ids = cpus[i], .jiffy_ns = 4000000};
@@ -86,7 +84,7 @@ static void test_floods_are_met_alike_on_any_machine(void **state)
 			gate_sizes_set(object, &sizes, &machine);
 			assert_int_equal(params.flood_threshold, 1024);
 			assert_int_equal(params.sketch_mask + 1, 65536 / SL_SKETCH_SLOTS);
-			assert_int_equal(bpf_map__max_entries(object_map(object, MAP_NEWCOMERS)),
+			assert_int_equal(bpf_map__max_entries(object_map(object, MAP_SKETCHES)),
 					 cpus[i] * (params.sketch_mask + 1));
 		}
 		bpf_object__close(object);
@@ -109,7 +107,7 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 }
 
 /* Without a bucket there is no slice: each packet is judged by the state, as exactly. */
-static void test_a_source_without_a_bucket_gets_its_burst(void **state)
+TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 	struct rig *rig = rig_begin(state);
@@ -161,7 +159,7 @@ static void send_crowd(struct rig *rig, enum sl_family family)
 }
 
 /* A bucket that is forgotten takes no truth with it: the state still says no. */
-static void test_forgotten_buckets(void **state)
+TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
 	struct frame frame = frame_from("192.0.2.1", 60);
@@ -314,7 +312,7 @@ static uint64_t hammer_check(const struct hammer_case *it)
 }
 
 /* Nothing passes that is not counted as what it is, and each refusal is counted. */
-static void test_a_table_at_full_speed(void **state)
+TEST(test_a_table_at_full_speed)
 {
 	static const struct hammer_case cases[] = {
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
@@ -332,15 +330,4 @@ static void test_a_table_at_full_speed(void **state)
 	hammer_check(&roomy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default_memory),
-		cmocka_unit_test(test_floods_are_met_alike_on_any_machine),
-		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
-		cmocka_unit_test(test_forgotten_buckets),
-		cmocka_unit_test(test_a_table_at_full_speed),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

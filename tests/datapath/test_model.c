@@ -390,7 +390,7 @@ static void check_as_model(struct rig *rig, struct model *model)
 	}
 }
 
-static void test_small_limits_answer_as_the_model(void **state)
+TEST(test_small_limits_answer_as_the_model)
 {
 	struct rig *rig = rig_begin(state);
 	struct model *model = malloc(sizeof(*model));
@@ -457,7 +457,7 @@ static void check_affords(struct rig *rig, struct model *model)
 	}
 }
 
-static void test_large_limits_stay_below_the_model(void **state)
+TEST(test_large_limits_stay_below_the_model)
 {
 	struct rig *rig = rig_begin(state);
 	struct model *model = malloc(sizeof(*model));
@@ -479,12 +479,4 @@ static void test_large_limits_stay_below_the_model(void **state)
 	assert_in_range(passed, sent / 5, 19 * sent / 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_limits_answer_as_the_model),
-		cmocka_unit_test(test_large_limits_stay_below_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

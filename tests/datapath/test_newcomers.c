@@ -75,7 +75,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 }
 
 /* Insertions are bounded, whatever the addresses are and whatever keys a limit has. */
-static void test_floods_are_bounded(void **state)
+TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -88,7 +88,7 @@ static void test_floods_are_bounded(void **state)
 /* --- Who is there already ------------------------------------------------------------------- */
 
 /* A source that is refused for long never draws, and stays known all the same. */
-static void test_refused_for_long(void **state)
+TEST(test_refused_for_long)
 {
 	static const char *const words[] = {
 		"rate 1/h burst 20",	       "rate 1/h burst 20 action block 2h",
@@ -127,7 +127,7 @@ static void test_refused_for_long(void **state)
  * A key that many sources share has one state. It is charged for unknown sources as well, which
  * get no memory of their own.
  */
-static void test_shared_key_in_a_crowd(void **state)
+TEST(test_shared_key_in_a_crowd)
 {
 	static const struct {
 		const char *words, *first, *rest;
@@ -157,7 +157,7 @@ static void test_shared_key_in_a_crowd(void **state)
 /* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
 
 /* Who may only be observed is never dropped, and no newcomer either. */
-static void test_observers(void **state)
+TEST(test_observers)
 {
 	struct rig *rig = rig_begin(state);
 	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
@@ -172,14 +172,4 @@ static void test_observers(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_floods_are_bounded),
-		cmocka_unit_test(test_refused_for_long),
-		cmocka_unit_test(test_shared_key_in_a_crowd),
-		cmocka_unit_test(test_observers),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -185,7 +185,7 @@ static unsigned int fixture_check(struct rig *rig, enum hook hook, const struct 
 	return 1;
 }
 
-static void test_every_length_of_every_fixture(void **state)
+TEST(test_every_length_of_every_fixture)
 {
 	struct rig *rig = rig_begin(state);
 	unsigned int frames = 0;
@@ -202,7 +202,7 @@ static void test_every_length_of_every_fixture(void **state)
 }
 
 /* However a frame is wrapped or spoiled, its source's limit holds: all fixtures share one burst. */
-static void test_nobody_escapes(void **state)
+TEST(test_nobody_escapes)
 {
 	struct rig *rig = rig_begin(state);
 	uint64_t passed = 0;
@@ -223,7 +223,7 @@ static void test_nobody_escapes(void **state)
 }
 
 /* Without a rule each packet passes, and what a rule could be about counts as `no-rule`. */
-static void test_no_rule(void **state)
+TEST(test_no_rule)
 {
 	struct rig *rig = rig_begin(state);
 	struct sl_counters counters;
@@ -242,7 +242,7 @@ static void test_no_rule(void **state)
 }
 
 /* Under the rule that judged, and in the source's own bucket. */
-static void test_counters_by_policy_and_source(void **state)
+TEST(test_counters_by_policy_and_source)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("192.0.2.1", 100), other = frame_from("2001:db8::1", 200);
@@ -275,7 +275,7 @@ static void test_counters_by_policy_and_source(void **state)
 /* --- Lengths -------------------------------------------------------------------------------- */
 
 /* XDP frames in several buffers: the program sees the first, and charges for all. */
-static void test_frames_in_several_buffers(void **state)
+TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};
 	static uint8_t bytes[60000];
@@ -302,7 +302,7 @@ static void test_frames_in_several_buffers(void **state)
 }
 
 /* One that costs more than the burst passes while that is full, and is owed. */
-static void test_large_packets(void **state)
+TEST(test_large_packets)
 {
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
@@ -374,7 +374,7 @@ static void merged_check(struct rig *rig, const struct merged *it, uint32_t payl
 }
 
 /* As on the wire: one skb stands for several packets, each with headers of its own. */
-static void test_merged_packets(void **state)
+TEST(test_merged_packets)
 {
 	static const struct {
 		uint32_t payload, gso_size;
@@ -392,7 +392,7 @@ static void test_merged_packets(void **state)
 }
 
 /* Merging is no discount: a burst holds as many packets at once as one by one. */
-static void test_merged_packets_are_charged(void **state)
+TEST(test_merged_packets_are_charged)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -411,18 +411,4 @@ static void test_merged_packets_are_charged(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_length_of_every_fixture),
-		cmocka_unit_test(test_nobody_escapes),
-		cmocka_unit_test(test_no_rule),
-		cmocka_unit_test(test_counters_by_policy_and_source),
-		cmocka_unit_test(test_frames_in_several_buffers),
-		cmocka_unit_test(test_large_packets),
-		cmocka_unit_test(test_merged_packets),
-		cmocka_unit_test(test_merged_packets_are_charged),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -273,7 +273,7 @@ static unsigned int rule_cache_in_use(const struct rig *rig)
 #define ROUNDS	      100
 #define ROUND_PACKETS 400
 
-static void test_random_rules(void **state)
+TEST(test_random_rules)
 {
 	static const char *const seeds[] = {"10.1.2.3", "10.2.0.1", "203.0.113.1",
 					    "2001:db8:1:2::3", "2001:db8:1:2:3::4"};
@@ -317,7 +317,7 @@ static void test_random_rules(void **state)
 /*
  * A record of one aggregate is never read for another that has its place: narrow ones share places.
  */
-static void test_shared_places(void **state)
+TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
 	struct march march = march_from(0, "2001:db8::/32", rig->programs.fd[HOOK_INGRESS]);
@@ -361,7 +361,7 @@ static void test_shared_places(void **state)
 }
 
 /* A list entry that ends is remembered for no aggregate, whatever aggregate it covers. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	static const struct {
 		const char *rule, *divides, *source;
@@ -390,7 +390,7 @@ static void test_ends(void **state)
 }
 
 /* What is found while a writer is at work is not remembered. */
-static void test_while_changing(void **state)
+TEST(test_while_changing)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("10.1.2.3", 62);
@@ -432,7 +432,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 }
 
 /* What is remembered of a host is what its rule says, for as long as it says so. */
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
 	struct rig *rig = rig_begin(state);
@@ -466,7 +466,7 @@ static void test_hosts(void **state)
 }
 
 /* More hosts than there is room for: each is judged by its own rule. */
-static void test_hosts_without_room(void **state)
+TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};
 	struct ruleset set = {0};
@@ -499,7 +499,7 @@ static void test_hosts_without_room(void **state)
  * A flood of one family does not make the aggregates of the other be learned again: each kind has
  * its own places.
  */
-static void test_families_apart(void **state)
+TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
 	struct rig *rig = rig_begin(state);
@@ -532,7 +532,7 @@ static struct ruleset cut_rules(bool there)
 	return set;
 }
 
-static void test_cut_off(void **state)
+TEST(test_cut_off)
 {
 	struct rig *rig = rig_begin(state);
 	int cuts = 0;
@@ -610,7 +610,7 @@ static void fire_look(struct rig *rig, const struct shipped *shipped, bool first
 	}
 }
 
-static void test_under_fire(void **state)
+TEST(test_under_fire)
 {
 	struct rig *rig = rig_begin(state);
 	struct shipped shipped = rig_ship(rig);
@@ -655,19 +655,4 @@ static void test_under_fire(void **state)
 	rig_run_on(rig, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_rules),
-		cmocka_unit_test(test_shared_places),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_while_changing),
-		cmocka_unit_test(test_families_apart),
-		cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_under_fire),
-		cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_hosts_without_room),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -36,7 +36,7 @@ static const struct {
 	{"128.0.0.0/1", 14},
 };
 
-static void test_longest_prefix_wins(void **state)
+TEST(test_longest_prefix_wins)
 {
 	static const struct {
 		const char *address;
@@ -77,7 +77,7 @@ static void test_longest_prefix_wins(void **state)
 }
 
 /* `default` covers both families, 0.0.0.0/0 and ::/0 one each; each can go without the others. */
-static void test_default_and_the_whole_families(void **state)
+TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -102,7 +102,7 @@ static void test_default_and_the_whole_families(void **state)
 
 /* --- Longer than /64 ------------------------------------------------------------------------ */
 
-static void test_split(void **state)
+TEST(test_split)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
@@ -134,7 +134,7 @@ static void test_split(void **state)
 
 /* --- Set and delete ------------------------------------------------------------------------- */
 
-static void test_delete_falls_back(void **state)
+TEST(test_delete_falls_back)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("10.1.2.3", 60);
@@ -158,7 +158,7 @@ static void test_delete_falls_back(void **state)
 }
 
 /* It is not taken for a rule that covers it. */
-static void test_delete_what_is_not_there(void **state)
+TEST(test_delete_what_is_not_there)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -201,7 +201,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 }
 
 /* Also of records that the changes have used again for other prefixes. */
-static void test_a_reader_sees_each_change(void **state)
+TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);
 	struct gate reader;
@@ -222,16 +222,4 @@ static void test_a_reader_sees_each_change(void **state)
 	gate_close(&reader);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_longest_prefix_wins),
-		cmocka_unit_test(test_default_and_the_whole_families),
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_delete_falls_back),
-		cmocka_unit_test(test_delete_what_is_not_there),
-		cmocka_unit_test(test_a_reader_sees_each_change),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -87,7 +87,7 @@ static void next_jiffy(struct rig *rig)
 }
 
 /* From any CPU, at any moment, of any size. */
-static void test_departures_are_their_costs_apart(void **state)
+TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
 		const char *words, *source;
@@ -136,7 +136,7 @@ static void test_departures_are_their_costs_apart(void **state)
 }
 
 /* A packet that the device will cut takes one slot for each part. */
-static void test_merged_packets_take_a_slot_for_each(void **state)
+TEST(test_merged_packets_take_a_slot_for_each)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, 42 + 10), small = frame_from(SOURCE, FRAME_LEAST);
@@ -153,7 +153,7 @@ static void test_merged_packets_take_a_slot_for_each(void **state)
 /* --- What is not shaped --------------------------------------------------------------------- */
 
 /* What a device receives cannot wait: the limit is not for it, and no slot is taken. */
-static void test_only_what_is_sent_is_shaped(void **state)
+TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -167,7 +167,7 @@ static void test_only_what_is_sent_is_shaped(void **state)
 }
 
 /* A packet that no shape is for keeps the time that it has. */
-static void test_other_packets_keep_their_time(void **state)
+TEST(test_other_packets_keep_their_time)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST),
@@ -229,7 +229,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
  * A departure that a packet has, by pacing, is the earliest that it gets; and it holds up no other
  * packet.
  */
-static void test_a_later_departure_stays(void **state)
+TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -253,7 +253,7 @@ static void test_a_later_departure_stays(void **state)
  * Packets that all want to depart at one moment after the horizon would save up their slots and
  * depart together. Each is refused; it takes no slot, and other packets are not refused with it.
  */
-static void test_a_departure_after_the_horizon_is_refused(void **state)
+TEST(test_a_departure_after_the_horizon_is_refused)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -274,7 +274,7 @@ static void test_a_departure_after_the_horizon_is_refused(void **state)
 }
 
 /* Without a limit that shapes a packet keeps the departure that it has. */
-static void test_a_departure_stays_without_a_shape(void **state)
+TEST(test_a_departure_stays_without_a_shape)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -290,7 +290,7 @@ static void test_a_departure_stays_without_a_shape(void **state)
 }
 
 /* The time of another clock, or of none, is no departure: it says nothing to fq. */
-static void test_a_time_of_no_clock_is_replaced(void **state)
+TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -306,7 +306,7 @@ static void test_a_time_of_no_clock_is_replaced(void **state)
 /* --- Beside other limits -------------------------------------------------------------------- */
 
 /* The later of two slots; where one shape refuses, the other's slot is free again. */
-static void test_two_shapes_have_a_slot_each(void **state)
+TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame one = frame_to(SOURCE, TARGET, FRAME_LEAST),
@@ -328,7 +328,7 @@ static void test_two_shapes_have_a_slot_each(void **state)
 }
 
 /* What another limit drops takes no slot, and what is refused here costs the other nothing. */
-static void test_a_drop_takes_no_slot_and_a_refusal_no_credit(void **state)
+TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST),
@@ -358,7 +358,7 @@ static void test_a_drop_takes_no_slot_and_a_refusal_no_credit(void **state)
 }
 
 /* A source without memory of its own is not shaped: it is charged to the budget, or passes. */
-static void test_newcomers_are_not_shaped(void **state)
+TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -380,21 +380,4 @@ static void test_newcomers_are_not_shaped(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_departures_are_their_costs_apart),
-		cmocka_unit_test(test_merged_packets_take_a_slot_for_each),
-		cmocka_unit_test(test_only_what_is_sent_is_shaped),
-		cmocka_unit_test(test_other_packets_keep_their_time),
-		cmocka_unit_test(test_a_later_departure_stays),
-		cmocka_unit_test(test_a_departure_after_the_horizon_is_refused),
-		cmocka_unit_test(test_a_departure_stays_without_a_shape),
-		cmocka_unit_test(test_a_time_of_no_clock_is_replaced),
-		cmocka_unit_test(test_two_shapes_have_a_slot_each),
-		cmocka_unit_test(test_a_drop_takes_no_slot_and_a_refusal_no_credit),
-		cmocka_unit_test(test_newcomers_are_not_shaped),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

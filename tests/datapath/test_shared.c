@@ -62,8 +62,8 @@ static void entry_begin(const struct rig *rig, const struct sl_limit *limit, con
 {
 	struct found_entry found = find_entry(rig, limit, source);
 
-	found.entry.taken = taken;
-	found.entry.refused = refused;
+	found.entry.count.shared.taken = taken;
+	found.entry.count.shared.refused = refused;
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_STATES], &found.index, &found.entry,
 					     BPF_EXIST),
 			 0);
@@ -113,8 +113,9 @@ static void check_counts(const char *what, const struct sl_limit *limit,
 			 const struct sl_entry *entry, uint64_t taken, uint64_t asked)
 {
 	uint64_t slices = limit->burst / 16 + cost_of(limit);
-	uint64_t has_taken = ticks_of(limit, entry->taken),
-		 has_asked = ticks_of(limit, entry->taken + entry->refused);
+	uint64_t has_taken = ticks_of(limit, entry->count.shared.taken),
+		 has_asked =
+			 ticks_of(limit, entry->count.shared.taken + entry->count.shared.refused);
 
 	/* a unit counts as a whole one by chance: within 2 % */
 	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
@@ -140,12 +141,12 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
 	if (limit->observe) /* all pass; what would is not known here */
-		passed = ticks_of(limit, entry.taken) / cost_of(limit);
+		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
 }
 
-static void test_entries_count_what_is_taken_and_asked(void **state)
+TEST(test_entries_count_what_is_taken_and_asked)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -158,7 +159,7 @@ static void test_entries_count_what_is_taken_and_asked(void **state)
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /* Nothing is refused, and what slices give back is taken no more. */
-static void test_a_source_within_its_limit_is_refused_nothing(void **state)
+TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -176,13 +177,13 @@ static void test_a_source_within_its_limit_is_refused_nothing(void **state)
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
 	}
 	entry = entry_of(rig, limit, SOURCE);
-	assert_int_equal(entry.refused, 0);
+	assert_int_equal(entry.count.shared.refused, 0);
 	check_counts("within", limit, &entry, 3000 * cost_of(limit),
-		     (uint64_t)entry.taken << limit->unit_shift);
+		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
 /* A reader that undoes the carry, as user/share/accounts.c does, sees any 32 bits wrap. */
-static void test_counters_wrap(void **state)
+TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
 		{~0U, ~0U}, {~0U - 1000, 5}, {5, ~0U - 1000}, {0x7ffffff0, 0x7ffffff0}, {0, 0}};
@@ -203,15 +204,16 @@ static void test_counters_wrap(void **state)
 		passed = offer(rig, HOOK_XDP, &frame, limit, 2000);
 		passed += settle(rig, HOOK_XDP, &frame, limit);
 		entry = entry_of(rig, limit, SOURCE);
-		after = (uint64_t)entry.refused << 32 | entry.taken;
-		entry.taken = after - before;
-		entry.refused = (after - before - (int32_t)entry.taken) >> 32;
+		after = (uint64_t)entry.count.shared.refused << 32 | entry.count.shared.taken;
+		entry.count.shared.taken = after - before;
+		entry.count.shared.refused =
+			(after - before - (int32_t)entry.count.shared.taken) >> 32;
 		check_counts("wrapped", limit, &entry, passed * cost_of(limit),
 			     2001 * cost_of(limit));
 	}
 }
 
-static void test_each_cpu_adds_its_own(void **state)
+TEST(test_each_cpu_adds_its_own)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -236,7 +238,7 @@ static void test_each_cpu_adds_its_own(void **state)
 }
 
 /* An heir's packets are those of its parent's limit: one entry counts both. */
-static void test_an_heir_counts_on_the_entry_of_its_parent(void **state)
+TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -254,7 +256,7 @@ static void test_an_heir_counts_on_the_entry_of_its_parent(void **state)
 	entry = entry_of(rig, limit, SOURCE);
 	check_counts("heir", limit, &entry, passed * cost_of(limit), 2051 * cost_of(limit));
 	entry = entry_of(rig, rig_limit_named(rig, SOURCE, "b"), SOURCE);
-	assert_true(!entry.taken && !entry.refused);
+	assert_true(!entry.count.shared.taken && !entry.count.shared.refused);
 }
 
 /* --- Several limits of one policy ------------------------------------------------------------ */
@@ -305,7 +307,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
 
-static void test_each_of_two_limits_counts_its_own(void **state)
+TEST(test_each_of_two_limits_counts_its_own)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -316,7 +318,7 @@ static void test_each_of_two_limits_counts_its_own(void **state)
 }
 
 /* Packets that a limit is not for are not asked of it, however many they are. */
-static void test_packets_of_no_match_are_not_asked(void **state)
+TEST(test_packets_of_no_match_are_not_asked)
 {
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST), icmp = udp;
 	struct rig *rig = rig_begin(state);
@@ -338,7 +340,7 @@ static void test_packets_of_no_match_are_not_asked(void **state)
 	check_counts("icmp", limit, &entry, passed * cost_of(limit), 201 * cost_of(limit));
 }
 
-static void test_a_merged_packet_counts_for_all(void **state)
+TEST(test_a_merged_packet_counts_for_all)
 {
 	struct rig *rig = rig_begin(state);
 	const struct sl_limit *limit;
@@ -355,7 +357,7 @@ static void test_a_merged_packet_counts_for_all(void **state)
 	check_counts("merged of 20", limit, &entry, 120 * cost_of(limit), 220 * cost_of(limit));
 }
 
-static void test_a_limit_that_is_not_shared_counts_nothing(void **state)
+TEST(test_a_limit_that_is_not_shared_counts_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -366,12 +368,12 @@ static void test_a_limit_that_is_not_shared_counts_nothing(void **state)
 	limit = rig_limit(rig, SOURCE);
 	offer(rig, HOOK_XDP, &frame, limit, 1000);
 	entry = entry_of(rig, limit, SOURCE);
-	assert_int_equal(entry.taken, 0);
-	assert_int_equal(entry.refused, 0);
+	assert_int_equal(entry.count.shared.taken, 0);
+	assert_int_equal(entry.count.shared.refused, 0);
 }
 
 /* `shared` alone is no other limit: its levels stay. */
-static void test_a_limit_that_becomes_shared_keeps_its_levels(void **state)
+TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -405,7 +407,7 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 }
 
 /* Where `sluice share` is not heard of any more, and has said that limits are divided then. */
-static void test_a_limit_is_divided_from_a_moment_on(void **state)
+TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -442,7 +444,7 @@ static void test_a_limit_is_divided_from_a_moment_on(void **state)
 }
 
 /* A packet that is charged as often as there are nodes is taken once. */
-static void test_what_is_divided_is_counted_once(void **state)
+TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -454,7 +456,7 @@ static void test_what_is_divided_is_counted_once(void **state)
 }
 
 /* What was charged in parts is given back whole, to the state or to the slice that it is from. */
-static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **state)
+TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
 	struct rig *rig = rig_begin(state);
@@ -488,23 +490,4 @@ static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **s
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entries_count_what_is_taken_and_asked),
-		cmocka_unit_test(test_a_source_within_its_limit_is_refused_nothing),
-		cmocka_unit_test(test_counters_wrap),
-		cmocka_unit_test(test_each_cpu_adds_its_own),
-		cmocka_unit_test(test_an_heir_counts_on_the_entry_of_its_parent),
-		cmocka_unit_test(test_each_of_two_limits_counts_its_own),
-		cmocka_unit_test(test_packets_of_no_match_are_not_asked),
-		cmocka_unit_test(test_a_merged_packet_counts_for_all),
-		cmocka_unit_test(test_a_limit_that_is_not_shared_counts_nothing),
-		cmocka_unit_test(test_a_limit_that_becomes_shared_keeps_its_levels),
-		cmocka_unit_test(test_a_limit_is_divided_from_a_moment_on),
-		cmocka_unit_test(test_what_is_divided_is_counted_once),
-		cmocka_unit_test(test_what_another_limit_refuses_costs_a_divided_one_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

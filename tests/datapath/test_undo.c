@@ -242,7 +242,7 @@ static bool cut_off_lists(struct rig *rig, int stop)
 	return cut;
 }
 
-static void test_killed_amid_lists(void **state)
+TEST(test_killed_amid_lists)
 {
 	struct rig *rig = rig_begin(state);
 	int stop = 0;
@@ -256,7 +256,7 @@ static void test_killed_amid_lists(void **state)
 		stop);
 }
 
-static void test_killed_anywhere(void **state)
+TEST(test_killed_anywhere)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -264,7 +264,7 @@ static void test_killed_anywhere(void **state)
 		cut_off_everywhere(rig, &changes[i], false);
 }
 
-static void test_killed_anywhere_among_heirs(void **state)
+TEST(test_killed_anywhere_among_heirs)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -346,7 +346,7 @@ static struct ruleset base_read(struct rig *rig)
 /*
  * Prepared, in part or whole, and not switched to: nothing is seen, before and after it is undone.
  */
-static void test_prepared(void **state)
+TEST(test_prepared)
 {
 	struct rig *rig = rig_begin(state);
 	struct ruleset base = base_read(rig);
@@ -365,7 +365,7 @@ static void test_prepared(void **state)
 }
 
 /* Half of a change is undone already, by a command that was killed as well. */
-static void test_undone_twice(void **state)
+TEST(test_undone_twice)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
 	struct rig *rig = rig_begin(state);
@@ -385,7 +385,7 @@ static void test_undone_twice(void **state)
 }
 
 /* Switched to, and not cleared away: it is seen, before and after. */
-static void test_switched(void **state)
+TEST(test_switched)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -406,7 +406,7 @@ static void test_switched(void **state)
 }
 
 /* After an undoing the same change goes through, and its numbers and records are free again. */
-static void test_again_after_undoing(void **state)
+TEST(test_again_after_undoing)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -498,7 +498,7 @@ static void wreck_nothing(struct rig *rig)
 	(void)rig;
 }
 
-static void test_between_stores(void **state)
+TEST(test_between_stores)
 {
 	static void (*const wrecks[])(struct rig *) = {
 		wreck_nothing, wreck_records,	  wreck_counts_up, wreck_counts_down,
@@ -525,7 +525,7 @@ static void test_between_stores(void **state)
 }
 
 /* A recovery removes rules that have ended, and keeps the limits of an entry that has. */
-static void test_a_recovery_removes_what_has_ended(void **state)
+TEST(test_a_recovery_removes_what_has_ended)
 {
 	struct rig *rig = rig_begin(state);
 
@@ -545,7 +545,7 @@ static void test_a_recovery_removes_what_has_ended(void **state)
 }
 
 /* Sources keep what they have left, whatever was cut off beside them, and undone. */
-static void test_undoing_keeps_levels(void **state)
+TEST(test_undoing_keeps_levels)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
 	struct frame frame = frame_from("192.0.2.7", 60);
@@ -561,20 +561,4 @@ static void test_undoing_keeps_levels(void **state)
 	rig_check_counted(rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_killed_anywhere),
-		cmocka_unit_test(test_killed_amid_lists),
-		cmocka_unit_test(test_killed_anywhere_among_heirs),
-		cmocka_unit_test(test_prepared),
-		cmocka_unit_test(test_undone_twice),
-		cmocka_unit_test(test_switched),
-		cmocka_unit_test(test_again_after_undoing),
-		cmocka_unit_test(test_between_stores),
-		cmocka_unit_test(test_a_recovery_removes_what_has_ended),
-		cmocka_unit_test(test_undoing_keeps_levels),
-	};
-
-	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
-}
+TESTS(rig_setup, rig_teardown)

@@ -27,9 +27,9 @@ SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
-        "sets", "states", "buckets4", "buckets6", "in_use", "admission", "newcomers", "rule_cache",
+        "sets", "states", "buckets4", "buckets6", "in_use", "admission", "sketches", "rule_cache",
         "host_cache", "subrules", "budgets", "budget_slices", "secret"]
-PRIVATE = {"secret", "sets", "in_use", "newcomers", "host_cache"}  # with the hash secret, or hashes
+PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # with the hash secret, or hashes
 LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

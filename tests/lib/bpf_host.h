@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Compiles headers of bpf/ for the host: include it before them. One CPU runs at a time, by the
- * injected clock of bpf/clocks.h. The maps are the test's:
+ * injected clock of bpf/base.h. The maps are the test's:
  *
  *   map_find         bpf_map_lookup_elem: the value of a key, or NULL
  *   host_cpu         the number of the CPU

@@ -392,7 +392,7 @@ static inline int64_t run_holds(void)
 
 	for (int cpu = 0; cpu < run.cpus; cpu++) {
 		const struct sl_slice *slice = run.bucket[cpu].slice;
-		bool is_void = rested || credit_span(host_state->full_at, slice->at) < 0;
+		bool is_void = rested || credit_span(host_state->full_at, slice->at.borrowed) < 0;
 
 		if (slice->credit > 0 && (!is_void || jiffy <= slice->until))
 			sum += slice->credit;

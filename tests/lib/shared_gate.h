@@ -89,8 +89,8 @@ static bool packet_send(struct sl_entry *entry, uint64_t now)
 				    now, 1);
 	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
 
-	entry->taken += passes ? units : 0;
-	entry->refused += passes ? 0 : units;
+	entry->count.shared.taken += passes ? units : 0;
+	entry->count.shared.refused += passes ? 0 : units;
 	return passes;
 }
 

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 #include "bpf_host.h"
-#include "compiler.h"
+#include "base.h"
 #include "window.h"
 
 static void (*host_between)(void);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states on the host: the maps `gate`, `sets` and `states`, and a small `newcomers`
- * of two CPUs, as arrays, and what holds of the table whenever no packet inserts. The includer
- * includes bpf/table.h, or what uses it, before.
+ * The table of states on the host: the maps `gate`, `sets`, `states` and a small `sketches` as
+ * arrays. The includer includes bpf/table.h, or what uses it, before.
  *
- *   host_table_begin   a table that is empty, with a new secret, and one set of buckets
+ *   host_table_begin   an empty table with a new secret
  *   host_table_find    map_find() of its maps
  *   host_table_check   fails if a key has two entries, or one that is not found, or a count is wrong
  */
@@ -16,14 +15,17 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* entries of a CPU */
+#define HOST_SKETCH   1024 /* lines of a CPU */
+#ifndef HOST_CPUS
+#define HOST_CPUS 2
+#endif
 
 static struct {
 	struct sl_gate gate;
 	uint32_t sets;
 	struct sl_set set[HOST_SETS_MAX];
 	struct sl_entry entry[HOST_SETS_MAX * SL_WAYS];
-	struct sl_sketch newcomers[2 * HOST_SKETCH];
+	struct sl_sketch sketch[HOST_CPUS * HOST_SKETCH];
 } host_table;
 
 /* sets: a power of two. state: of random numbers. */
@@ -46,9 +48,9 @@ static inline void *host_table_find(const void *map, const void *key)
 	if (map == &states)
 		return array_entry(host_table.entry, sizeof(*host_table.entry),
 				   host_table.sets * SL_WAYS, key);
-	if (map == &newcomers)
-		return array_entry(host_table.newcomers, sizeof(*host_table.newcomers),
-				   2 * HOST_SKETCH, key);
+	if (map == &sketches)
+		return array_entry(host_table.sketch, sizeof(*host_table.sketch),
+				   HOST_CPUS * HOST_SKETCH, key);
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
 #ifndef SLUICE_TEST_TEST_H
 #define SLUICE_TEST_TEST_H
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +27,28 @@
 #define SEC_NS	 1000000000ULL
 #define JIFFY_NS 4000000U
 
-/* Begins the function of a test without a fixture. */
-#define TEST(name) static void name(void **state __attribute__((unused)))
+/*
+ * TEST(name) begins the function of a test, and registers it. TESTS(setup, teardown) is a main() that
+ * runs all tests of the file in their order.
+ */
+static struct CMUnitTest tests_registered[64] __attribute__((unused));
+static size_t tests_count __attribute__((unused));
+
+#define TEST(name)                                                                                 \
+	static void name(void **state);                                                            \
+	__attribute__((constructor)) static void name##_register(void)                             \
+	{                                                                                          \
+		assert(tests_count < ARRAY_SIZE(tests_registered));                                \
+		tests_registered[tests_count++] = (struct CMUnitTest)cmocka_unit_test(name);       \
+	}                                                                                          \
+	static void name(void **state __attribute__((unused)))
+
+#define TESTS(setup, teardown)                                                                     \
+	int main(void)                                                                             \
+	{                                                                                          \
+		return _cmocka_run_group_tests("tests", tests_registered, tests_count, setup,      \
+					       teardown);                                          \
+	}
 
 /* Skips the test. scripts/run-tests repeats the reason in its summary, and requires one. */
 #define skip_because(...)                                                                          \

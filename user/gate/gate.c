@@ -32,7 +32,7 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_BUCKETS6] = "buckets6",
 	[MAP_IN_USE] = "in_use",
 	[MAP_ADMISSION] = "admission",
-	[MAP_NEWCOMERS] = "newcomers",
+	[MAP_SKETCHES] = "sketches",
 	[MAP_RULE_CACHE] = "rule_cache",
 	[MAP_HOST_CACHE] = "host_cache",
 	[MAP_SUBRULES] = "subrules",
@@ -101,13 +101,13 @@ uint32_t gate_map_id(int fd)
 }
 
 /*
- * The sizes of the values of private maps; 0: the map is not private. `in_use`, `newcomers` and
+ * The sizes of the values of private maps; 0: the map is not private. `in_use`, `sketches` and
  * `host_cache` contain hashes or parts of them, `sets` tags.
  */
 static const uint32_t private_sizes[GATE_MAPS] = {
 	[MAP_SETS] = sizeof(struct sl_set),
 	[MAP_IN_USE] = sizeof(struct sl_in_use),
-	[MAP_NEWCOMERS] = sizeof(struct sl_sketch),
+	[MAP_SKETCHES] = sizeof(struct sl_sketch),
 	[MAP_HOST_CACHE] = sizeof(struct sl_host_cache_set),
 	[MAP_SECRET] = sizeof(((struct gate *)0)->secret),
 };
@@ -128,7 +128,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 	ret->value_size = private_sizes[map];
 	ret->max_entries = map == MAP_SETS	   ? gate->state->params.set_mask + 1
 			   : map == MAP_HOST_CACHE ? gate->state->params.host_mask + 1
-			   : map == MAP_NEWCOMERS  ? gate->machine.cpu_ids * SL_SKETCH_LINES
+			   : map == MAP_SKETCHES  ? gate->machine.cpu_ids * SL_SKETCH_LINES
 						   : 1;
 	return 0;
 }

@@ -32,7 +32,7 @@ enum gate_map {
 	MAP_BUCKETS6,
 	MAP_IN_USE,
 	MAP_ADMISSION,
-	MAP_NEWCOMERS,
+	MAP_SKETCHES,
 	MAP_RULE_CACHE,
 	MAP_HOST_CACHE,
 	MAP_SUBRULES,
@@ -94,7 +94,7 @@ struct gate {
 	struct pins links;	  /* its subdirectory of attachments */
 	int map[GATE_MAPS];	  /* fds; -1: not open, or a reader's private map */
 	bool has_secret;	  /* false: a reader */
-	__u64 secret[SL_SECRETS]; /* of the hashes: include/digest.h */
+	__u64 secret[SL_SECRETS]; /* of the hashes: include/identity.h */
 	struct array_view view[GATE_VIEWS];
 	struct sl_gate *state;	    /* the entry of `gate` */
 	struct sl_list_info *lists; /* the named lists */

@@ -72,8 +72,8 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		 * if a budget has paid for a new source's earlier packets, its limits do not charge
 		 * them
 		 */
-		list[at].owes = !policy_has_budget(policy) && spec->start != SL_START_EMPTY &&
-				spec->kind != SL_SHAPE;
+		list[at].charge_hits = !policy_has_budget(policy) &&
+				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
 		/* a limit that drops, and counts by nothing wider than a source */
 		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&

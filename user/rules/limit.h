@@ -47,7 +47,7 @@ bool limit_name_is_valid(const char name[SL_NAME]);
 /* Whether words could have made these numbers, which every other function requires. */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 
-/* How often a block is multiplied until it is as long as the longest: include/block.h. */
+/* How often a block is multiplied until it is as long as the longest: include/kinds.h. */
 unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
 /*

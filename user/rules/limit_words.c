@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "block.h"
+#include "kinds.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "window.h"

@@ -91,7 +91,7 @@ static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
 
 static uint64_t word_read(const struct sl_entry *entry)
 {
-	return __atomic_load_n((const uint64_t *)&entry->taken, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
 /* In units of the limit. `taken` falls if a CPU returns a slice, and `asked` with it. */

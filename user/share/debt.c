@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "share/debt.h"
 
-#include "block.h"
+#include "kinds.h"
 #include "gate/table.h"
 
 /* As STATE_TRIES of the packet path: each lost try means that a packet was charged. */

@@ -8,7 +8,7 @@
  */
 #include "share/accounts.h"
 
-#include "block.h"
+#include "kinds.h"
 
 /* The expiry of a counter is set again after this. It lasts a minute or more. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
-#include "admission.h"
+#include "sketch.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/gate.h"

@@ -159,7 +159,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
 
-		if (slice.credit > 0 && credit_span(q->state.full_at, slice.at) >= 0)
+		if (slice.credit > 0 && credit_span(q->state.full_at, slice.at.borrowed) >= 0)
 			held += slice.credit;
 	}
 	decision = kind_decide(q->limit, &q->state, held, q->cost, q->now);
@@ -344,8 +344,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	__u64 first = __atomic_load_n(&state->empty_at, __ATOMIC_SEQ_CST);
 	__u64 charged = __atomic_load_n(&state->charged_at, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&state->blocked_until, __ATOMIC_SEQ_CST);
-	__u64 *taken = (__u64 *)&entry->taken;
-	__u64 was_taken = __atomic_load_n(taken, __ATOMIC_SEQ_CST);
+	__u64 count = __atomic_load_n(&entry->count.word, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
 		return true; /* no state is a full one */
@@ -356,7 +355,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
 	if (limit->kind == SL_WINDOW) /* if the swap fails, the next packet sets it */
-		word_swap(taken, was_taken, was_taken >> 32 << 32 | ENTRY_HAS_HALF);
+		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);
 	if (limit->kind == SL_SHAPE)

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <bpf/bpf.h>
 
-#include "admission.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "context.h"
@@ -66,14 +65,14 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
 
-		err = bpf_map_lookup_elem(gate->map[MAP_NEWCOMERS], &line, &sketch);
+		err = bpf_map_lookup_elem(gate->map[MAP_SKETCHES], &line, &sketch);
 		hits = err ? 0 : sketch_hit(&sketch.slot[sketch_slot(digest)], digest, 0);
 		if (hits > ret->shown)
 			ret->shown = hits;
 	}
 	ret->has_room = least < EVICT_PART || ret->shown > 1; /* a key seen before evicts any */
 	ret->is_refused = evict_is_deep(least);
-	return err ? gate_map_unread(gate, MAP_NEWCOMERS, err) : 0;
+	return err ? gate_map_unread(gate, MAP_SKETCHES, err) : 0;
 }
 
 /* --- Reading the state ---------------------------------------------------------------------- */

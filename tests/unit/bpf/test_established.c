@@ -3,126 +3,54 @@
  * The newcomers' budget: sources that are not established pass together at most the burst and the
  * rate of the budget, on 1, 2 and 128 CPUs. bpf/charge.h, compiled for the host.
  */
-#include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
-#include "test.h"
-#include "bpf_host.h"
-#include "rules/limit.h"
-
-static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
-
-/* Locks are words of 32 bits, and are always free here. */
-#define __sync_val_compare_and_swap(word, old, next)                                               \
-	(sizeof(*(word)) == sizeof(uint64_t) ? word_swap((uint64_t *)(word), old, next)            \
-					     : (*(word) = (next), (uint64_t)(old)))
-#include "charge.h"
-#include "table_host.h"
+#define HOST_CPUS 128
+#include "charge_host.h"
 
 #define SETS	1024
-#define CPUS	128
 #define SECONDS 20
 
-static struct {
-	struct sl_policy policy;
-	struct sl_admission admission[CPUS];
-	struct sl_state budget;
-	struct sl_budget_slice budget_slice[CPUS];
-	struct sl_sketch newcomers[CPUS * HOST_SKETCH];
-	struct sl_bucket known; /* the established source's, on each CPU in turn */
-} world;
-
-static uint64_t random_state = RANDOM_BEGIN;
-
-static void *map_find(const void *map, const void *key)
-{
-	if (map == &admission)
-		return &world.admission[host_cpu];
-	if (map == &budgets)
-		return &world.budget;
-	if (map == &budget_slices)
-		return &world.budget_slice[host_cpu];
-	if (map == &newcomers)
-		return array_entry(world.newcomers, sizeof(*world.newcomers), CPUS * HOST_SKETCH,
-				   key);
-	return host_table_find(map, key);
-}
-
-static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
-{
-	uint64_t seen = *word;
-
-	if (seen == old)
-		*word = next;
-	return seen;
-}
-
-static void clock_set(uint64_t ticks)
-{
-	test_clock_ticks = 1000 * SL_TICKS_PER_SEC + ticks;
-	test_jiffies = test_clock_ticks / JIFFY;
-}
-
-static struct sl_limit limit_of(uint64_t rate, uint64_t burst, const struct machine *machine)
-{
-	struct limit limit = {
-		.spec = {.name = "all", .rate = rate, .burst = burst, .id = 7, .per = {32, 64}},
-		.match = {.fact = SL_FACT_ANY},
-	};
-
-	return limit_compile(&limit, SL_IPV4, machine);
-}
-
-/* What sends, a limit for each source of it, and a budget. Rates are in packets a second. */
+/* Forged sources, and a limit for each source. Rates are in packets a second. */
 struct flood {
 	const char *name;
 	unsigned int run;     /* packets of a source in a row */
-	unsigned int sources; /* if they come again; 0: each is new */
-	unsigned int rate;    /* of all together */
+	unsigned int sources; /* that send again; 0: each is new */
+	unsigned int rate;    /* of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
 
 static const uint64_t budget_rate = 100, budget_burst = 100;
 
-static void world_begin(const struct flood *flood, unsigned int cpus)
+/* The time since the clock began. */
+static void time_set(uint64_t ticks)
 {
-	const struct machine machine = {.cpus = cpus, .cpu_ids = cpus, .jiffy_ns = JIFFY_NS};
-	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
-
-	memset(&world, 0, sizeof(world));
-	host_table_begin(SETS, &random_state);
-	host_table.gate.params.flood_threshold = 1024;
-	host_table.gate.params.interval_shift = 4;
-	host_table.gate.generation = 1;
-	clock_set(0);
-	host_cpu = 0;
-	world.policy.since = 1;
-	world.policy.limits[SL_IPV4] = 1;
-	world.policy.by_source[SL_IPV4] = 1;
-	*limit = limit_of(flood->limit_rate, flood->limit_burst, &machine);
-	limit->budgeted = true;
-	world.policy.newcomers = limit_of(budget_rate, budget_burst, &machine);
-	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+	clock_set(1000 * SL_TICKS_PER_SEC + ticks);
 }
 
+static void world_begin(const struct flood *flood, unsigned int cpus)
+{
+	struct sl_limit limit;
+
+	host_gate_begin(SL_IPV4, SETS);
+	host_table.gate.params.flood_threshold = 1024;
+	host_table.gate.params.interval_shift = 4;
+	limit = limit_of(flood->limit_rate, flood->limit_burst, cpus);
+	host_add(&limit);
+	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
+}
+
+/* Sends a packet with a bucket, although a new source has none: it must not borrow a slice. */
 static enum sl_reason packet_send(uint32_t source)
 {
-	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
-	struct packet packet = {
-		.packets = 1,
-		.bytes = 60,
-		.jiffy = test_jiffies,
-		.source.bits = SL_FAMILY_BITS + 32,
-	};
+	struct sl_bucket bucket = {0};
+	struct verdict verdict;
 
-	memcpy(packet.source.addr, &source, sizeof(source));
-	/* with a bucket, although a new source has none: it must not borrow a slice even then */
-	policy_charge(&packet, &world.policy, &world.known, &verdict);
+	host_charge(source, &bucket, &verdict);
 	if (verdict.is_new & 1)
-		assert_true(world.known.slice[0].credit <= 0);
-	memset(world.known.slice, 0, sizeof(world.known.slice));
+		assert_true(bucket.slice[0].credit <= 0);
 	return verdict.reason;
 }
 
-/* What may pass of all sources that are not established since the clock began, in packets. */
+/* Returns how many packets of new sources may pass since the clock began. */
 static uint64_t budget_allows(void)
 {
 	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
@@ -144,7 +72,7 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 	for (uint64_t i = 0; i < count; i++) {
 		enum sl_reason reason;
 
-		clock_set(i * SL_TICKS_PER_SEC / flood->rate);
+		time_set(i * SL_TICKS_PER_SEC / flood->rate);
 		host_cpu = random_next(&random_state) % cpus;
 		if (flood->sources) {
 			number = 1 + i % flood->sources;
@@ -167,10 +95,10 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 	return passed;
 }
 
-static const unsigned int cpu_cases[] = {1, 2, CPUS};
+static const unsigned int cpu_cases[] = {1, 2, HOST_CPUS};
 
-/* Whatever forged sources send, they pass no more than the budget, and most of it. */
-static void test_forged_sources_pass_what_the_budget_allows(void **state)
+/* Forged sources pass no more than the budget, and most of it. */
+TEST(test_forged_sources_pass_what_the_budget_allows)
 {
 	static const struct flood cases[] = {
 		{"single packets, 500 a second", 1, .rate = 500, .limit_rate = 50,
@@ -182,7 +110,6 @@ static void test_forged_sources_pass_what_the_budget_allows(void **state)
 		 .limit_burst = 1000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
 			uint64_t established;
@@ -194,15 +121,14 @@ static void test_forged_sources_pass_what_the_budget_allows(void **state)
 }
 
 /*
- * Sources that come again, slowly: no more than the budget pays for become established in a second.
- * 20,000 sources of a packet every 2 seconds.
+ * Slow sources: no more of them become established in a second than the budget pays for. 20,000
+ * sources send a packet every 2 seconds.
  */
-static void test_the_budget_limits_how_many_sources_become_established(void **state)
+TEST(test_the_budget_limits_how_many_sources_become_established)
 {
 	static const struct flood drips = {"drips", .sources = 20000, .rate = 10000,
 					   .limit_rate = 50, .limit_burst = 20};
 
-	(void)state;
 	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
 		uint64_t established, known = 0;
 
@@ -215,13 +141,12 @@ static void test_the_budget_limits_how_many_sources_become_established(void **st
 	}
 }
 
-/* Each packet of a few sources passes, with a budget of twice what they need; so it stays. */
-static void test_honest_sources_keep_all_packets(void **state)
+/* Every packet of a few sources passes, if the budget is twice what they need. */
+TEST(test_honest_sources_keep_all_packets)
 {
 	static const struct flood honest = {"10 honest sources", .sources = 10, .rate = 50,
 					    .limit_rate = 50, .limit_burst = 50};
 
-	(void)state;
 	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
 		uint64_t established;
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
@@ -232,24 +157,23 @@ static void test_honest_sources_keep_all_packets(void **state)
 	}
 }
 
-/* An established source is not charged, in a flood that leaves the budget nothing, or after a rest. */
-static void test_an_established_source_is_never_charged(void **state)
+/* An established source is not charged to the budget, in a flood or after an hour. */
+TEST(test_an_established_source_is_never_charged)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
 	uint64_t refused = 0;
 
-	(void)state;
 	for (size_t cpus = 0; cpus < ARRAY_SIZE(cpu_cases); cpus++) {
 		world_begin(&flood, cpu_cases[cpus]);
 		for (int second = 0; second < 4; second++) {
-			clock_set(second * SL_TICKS_PER_SEC);
+			time_set(second * SL_TICKS_PER_SEC);
 			assert_true(packet_send(1) < SL_FIRST_DROP);
 		}
 		for (int rest = 0; rest < 2; rest++) {
 			uint64_t begin = (5 + rest * 3600) * SL_TICKS_PER_SEC;
 
 			for (uint32_t i = 0; i < 20000; i++) {
-				clock_set(begin + i * SL_TICKS_PER_SEC / 10000);
+				time_set(begin + i * SL_TICKS_PER_SEC / 10000);
 				host_cpu = i % cpu_cases[cpus];
 				refused += packet_send(1000 + i) == SL_DROP_OVER_BUDGET;
 				if (i % 200 == 199) /* at its rate */
@@ -260,8 +184,8 @@ static void test_an_established_source_is_never_charged(void **state)
 	}
 }
 
-/* A source is established after the time in which its burst refills, and not by two packets. */
-static void test_a_source_is_established_after_its_burst_could_refill(void **state)
+/* A source is established after the time in which its burst refills. */
+TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
@@ -273,7 +197,6 @@ static void test_a_source_is_established_after_its_burst_could_refill(void **sta
 		{1, 1000, 64, 66.6},  /* at most a minute */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (int at = 0; at < 16; at++) { /* a sixteenth of a unit of time */
 			struct flood flood = {"", .limit_rate = cases[i].rate,
@@ -281,53 +204,50 @@ static void test_a_source_is_established_after_its_burst_could_refill(void **sta
 			uint64_t begin = at * (1ULL << ENTRY_MOMENT_SHIFT) / 16;
 
 			world_begin(&flood, 2);
-			clock_set(begin);
+			time_set(begin);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			clock_set(begin + cases[i].not_yet * SL_TICKS_PER_SEC);
+			time_set(begin + cases[i].not_yet * SL_TICKS_PER_SEC);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			clock_set(begin + cases[i].then * SL_TICKS_PER_SEC);
+			time_set(begin + cases[i].then * SL_TICKS_PER_SEC);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		}
 }
 
 /* A packet that its own limit, or the budget, refuses is not charged to the other. */
-static void test_a_refused_packet_costs_nothing(void **state)
+TEST(test_a_refused_packet_costs_nothing)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
 	struct sl_state before;
 
-	(void)state;
 	world_begin(&flood, 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	before = world.budget;
+	before = host.budget;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-	assert_int_equal(world.budget.empty_at, before.empty_at);
+	assert_int_equal(host.budget.empty_at, before.empty_at);
 	for (unsigned int i = 3; i < budget_burst; i++)
 		assert_int_equal(packet_send(i), SL_PASS_NEWCOMER);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(4), SL_DROP_OVER_BUDGET);
-	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
-	world.budget_slice[0] = (struct sl_budget_slice){0};
+	host.budget = credit_full(&host.policy.newcomers, test_clock_ticks);
+	host.budget_slice[0] = (struct sl_budget_slice){0};
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
 /*
- * In a flood of single packets a source that comes back finds the part of the budget that is kept
- * for it.
+ * In a flood of single packets a source that sends again gets the reserve of the budget.
  */
-static void test_a_source_that_comes_back_goes_before_single_packets(void **state)
+TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
 	unsigned int sent = 0, passed = 0;
 
-	(void)state;
 	world_begin(&flood, 1);
 	for (uint32_t i = 0; i < 100000; i++) {
-		clock_set(i * SL_TICKS_PER_SEC / 20000);
+		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
 		if (i < 20000 || i % 400) /* 50 a second */
 			continue;
@@ -339,74 +259,62 @@ static void test_a_source_that_comes_back_goes_before_single_packets(void **stat
 	assert_true(passed >= sent - 4);
 }
 
-/* A source that is established under one limit has no need of the budget under another. */
-static void test_a_source_is_established_by_one_of_its_limits(void **state)
+/* A source that is established under one limit needs no budget under another limit. */
+TEST(test_a_source_is_established_by_one_of_its_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
-	struct sl_limit *second = &world.policy.limit[SL_IPV4][1];
-
-	(void)state;
 	for (int by_source = 0; by_source < 2; by_source++) {
 		world_begin(&flood, 1);
-		world.policy.by_source[SL_IPV4] = by_source;
+		host.policy.by_source[SL_IPV4] = by_source;
 		for (int at = 0; at < 4; at++) {
-			clock_set(at * SL_TICKS_PER_SEC);
+			time_set(at * SL_TICKS_PER_SEC);
 			packet_send(1);
 		}
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-		*second = world.policy.limit[SL_IPV4][0];
-		second->id++;
-		second->slot = 1;
-		world.policy.limits[SL_IPV4] = 2;
+		host_add(host.policy.limit[SL_IPV4]);
 		assert_int_equal(packet_send(1), by_source ? SL_PASS_WITHIN : SL_PASS_NEWCOMER);
 		assert_int_equal(packet_send(2), SL_PASS_NEWCOMER);
 	}
 }
 
 /* A fast limit does not establish a source before the slow limit of the same packet does. */
-static void test_a_fast_limit_does_not_establish_a_source_under_a_slow_one(void **state)
+TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
-	const struct machine machine = {.cpus = 1, .cpu_ids = 1, .jiffy_ns = JIFFY_NS};
-	struct sl_limit *fast = &world.policy.limit[SL_IPV4][1];
+	struct sl_limit fast = limit_of(1000, 1000, 1);
 
-	(void)state;
 	world_begin(&slow, 1);
-	*fast = limit_of(1000, 1000, &machine);
-	fast->id = 8;
-	fast->slot = 1;
-	fast->budgeted = true;
-	world.policy.limits[SL_IPV4] = 2;
-	world.policy.by_source[SL_IPV4] = 3;
+	fast.budgeted = true;
+	host_add(&fast);
+	host.policy.by_source[SL_IPV4] = 3;
 	for (uint32_t source = 1; source <= 20; source++)
 		assert_int_equal(packet_send(source), SL_PASS_NEWCOMER);
 	for (uint32_t second = 4; second < 60; second += 4)
 		for (uint32_t source = 1; source <= 20; source++) {
-			clock_set(second * SL_TICKS_PER_SEC);
+			time_set(second * SL_TICKS_PER_SEC);
 			for (int i = 0; i < 50; i++)
 				assert_int_not_equal(packet_send(source), SL_PASS_WITHIN);
 		}
-	clock_set(64 * SL_TICKS_PER_SEC);
+	time_set(64 * SL_TICKS_PER_SEC);
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
 
-/* A limit that only observes asks for no budget, and a state that starts empty refuses. */
-static void test_other_limits(void **state)
+/* A limit that observes needs no budget, and a state that starts empty refuses. */
+TEST(test_other_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 5};
-	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
 
-	(void)state;
 	world_begin(&flood, 1);
 	limit->observe = true;
 	limit->budgeted = false;
-	world.policy.by_source[SL_IPV4] = 0;
+	host.policy.by_source[SL_IPV4] = 0;
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(packet_send(i % 7), SL_PASS_WITHIN);
 	world_begin(&flood, 1);
 	limit->start_empty = true;
 	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-	clock_set(SL_TICKS_PER_SEC);
+	time_set(SL_TICKS_PER_SEC);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
 }
@@ -415,70 +323,65 @@ static uint64_t inserted(void)
 {
 	uint64_t count = 0;
 
-	for (int cpu = 0; cpu < CPUS; cpu++)
-		count += world.admission[cpu].event[SL_EVENT_INSERTED].total;
+	for (int cpu = 0; cpu < HOST_CPUS; cpu++)
+		count += host.admission[cpu].event[SL_EVENT_INSERTED].total;
 	return count;
 }
 
-/* A CPU whose clock is behind finds an entry of the next unit of time: it is not old. */
-static void test_a_clock_that_is_behind_establishes_no_source(void **state)
+/* A CPU whose clock is late finds an entry of the next unit of time, which is not old. */
+TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
 	uint64_t edge = unit - 1000 * SL_TICKS_PER_SEC % unit;
 
-	(void)state;
 	world_begin(&flood, 2);
-	clock_set(edge);
+	time_set(edge);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 	host_cpu = 1;
-	clock_set(edge - SL_TICKS_PER_NS);
+	time_set(edge - SL_TICKS_PER_NS);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-	clock_set(edge + SL_TICKS_PER_NS);
+	time_set(edge + SL_TICKS_PER_NS);
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
 /* A budget does not pay for a limit that observes, so the number of new keys shows the flood. */
-static void test_a_flood_under_a_limit_that_observes_inserts_little(void **state)
+TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
 
-	(void)state;
 	world_begin(&flood, 1);
-	world.policy.limit[SL_IPV4][0].observe = true;
-	world.policy.by_source[SL_IPV4] = 0;
+	host.policy.limit[SL_IPV4][0].observe = true;
+	host.policy.by_source[SL_IPV4] = 0;
 	for (uint32_t i = 0; i < 200000; i++) {
-		clock_set(i * SL_TICKS_PER_SEC / 100000);
+		time_set(i * SL_TICKS_PER_SEC / 100000);
 		assert_int_equal(packet_send(1 + i), SL_PASS_WITHIN);
 	}
 	assert_true(inserted() <= host_table.gate.params.flood_threshold);
 }
 
 /*
- * A quarter of the table is established and rests for 30 to 300 seconds. In the meantime a budget
+ * A quarter of the table is established and idle for 30 to 300 seconds. In the meantime a budget
  * pays for forged sources that fill the table up to 37 times.
  */
-static void test_sources_that_rest_in_a_flood_stay_established(void **state)
+TEST(test_idle_sources_stay_established_in_a_flood)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
 	static const unsigned int rests[] = {30, 120, 300};
-	const struct machine machine = {.cpus = 1, .cpu_ids = 1, .jiffy_ns = JIFFY_NS};
 	const uint32_t known = SETS * SL_WAYS / 4, rate = 5000;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 		uint64_t begin = 20 * SL_TICKS_PER_SEC;
 		uint32_t stay = 0;
 
 		world_begin(&flood, 1);
-		world.policy.newcomers = limit_of(1000, 5000, &machine);
-		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+		host_set_budget(limit_of(1000, 5000, 1));
 		for (uint32_t at = 0; at < 6 * known; at++) {
-			clock_set(at * begin / (6 * known));
+			time_set(at * begin / (6 * known));
 			assert_true(packet_send(1 + at % known) < SL_FIRST_DROP);
 		}
 		for (uint32_t at = 0; at < rests[i] * rate; at++) {
-			clock_set(begin + at * (SL_TICKS_PER_SEC / rate));
+			time_set(begin + at * (SL_TICKS_PER_SEC / rate));
 			packet_send(1 + known + at / 3);
 		}
 		for (uint32_t at = 0; at < known; at++)
@@ -490,23 +393,4 @@ static void test_sources_that_rest_in_a_flood_stay_established(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forged_sources_pass_what_the_budget_allows),
-		cmocka_unit_test(test_the_budget_limits_how_many_sources_become_established),
-		cmocka_unit_test(test_honest_sources_keep_all_packets),
-		cmocka_unit_test(test_an_established_source_is_never_charged),
-		cmocka_unit_test(test_a_source_is_established_after_its_burst_could_refill),
-		cmocka_unit_test(test_a_refused_packet_costs_nothing),
-		cmocka_unit_test(test_a_source_that_comes_back_goes_before_single_packets),
-		cmocka_unit_test(test_a_source_is_established_by_one_of_its_limits),
-		cmocka_unit_test(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one),
-		cmocka_unit_test(test_other_limits),
-		cmocka_unit_test(test_a_clock_that_is_behind_establishes_no_source),
-		cmocka_unit_test(test_a_flood_under_a_limit_that_observes_inserts_little),
-		cmocka_unit_test(test_sources_that_rest_in_a_flood_stay_established),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -1,67 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who gets what when more sources come than the table has room for, against a table that forgets
- * who was silent longest (LRU), as large. The charging that ships runs on the host, by a simulated
- * clock. Forged sources send one, three or ten packets each and never come back; beside them some
- * send far too much, and some four fifths of what they may. `figure:` entries print the parts;
- * docs/architecture.md quotes them.
+ * More sources than the table has room for, against an LRU table of the same size: which share of
+ * their limit each kind of source gets. The charging that ships runs on the host, by a simulated
+ * clock. Forged sources send one, three or ten packets each and never again; other sources send far
+ * too much, or four fifths of what they may. docs/architecture.md quotes the `figure:` lines.
  */
-#include <errno.h>
 #include <math.h>
-#include "test.h"
-#include "bpf_host.h"
-#include "random.h"
+#include "charge_host.h"
 #include "gate/maps.h"
-#include "rules/limit.h"
-#include "charge.h"
 
 /*
- * A gate with so small a part of the default sizes, in a flood that is as small a part of 2.56
- * million packets a second.
+ * The gate has this part of the default sizes, in this part of a flood of 2.56 million packets/s.
  */
 #define PART   128
 #define FORGED (2560000 / PART) /* packets a second */
 
-#define SETS	 512 /* of 8 ways: room for 3072 sources */
-#define ENTRIES	 (SETS * SL_WAYS)
-#define SKETCHES (SL_SKETCH_LINES / PART)
-#define EACH	 50 /* abusers, and as many honest sources */
+#define SETS	512 /* of 8 ways: room for 3072 sources */
+#define ENTRIES (SETS * SL_WAYS)
+#define EACH	50 /* abusers, and as many honest sources */
 
-/* --- The gate -------------------------------------------------------------------------------- */
-
-static struct {
-	struct sl_gate gate;
-	struct sl_policy policy;
-	struct sl_admission admission;
-	struct sl_set sets[SETS];
-	struct sl_entry entries[ENTRIES];
-	struct sl_sketch newcomers[SKETCHES];
-	struct sl_state budget;
-	struct sl_budget_slice budget_slice;
-	uint64_t unknown; /* packets of newcomers that passed in the flood */
-} world;
-
-static void *map_find(const void *map, const void *key)
-{
-	if (map == &gate)
-		return &world.gate;
-	if (map == &admission)
-		return &world.admission;
-	if (map == &sets)
-		return array_entry(world.sets, sizeof(*world.sets), SETS, key);
-	if (map == &states)
-		return array_entry(world.entries, sizeof(*world.entries), ENTRIES, key);
-	if (map == &newcomers)
-		return array_entry(world.newcomers, sizeof(*world.newcomers), SKETCHES, key);
-	if (map == &budgets)
-		return &world.budget;
-	if (map == &budget_slices)
-		return &world.budget_slice;
-	fail_msg("a map that charging has nothing to do with");
-	return NULL;
-}
-
-static const struct machine machine = {.jiffy_ns = JIFFY_NS, .cpus = 1, .cpu_ids = 1};
+static uint64_t unknown; /* packets of newcomers that passed in the flood */
 
 /* What is simulated. */
 struct scene {
@@ -72,64 +30,48 @@ struct scene {
 	unsigned int seconds;
 };
 
-static void clock_set(uint64_t ns)
+static void time_set(uint64_t ns)
 {
-	test_clock_ticks = (SEC_NS + ns) * SL_TICKS_PER_NS;
-	test_jiffies = (SEC_NS + ns) / JIFFY_NS;
+	clock_set((SEC_NS + ns) * SL_TICKS_PER_NS);
 }
 
 static void world_begin(const struct scene *scene)
 {
+	const struct machine machine = {.jiffy_ns = JIFFY_NS, .cpus = 1, .cpu_ids = 1};
 	struct gate_sizes sizes = gate_sizes_default(&machine);
-	uint64_t state = RANDOM_BEGIN;
-	struct sl_params whole;
-	struct limit limit = {.spec = scene->limit};
-	struct limit budget = {.spec = {.rate = scene->budget,
-					.rate_unit = SL_RATE_PPS,
-					.burst = scene->budget,
-					.burst_unit = SL_BURST_PACKETS,
-					.per = {32, 64}}};
+	struct sl_limit limit;
+	__u32 threshold;
 
-	memset(&world, 0, sizeof(world));
-	clock_set(0);
-	limit.spec.id = 1;
-	world.policy.limit[SL_IPV4][0] = limit_compile(&limit, SL_IPV4, &machine);
-	world.policy.limits[SL_IPV4] = 1;
-	world.policy.limit[SL_IPV4][0].owes = !scene->budget;
-	world.policy.limit[SL_IPV4][0].budgeted = !!scene->budget;
-	world.policy.by_source[SL_IPV4] = 1;
-	if (scene->budget) {
-		world.policy.newcomers = limit_compile(&budget, SL_IPV4, &machine);
-		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
-	}
-	for (int i = 0; i < SL_SECRETS; i++)
-		hash_secret[i] = random_next(&state);
-	whole = gate_params(&sizes, &machine);
+	random_state = RANDOM_BEGIN;
+	host_gate_begin(SL_IPV4, SETS);
+	time_set(0);
+	threshold = gate_params(&sizes, &machine).flood_threshold / PART;
 	sizes.sources /= PART;
-	world.gate.params = gate_params(&sizes, &machine);
-	assert_int_equal(world.gate.params.set_mask, SETS - 1);
-	world.gate.params.sketch_mask = SKETCHES - 1;
-	world.gate.params.flood_threshold = whole.flood_threshold / PART;
+	host_table.gate.params = gate_params(&sizes, &machine);
+	assert_int_equal(host_table.gate.params.set_mask, SETS - 1);
+	host_table.gate.params.sketch_mask = SL_SKETCH_LINES / PART - 1;
+	host_table.gate.params.flood_threshold = threshold;
+	unknown = 0;
+	limit = spec_limit(scene->limit, 1);
+	limit.charge_hits = true;
+	limit.id = 1; /* the figures depend on it, as on the secret */
+	host_add(&limit);
+	host.policy.by_source[SL_IPV4] = 1;
+	if (scene->budget)
+		host_set_budget(limit_of(scene->budget, scene->budget, 1));
 }
 
 /* Returns whether a packet of a source passes. */
 static bool table_passes(uint32_t source)
 {
-	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
-	struct packet packet = {
-		.jiffy = test_jiffies,
-		.packets = 1,
-		.bytes = 64,
-		.source.bits = SL_FAMILY_BITS + 32,
-	};
+	struct verdict verdict;
 
-	memcpy(packet.source.addr, &source, sizeof(source));
-	policy_charge(&packet, &world.policy, NULL, &verdict);
-	world.unknown += verdict.reason == SL_PASS_NEWCOMER;
+	host_charge(source, NULL, &verdict);
+	unknown += verdict.reason == SL_PASS_NEWCOMER;
 	return verdict.reason < SL_FIRST_DROP;
 }
 
-/* --- The other table: the least recently used goes ------------------------------------------- */
+/* --- An LRU table ---------------------------------------------------------------------------- */
 
 #define LRU_ROOM 3072
 #define HEADS	 8192
@@ -183,8 +125,8 @@ static int lru_room(void)
 
 static bool state_passes(struct sl_state *state)
 {
-	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
-	struct kind_charge charge = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
+	const struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
+	struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = test_clock_ticks};
 	struct sl_slice slice = {0};
 
 	return kind_charge(SL_TOKEN_BUCKET, limit, state, &slice, &charge);
@@ -192,7 +134,7 @@ static bool state_passes(struct sl_state *state)
 
 static bool lru_passes(uint32_t source)
 {
-	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	const struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
 	int i = lru.head[lru_hash(source)];
 
 	while (i >= 0 && lru.source[i] != source)
@@ -210,9 +152,9 @@ static bool lru_passes(uint32_t source)
 	return state_passes(&lru.state[i]);
 }
 
-/* --- A scene ---------------------------------------------------------------------------------- */
+/* --- A scene --------------------------------------------------------------------------------- */
 
-/* Parts: of what buckets of their own give the abusers, and of what the others sent. */
+/* Abusers: part of what exact buckets would pass. The others: part of what they sent. */
 struct outcome {
 	double abusers;
 	double honest;
@@ -223,7 +165,7 @@ struct outcome {
 
 static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32_t source))
 {
-	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	const struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
 	const uint64_t end = scene->seconds * SEC_NS, flood = end / 4;
 	double rate, due_abuser = 0, due_honest = 0, due_forged = 0;
 	double sent[3] = {0}, passed[3] = {0}, allowed = 0;
@@ -238,7 +180,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 	for (int i = 0; i < EACH; i++)
 		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
-		clock_set(ns);
+		time_set(ns);
 		/* at least one a second, so that a slow limit is overrun as well */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
 		/* four fifths of burst + rate x t, evenly */
@@ -246,8 +188,8 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
 		if (ns == flood) {		      /* honest sources count from here on */
-			assert_true(sent[1] >= EACH); /* each has come */
-			world.unknown = 0;
+			assert_true(sent[1] >= EACH); /* each has sent */
+			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}
 		if (ns >= flood)
@@ -280,25 +222,21 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 
 #define LIMIT(number, unit, packets)                                                               \
 	{                                                                                          \
-		.name = "all", .rate = number, .rate_unit = unit, .burst = packets,                \
-		.burst_unit = SL_BURST_PACKETS,                                                    \
-		.per = { 32,                                                                       \
-			 64 }                                                                      \
+		.rate = number, .rate_unit = unit, .burst = packets                                \
 	}
 
 /* The packets of a forged source. */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* What docs/architecture.md tells for each, beside that abusers get what their limit allows. */
-struct told {
-	double lru;    /* what abusers get in the other table */
+/* The figures of docs/architecture.md for each. */
+struct stated {
+	double lru;    /* what abusers get in the LRU table */
 	double honest; /* with a budget */
 };
 
-/* To the last digit that is told. */
-static void assert_told(double figure, double told, double digit)
+static void assert_stated(double figure, double stated, double digit)
 {
-	assert_true(fabs(figure - told) <= digit * .6);
+	assert_true(fabs(figure - stated) <= digit * .6);
 }
 
 /*
@@ -309,12 +247,12 @@ static void assert_budget(const struct scene *scene)
 {
 	double rate = scene->budget * scene->seconds * .75;
 
-	assert_true(world.unknown <= rate + scene->budget &&
-		    world.unknown >= (scene->packets < 10 ? .95 : .5) * rate);
+	assert_true(unknown <= rate + scene->budget &&
+		    unknown >= (scene->packets < 10 ? .95 : .5) * rate);
 }
 
 static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned int seconds,
-		       const struct told told[ARRAY_SIZE(sends)])
+		       const struct stated stated[ARRAY_SIZE(sends)])
 {
 	for (unsigned int i = 0; i < ARRAY_SIZE(sends) * 2; i++) {
 		struct scene scene = {name, limit, i % 2 ? 1000 : 0, sends[i / 2], seconds};
@@ -332,47 +270,46 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else
-			assert_told(table.abusers, 1, .01);
-		assert_told(other.abusers, told[i / 2].lru, .1);
-		/* nor is any other source turned away, where no budget stands for newcomers */
-		assert_told(table.honest, scene.budget ? told[i / 2].honest : 1, .01);
+			assert_stated(table.abusers, 1, .01);
+		assert_stated(other.abusers, stated[i / 2].lru, .1);
+		/* without a budget no honest source is refused */
+		assert_stated(table.honest, scene.budget ? stated[i / 2].honest : 1, .01);
 		if (scene.budget)
 			assert_true(table.forged < other.forged);
 	}
 }
 
-static void test_a_fast_limit(void **state)
+TEST(test_a_fast_limit)
 {
-	static const struct told told[] = {{1, 1}, {1, 1}, {1, 1}};
+	static const struct stated stated[] = {{1, 1}, {1, 1}, {1, 1}};
 
-	(void)state;
 	scenes_run("100pps burst 100", (struct sl_limit_spec)LIMIT(100, SL_RATE_PPS, 100), 10,
-		   told);
+		   stated);
 }
 
-static void test_a_slow_limit(void **state)
+TEST(test_a_slow_limit)
 {
-	static const struct told told[] = {{3.7, 1}, {3.7, .94}, {3.6, .46}};
+	static const struct stated stated[] = {{3.7, 1}, {3.7, .94}, {3.6, .46}};
 
-	(void)state;
-	scenes_run("6/min burst 10", (struct sl_limit_spec)LIMIT(6, SL_RATE_PER_MIN, 10), 60, told);
+	scenes_run("6/min burst 10", (struct sl_limit_spec)LIMIT(6, SL_RATE_PER_MIN, 10), 60,
+		   stated);
 }
 
-static void test_a_very_slow_limit(void **state)
+TEST(test_a_very_slow_limit)
 {
-	static const struct told told[] = {{10, 1}, {9.9, .95}, {8.7, .25}};
+	static const struct stated stated[] = {{10, 1}, {9.9, .95}, {8.7, .25}};
 
-	(void)state;
-	scenes_run("1/hour burst 5", (struct sl_limit_spec)LIMIT(1, SL_RATE_PER_HOUR, 5), 60, told);
+	scenes_run("1/hour burst 5", (struct sl_limit_spec)LIMIT(1, SL_RATE_PER_HOUR, 5), 60,
+		   stated);
 }
 
-/* --- Who comes later -------------------------------------------------------------------------- */
+/* --- Later abusers --------------------------------------------------------------------------- */
 
 #define LATER_SECONDS 200
 
 /*
- * Forged sources of so many packets have filled the table, and go on; then abusers come, of a
- * packet a second each. Returns how many of one pass.
+ * Forged sources fill the table, and continue; then abusers begin to send a packet a second each.
+ * Returns how many packets of an abuser pass.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -385,7 +322,7 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	world_begin(&scene);
 	lru_begin();
 	for (uint64_t ms = 0; ms < (begin + LATER_SECONDS) * 1000ULL; ms++) {
-		clock_set(ms * 1000000);
+		time_set(ms * 1000000);
 		for (due_forged += forged / 1000.; due_forged >= 1; due_forged--, number++)
 			for (unsigned int i = 0; i < packets; i++)
 				passes(number);
@@ -397,11 +334,8 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	return (double)passed / EACH;
 }
 
-/*
- * A table that forged sources have filled does not let whoever comes later go without limits. As
- * docs/architecture.md tells, too.
- */
-static void test_later_abusers(void **state)
+/* A table that forged sources have filled limits later abusers as well. */
+TEST(test_later_abusers)
 {
 	static const struct {
 		unsigned int forged; /* a second */
@@ -409,7 +343,6 @@ static void test_later_abusers(void **state)
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};
 
-	(void)state;
 	for (unsigned int i = 0; i < 3 * ARRAY_SIZE(cases); i++) {
 		unsigned int rate = cases[i / 3].forged, sent = 3 + i % 3;
 		double table = later_run(rate, sent, table_passes);
@@ -420,18 +353,8 @@ static void test_later_abusers(void **state)
 			"later abuser gets %.1f of %u packets (LRU %.1f)\n",
 			rate, sent, table, LATER_SECONDS, other);
 		assert_true(table >= cases[i / 3].least && table <= cases[i / 3].most);
-		assert_told(other, cases[i / 3].lru, 1);
+		assert_stated(other, cases[i / 3].lru, 1);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_fast_limit),
-		cmocka_unit_test(test_a_slow_limit),
-		cmocka_unit_test(test_a_very_slow_limit),
-		cmocka_unit_test(test_later_abusers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -427,18 +427,16 @@ static void check_frame(const struct frame *frame, size_t size, size_t linear)
 	split_free(&split);
 }
 
-static void test_each_whole_frame_is_read(void **state)
+TEST(test_each_whole_frame_is_read)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		print_message("%s\n", frames[i].name);
 		check_frame(&frames[i], frames[i].size, frames[i].size);
 	}
 }
 
-static void test_a_frame_cut_anywhere_is_read_as_far(void **state)
+TEST(test_a_frame_cut_anywhere_is_read_as_far)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		print_message("%s\n", frames[i].name);
 		for (size_t size = 0; size < frames[i].size; size++)
@@ -447,11 +445,10 @@ static void test_a_frame_cut_anywhere_is_read_as_far(void **state)
 }
 
 /* Wherever the linear part ends, the frame says what it says in one piece, whole or cut. */
-static void test_a_frame_split_anywhere_is_read_the_same(void **state)
+TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
 		for (size_t size = 1; size <= frames[i].size; size++)
 			for (size_t linear = 0; linear < size; linear++, splits++)
@@ -463,21 +460,19 @@ static void test_a_frame_split_anywhere_is_read_the_same(void **state)
 /*
  * Bytes within the frame that the kernel fails to read are not taken for a frame that ends early.
  */
-static void test_what_cannot_be_had_is_unreadable(void **state)
+TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
 	struct packet packet = {0};
 
-	(void)state;
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_DROP_UNREADABLE);
 	reader.size = 13;
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
 }
 
 /* A tag that is metadata is the first one, and counts. */
-static void test_tags_before_the_frame(void **state)
+TEST(test_tags_before_the_frame)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		size_t tags = (frames[i].link - 14) / 4;
 
@@ -513,9 +508,8 @@ static void check_any(const uint8_t *bytes, size_t size)
 
 /* Whatever the bytes say, parsing ends within the frame: each byte of each header set to each
  * value. */
-static void test_every_byte_spoilt(void **state)
+TEST(test_every_byte_spoilt)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		for (size_t at = 12; at < size_min(frames[i].size, 130); at++) {
 			uint8_t *buffer = frame_copy(frames[i].bytes, frames[i].size);
@@ -554,11 +548,10 @@ static void check_flags(const struct frame *frame, unsigned int flags)
 	free(buffer);
 }
 
-static void test_every_flag_of_tcp(void **state)
+TEST(test_every_flag_of_tcp)
 {
 	int checked = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		if (!(frames[i].facts & SL_FACT_SYN) || frames[i].end ||
 		    frames[i].transport != TRANSPORT_OK ||
@@ -599,9 +592,8 @@ static struct packet look_with(const char *name, size_t at, unsigned int number)
 	return packet;
 }
 
-static void test_every_port_is_read(void **state)
+TEST(test_every_port_is_read)
 {
-	(void)state;
 	for (unsigned int port = 0; port < 65536; port++) {
 		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
 		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
@@ -610,9 +602,8 @@ static void test_every_port_is_read(void **state)
 	}
 }
 
-static void test_every_vlan_is_read(void **state)
+TEST(test_every_vlan_is_read)
 {
-	(void)state;
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
 		/* the first that is not 0 */
@@ -624,9 +615,8 @@ static void test_every_vlan_is_read(void **state)
 }
 
 /* Only the 13 bits of offset and the flag for more fragments make a fragment. */
-static void test_every_fragment_field(void **state)
+TEST(test_every_fragment_field)
 {
-	(void)state;
 	for (unsigned int field = 0; field < 65536; field++) {
 		struct packet ipv4 = look_with("IPv4 UDP", 20, field);
 		struct packet ipv6 = look_with("IPv6, atomic fragment", 56, field);
@@ -648,9 +638,8 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 }
 
 /* All protocols, in front of what would do as the header of any. */
-static void test_every_protocol_is_read(void **state)
+TEST(test_every_protocol_is_read)
 {
-	(void)state;
 	for (unsigned int proto = 0; proto < 256; proto++) {
 		struct packet ipv4 = look_with("IPv4 TCP SYN", 22, 64 << 8 | proto);
 		struct packet ipv6 = look_with("IPv6 TCP", 20, proto << 8 | 64);
@@ -696,11 +685,10 @@ static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t
 	return packet;
 }
 
-static void test_every_length_of_extension(void **state)
+TEST(test_every_length_of_extension)
 {
 	static const uint8_t types[] = {0, 43, 51, 60};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		for (unsigned int length = 0; length < 256; length++) {
 			for (int count = 1; count <= 8; count += 7) {
@@ -754,9 +742,8 @@ static const struct {
 	 524288 + 65535U * 16622},
 };
 
-static void test_each_packet_of_a_merged_one_counts(void **state)
+TEST(test_each_packet_of_a_merged_one_counts)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unmerged); i++) {
 		const struct merged *merged = &unmerged[i].merged;
 		struct packet packet = {
@@ -772,23 +759,4 @@ static void test_each_packet_of_a_merged_one_counts(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_whole_frame_is_read),
-		cmocka_unit_test(test_a_frame_cut_anywhere_is_read_as_far),
-		cmocka_unit_test(test_a_frame_split_anywhere_is_read_the_same),
-		cmocka_unit_test(test_what_cannot_be_had_is_unreadable),
-		cmocka_unit_test(test_tags_before_the_frame),
-		cmocka_unit_test(test_every_byte_spoilt),
-		cmocka_unit_test(test_every_flag_of_tcp),
-		cmocka_unit_test(test_every_port_is_read),
-		cmocka_unit_test(test_every_vlan_is_read),
-		cmocka_unit_test(test_every_fragment_field),
-		cmocka_unit_test(test_every_protocol_is_read),
-		cmocka_unit_test(test_every_length_of_extension),
-		cmocka_unit_test(test_each_packet_of_a_merged_one_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

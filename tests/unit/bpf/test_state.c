@@ -17,7 +17,7 @@ static void other_charge(void)
 }
 
 /* A charge by another CPU at any moment of a refund makes the refund try again. */
-static void test_a_refund_is_repeated_until_it_counts(void **state)
+TEST(test_a_refund_is_repeated_until_it_counts)
 {
 	const struct sl_limit limit = {.kind = SL_TOKEN_BUCKET,
 				       .cost = 1000,
@@ -27,7 +27,6 @@ static void test_a_refund_is_repeated_until_it_counts(void **state)
 				       .id = 7};
 	unsigned int charges = 0;
 
-	(void)state;
 	others = 5000;
 	for (unsigned int at = 1; at < 40; at++) {
 		struct packet packet = host_packet(&limit, 1, NOW);
@@ -44,7 +43,7 @@ static void test_a_refund_is_repeated_until_it_counts(void **state)
 }
 
 /* During a block a window keeps `charged_at`, by which the length of the block is known. */
-static void test_a_window_does_not_turn_inside_a_block(void **state)
+TEST(test_a_window_does_not_turn_inside_a_block)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};
 	const struct limit window = {.spec = {.name = "all",
@@ -60,7 +59,6 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 	const struct sl_limit limit = limit_compile(&window, SL_IPV4, &machine);
 	struct sl_state before = window_full(&limit, NOW);
 
-	(void)state;
 	before.blocked_until = NOW + limit.block;
 	host_begin(&limit, before);
 	for (int second = 0; second < 100; second += 3) {
@@ -73,7 +71,7 @@ static void test_a_window_does_not_turn_inside_a_block(void **state)
 }
 
 /* A shape's state stores when it was charged last. */
-static void test_a_charge_of_a_shape_stores_its_time(void **state)
+TEST(test_a_charge_of_a_shape_stores_its_time)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE,
 				       .cost = 1000,
@@ -81,7 +79,6 @@ static void test_a_charge_of_a_shape_stores_its_time(void **state)
 				       .mask = {~0ULL, ~0ULL},
 				       .id = 7};
 
-	(void)state;
 	host_begin(&limit, shape_full(NOW));
 	for (int i = 1; i < 5; i++) {
 		struct packet packet = host_packet(&limit, 1, NOW + i);
@@ -92,13 +89,4 @@ static void test_a_charge_of_a_shape_stores_its_time(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_refund_is_repeated_until_it_counts),
-		cmocka_unit_test(test_a_window_does_not_turn_inside_a_block),
-		cmocka_unit_test(test_a_charge_of_a_shape_stores_its_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -215,9 +215,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 }
 
 /* Of random keys, three times as many as there is room for, or as many, while time passes. */
-static void test_what_loses_least_is_forgotten(void **state)
+TEST(test_what_loses_least_is_forgotten)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		uint32_t keys = ROOM / 2 * (1 + choose(6));
 		uint64_t now = random_next(&random_state), pace = 1ULL << choose(33);
@@ -236,13 +235,12 @@ static void test_what_loses_least_is_forgotten(void **state)
 }
 
 /* To fetch a entry changes none, whatever key it has, also where ids take all bits of `limit`. */
-static void test_a_entry_that_is_fetched_stays_as_it_is(void **state)
+TEST(test_a_entry_that_is_fetched_stays_as_it_is)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
 	struct sl_gate gate_with = {0};
 	struct sl_entry entry, before;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
 		memset(&entry, 0xff, sizeof(entry));
 		entry.limit = ids[i] << 3 | 7;
@@ -254,18 +252,18 @@ static void test_a_entry_that_is_fetched_stays_as_it_is(void **state)
 }
 
 /* What a entry counted for another key is not the next one's: machines would charge it for that. */
-static void test_a_new_key_has_counted_nothing(void **state)
+TEST(test_a_new_key_has_counted_nothing)
 {
-	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	for (uint32_t entry = 0; entry < ROOM; entry++)
-		host_table.entry[entry].taken = host_table.entry[entry].refused = 7;
+		host_table.entry[entry].count.shared.taken =
+			host_table.entry[entry].count.shared.refused = 7;
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
 		struct new_entry new_entry = new_entry_of(number);
 
 		assert_int_equal(table_insert(&new_entry), 0);
-		assert_int_equal(find(&new_entry)->taken, 0);
-		assert_int_equal(find(&new_entry)->refused, 0);
+		assert_int_equal(find(&new_entry)->count.shared.taken, 0);
+		assert_int_equal(find(&new_entry)->count.shared.refused, 0);
 	}
 }
 
@@ -286,11 +284,10 @@ static void check_refusal(struct new_entry *new_entry, uint32_t set)
 	assert_non_null(find(new_entry));
 }
 
-static void test_a_locked_set_refuses_and_nothing_is_harmed(void **state)
+TEST(test_a_locked_set_refuses_and_nothing_is_harmed)
 {
 	unsigned int away = 0;
 
-	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
 		struct new_entry new_entry = new_entry_of(number);
@@ -305,10 +302,8 @@ static void test_a_locked_set_refuses_and_nothing_is_harmed(void **state)
 }
 
 /* A key is found while its set is locked, and is not inserted again. */
-static void test_a_locked_set_is_read(void **state)
+TEST(test_a_locked_set_is_read)
 {
-
-	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	for (uint32_t number = 0; number < ROOM / 2; number++) {
 		struct new_entry new_entry = new_entry_of(number);
@@ -352,12 +347,11 @@ static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t 
 	return waits;
 }
 
-static void test_a_lock_is_waited_for_but_not_for_ever(void **state)
+TEST(test_a_lock_is_waited_for_but_not_for_ever)
 {
 	struct new_entry new_entry;
 	uint32_t set;
 
-	(void)state;
 	host_table_begin(ROOM / SL_WAYS, &random_state);
 	new_entry = new_entry_of(1);
 	for (int other = 0; other < 2; other++) {
@@ -420,11 +414,10 @@ static void rival_is_blocked(void)
  * A packet chooses a way of the other set before it locks that set. What another CPU puts there, or
  * what its entry tells by then, is not taken for what it was before.
  */
-static void test_a_choice_in_the_other_set_is_looked_at_again(void **state)
+TEST(test_a_choice_in_the_other_set_is_looked_at_again)
 {
 	static void (*const calls[])(void) = {rival_comes, rival_is_blocked};
 
-	(void)state;
 	for (size_t i = 0; i < 100 * ARRAY_SIZE(calls); i++) {
 		bool is_there = calls[i % 2] == rival_is_blocked;
 		struct new_entry new_entry;
@@ -507,11 +500,10 @@ static void *race_read(void *data)
  * No key gets two entries, no lock is lost, and each count is right in the end. A key that loses more
  * than others is found at any time.
  */
-static void test_insertions_by_several_cpus(void **state)
+TEST(test_insertions_by_several_cpus)
 {
 	pthread_t threads[THREADS], reader;
 
-	(void)state;
 	host_table_begin(8, &random_state);
 	for (uint32_t number = 0; number < STAYS; number++) {
 		struct new_entry new_entry = new_entry_staying(number);
@@ -595,9 +587,8 @@ static void check_spread(unsigned int pattern)
 	assert_true(most < mean + 7.5 * sqrt(mean));
 }
 
-static void test_strangers_fill_no_set_faster_than_chance(void **state)
+TEST(test_strangers_fill_no_set_faster_than_chance)
 {
-	(void)state;
 	for (unsigned int pattern = 0; pattern < 7; pattern++) {
 		host_table_begin(HOST_SETS_MAX, &random_state);
 		host_table.gate.params.set_mask = SETS - 1;
@@ -613,12 +604,11 @@ static void test_strangers_fill_no_set_faster_than_chance(void **state)
 }
 
 /* Where a set is full, its keys go to many others, of which none gets much. */
-static void test_the_keys_of_a_set_share_few_other_sets(void **state)
+TEST(test_the_keys_of_a_set_share_few_other_sets)
 {
 	struct sl_params params = {.set_mask = SETS - 1};
 	unsigned int others = 0, most = 0;
 
-	(void)state;
 	memset(in_set, 0, sizeof(in_set));
 	for (uint32_t tag = 2; tag < 0x10000; tag += 2)
 		in_set[set_alternate(&params, 12345, tag)]++;
@@ -653,7 +643,7 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
  * Sets fill unevenly. Up to a part of all entries that is not whole, few newcomers find none while
  * the table fills, and more do then: docs/architecture.md quotes both.
  */
-static void test_how_full_a_table_is_when_newcomers_wait(void **state)
+TEST(test_how_full_a_table_is_when_newcomers_wait)
 {
 	static const struct {
 		unsigned int percent;
@@ -661,7 +651,6 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 	} cases[] = {{50, 0.0001, 0.0005}, {75, 0.001, 0.02}, {80, 0.004, 0.06}};
 	uint32_t number = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint32_t entries = HOST_SETS_MAX * SL_WAYS,
 			 count = entries * cases[i].percent / 100;
@@ -690,21 +679,4 @@ static void test_how_full_a_table_is_when_newcomers_wait(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_loses_least_is_forgotten),
-		cmocka_unit_test(test_a_entry_that_is_fetched_stays_as_it_is),
-		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
-		cmocka_unit_test(test_a_new_key_has_counted_nothing),
-		cmocka_unit_test(test_a_locked_set_is_read),
-		cmocka_unit_test(test_a_lock_is_waited_for_but_not_for_ever),
-		cmocka_unit_test(test_a_choice_in_the_other_set_is_looked_at_again),
-		cmocka_unit_test(test_insertions_by_several_cpus),
-		cmocka_unit_test(test_strangers_fill_no_set_faster_than_chance),
-		cmocka_unit_test(test_the_keys_of_a_set_share_few_other_sets),
-		cmocka_unit_test(test_how_full_a_table_is_when_newcomers_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

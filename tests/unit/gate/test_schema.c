@@ -27,13 +27,13 @@ static const struct {
 	{"gate", 0x6ba875e886008917},	    {"hosts4", 0x40905bec4e02884b},
 	{"hosts6", 0xd06c133f12f0cf37},	    {"prefixes", 0x110f68f01f8ed9fa},
 	{"splits", 0x7374f8e2e19aef84},	    {"lists", 0x744fcc45dac6849c},
-	{"policies", 0x5c7626552abe20da},   {"counters", 0xff10b84509260ae0},
-	{"sets", 0x19ea99a42be7c09a},	    {"states", 0x4a45e1fd59095322},
-	{"buckets4", 0xc9256fb49f446a99},   {"buckets6", 0x7f6b245b903a528d},
+	{"policies", 0x1ca12bd44e6c0376},   {"counters", 0xff10b84509260ae0},
+	{"sets", 0x19ea99a42be7c09a},	    {"states", 0xf436e2debec11252},
+	{"buckets4", 0x0e6cc0c19fb2aa08},   {"buckets6", 0x57f99dd1fc8b3d8c},
 	{"in_use", 0x572b502b4a118ba1},	    {"admission", 0xe42638d39cbf8a3f},
-	{"newcomers", 0xf8544570f915a724},  {"rule_cache", 0x11a6b5fefb6c2efc},
+	{"sketches", 0xf8544570f915a724},   {"rule_cache", 0x11a6b5fefb6c2efc},
 	{"host_cache", 0x7b779ea8b4fd4940}, {"subrules", 0xe158643891adc8d7},
-	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0x3e9067bdbf2f01f9},
+	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0xb1471b2bdf7dadb6},
 	{"secret", 0x8f652f7c85ef811c},
 };
 

@@ -26,7 +26,7 @@ static struct sl_limit byte_limit(uint64_t bits_per_second)
 	};
 }
 
-static void test_bytes_cost_their_time_rounded_up(void **state)
+TEST(test_bytes_cost_their_time_rounded_up)
 {
 	static const struct {
 		uint64_t bits_per_second;
@@ -53,7 +53,6 @@ static void test_bytes_cost_their_time_rounded_up(void **state)
 		{7, 1 << 10, 18724571428572},	/* 18724571428571.4 */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_limit limit = byte_limit(cases[i].bits_per_second);
 
@@ -62,11 +61,10 @@ static void test_bytes_cost_their_time_rounded_up(void **state)
 	}
 }
 
-static void test_packets_cost_their_number_up_to_a_bound(void **state)
+TEST(test_packets_cost_their_number_up_to_a_bound)
 {
 	struct sl_limit limit = {.cost = 3600 * SEC};
 
-	(void)state;
 	assert_int_equal(credit_cost(&limit, 1, 1514), 3600 * SEC);
 	assert_int_equal(credit_cost(&limit, 20015, 60), 20015 * 3600 * SEC);
 	assert_int_equal(credit_cost(&limit, 20016, 60), SL_BURST_TICKS_MAX);
@@ -75,11 +73,10 @@ static void test_packets_cost_their_number_up_to_a_bound(void **state)
 	assert_int_equal(credit_cost(&limit, 45, 1 << 18), 45 * 80);
 }
 
-static void test_units_are_costs_rounded_down(void **state)
+TEST(test_units_are_costs_rounded_down)
 {
 	struct sl_limit packets = {.cost = COST}, bytes = byte_limit(8000000);
 
-	(void)state;
 	assert_int_equal(credit_units(&packets, 3 * COST - 1), 2);
 	assert_int_equal(credit_units(&packets, 3 * COST), 3);
 	assert_int_equal(credit_units(&bytes, 1000 * 16000 - 1), 999);
@@ -89,9 +86,8 @@ static void test_units_are_costs_rounded_down(void **state)
 }
 
 /* A shared limit is divided from a moment on, whatever the clock shows. */
-static void test_times_that_a_packet_is_charged(void **state)
+TEST(test_times_that_a_packet_is_charged)
 {
-	(void)state;
 	assert_int_equal(credit_times(0, 4, 0), 1);
 	assert_int_equal(credit_times(0, 4, 1ULL << 63), 1);
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
@@ -105,7 +101,7 @@ static void test_times_that_a_packet_is_charged(void **state)
 	}
 }
 
-static void test_owed_costs_are_bounded(void **state)
+TEST(test_owed_costs_are_bounded)
 {
 	static const struct {
 		uint64_t cost;
@@ -123,7 +119,6 @@ static void test_owed_costs_are_bounded(void **state)
 		{SL_BURST_TICKS_MAX / 16, 17, SL_BURST_TICKS_MAX},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(credit_multiply(cases[i].cost, cases[i].count), cases[i].owed);
 }
@@ -134,7 +129,7 @@ enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
 
 static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFILL, .slice = 50};
 
-static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
+TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
 		int64_t born, now, level; /* moments from zero */
@@ -147,7 +142,6 @@ static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 		{1600, 1590, 1600}, /* by a clock behind the birth: no more than the burst */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {
 			.empty_at = ZERO, .full_at = ZERO + cases[i].born, .charged_at = ZERO};
@@ -160,13 +154,12 @@ static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 }
 
 /* Whole after burst since `empty_at`, and 2 S since the last draw. */
-static void test_a_state_is_whole_when_it_had_time_to_fill_and_rested(void **state)
+TEST(test_a_state_is_whole_when_it_had_time_to_fill_and_rested)
 {
 	static const struct {
 		int64_t drawn, whole; /* from zero */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {
 			.empty_at = ZERO, .full_at = ZERO, .charged_at = ZERO + cases[i].drawn};
@@ -178,9 +171,8 @@ static void test_a_state_is_whole_when_it_had_time_to_fill_and_rested(void **sta
 }
 
 /* The span from zero to birth exceeds the burst: that birth's draw was lost. */
-static void test_level_after_a_lost_birth(void **state)
+TEST(test_level_after_a_lost_birth)
 {
-	(void)state;
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
 		struct sl_state state = {
 			.empty_at = ZERO, .full_at = ZERO + born, .charged_at = ZERO + born};
@@ -193,7 +185,7 @@ static void test_level_after_a_lost_birth(void **state)
 	}
 }
 
-static void test_a_new_state_holds_its_burst_or_a_part(void **state)
+TEST(test_a_new_state_holds_its_burst_or_a_part)
 {
 	static const struct {
 		bool empty, share;
@@ -205,7 +197,6 @@ static void test_a_new_state_holds_its_burst_or_a_part(void **state)
 		{false, true, 10, 160},	  {false, true, 1000000, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			struct sl_limit limit = small;
@@ -221,11 +212,10 @@ static void test_a_new_state_holds_its_burst_or_a_part(void **state)
 }
 
 /* However often a state is charged debts, its level falls to a bound and no further. */
-static void test_debts_do_not_wrap(void **state)
+TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
 		uint64_t now = epochs[i];
 		struct sl_state state = credit_full(&limit, now);
@@ -242,7 +232,7 @@ static void test_debts_do_not_wrap(void **state)
 
 /* --- Slices ---------------------------------------------------------------------------------- */
 
-static void test_what_is_left_in_a_slice_returns_to_the_state(void **state)
+TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
 		int64_t born;  /* from zero */
@@ -267,11 +257,11 @@ static void test_what_is_left_in_a_slice_returns_to_the_state(void **state)
 		{1550, 1555, 1560, 40, 1590}, /* fresh, above refill */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {
 			.empty_at = ZERO, .full_at = ZERO + cases[i].born, .charged_at = ZERO};
-		struct sl_slice slice = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
+		struct sl_slice slice = {.credit = cases[i].credit,
+					 .at.borrowed = ZERO + cases[i].drawn};
 
 		assert_int_equal(credit_take_back(&small, &state, &slice, ZERO + cases[i].now),
 				 cases[i].level);
@@ -280,7 +270,7 @@ static void test_what_is_left_in_a_slice_returns_to_the_state(void **state)
 	}
 }
 
-static void test_a_slice_answers_until_its_jiffy(void **state)
+TEST(test_a_slice_answers_until_its_jiffy)
 {
 	static const struct {
 		int64_t credit;
@@ -295,7 +285,6 @@ static void test_a_slice_answers_until_its_jiffy(void **state)
 		{-50, 50, 11, CREDIT_ASK, -50},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_slice slice = {.credit = cases[i].credit, .until = 10};
 
@@ -305,7 +294,7 @@ static void test_a_slice_answers_until_its_jiffy(void **state)
 	}
 }
 
-static void test_a_slice_takes_a_refund_that_it_has_room_for(void **state)
+TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 {
 	static const struct {
 		uint64_t slice; /* the most that it may hold */
@@ -321,29 +310,27 @@ static void test_a_slice_takes_a_refund_that_it_has_room_for(void **state)
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_limit limit = {.slice = cases[i].slice};
-		struct sl_slice slice = {.credit = cases[i].credit, .at = 7, .until = 9};
+		struct sl_slice slice = {.credit = cases[i].credit, .at.borrowed = 7, .until = 9};
 
 		assert_int_equal(credit_give_back(&limit, &slice, cases[i].cost), cases[i].taken);
 		assert_int_equal(slice.credit,
 				 cases[i].credit + (cases[i].taken ? cases[i].cost : 0));
-		assert_int_equal(slice.at, 7);
+		assert_int_equal(slice.at.borrowed, 7);
 		assert_int_equal(slice.until, 9);
 	}
 }
 
 /* A slice that counts what it refuses does not refuse for longer; a draw ends the count. */
-static void test_a_count_of_refusals_leaves_the_slice_as_it_is(void **state)
+TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
 	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = BURST, .life = 1};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(jiffies); i++) {
 		uint64_t jiffy = jiffies[i];
-		struct sl_slice slice = {.credit = -100, .at = 7, .until = jiffy};
+		struct sl_slice slice = {.credit = -100, .at.borrowed = 7, .until = jiffy};
 		struct sl_state state = {.empty_at = ZERO, .full_at = ZERO, .charged_at = ZERO};
 
 		assert_int_equal(credit_unasked(&slice), 0);
@@ -362,7 +349,7 @@ static void test_a_count_of_refusals_leaves_the_slice_as_it_is(void **state)
 
 /* --- Draws ----------------------------------------------------------------------------------- */
 
-static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
+TEST(test_a_draw_fills_the_slice_with_what_there_is)
 {
 	static const struct {
 		int64_t born, now; /* from zero; drawn at zero */
@@ -387,7 +374,6 @@ static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
 		{700, 600, 0, 1, true, 50, 649}, /* by a clock behind: at the birth */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			uint64_t zero = epochs[j], now = zero + cases[i].now;
@@ -395,7 +381,7 @@ static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
 			struct sl_state state = {
 				.empty_at = zero, .full_at = born, .charged_at = born};
 			struct sl_state before = state;
-			struct sl_slice slice = {.credit = cases[i].credit, .at = born};
+			struct sl_slice slice = {.credit = cases[i].credit, .at.borrowed = born};
 			struct sl_limit limit = small;
 
 			limit.life = 3;
@@ -409,7 +395,7 @@ static void test_a_draw_fills_the_slice_with_what_there_is(void **state)
 				assert_memory_equal(&state, &before, sizeof(before));
 			if (!cases[i].passes)
 				continue;
-			assert_int_equal(slice.at, now);
+			assert_int_equal(slice.at.borrowed, now);
 			assert_int_equal(slice.until, 12);
 		}
 }
@@ -456,7 +442,7 @@ static bool source_send(struct source *source, uint64_t packets)
 }
 
 /* A tick before the moment that the slice has after a refusal nothing passes, and then it does. */
-static void test_refused_until_the_slice_says(void **state)
+TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
 		uint64_t burst, packets; /* packets: merged into one */
@@ -479,7 +465,6 @@ static void test_refused_until_the_slice_says(void **state)
 		{1000, 65535, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
 			struct source source =
@@ -489,8 +474,8 @@ static void test_refused_until_the_slice_says(void **state)
 			source.now += COST / 3;
 			needed = credit_needed(&source.limit, cases[i].packets * COST);
 			assert_false(source_send(&source, cases[i].packets));
-			assert_int_equal(source.slice.at, epochs[j] + needed);
-			source.now = source.slice.at - 1;
+			assert_int_equal(source.slice.at.ready, epochs[j] + needed);
+			source.now = source.slice.at.ready - 1;
 			assert_false(source_send(&source, cases[i].packets));
 			source.slice = (struct sl_slice){0}; /* the state says so, too */
 			assert_false(source_send(&source, cases[i].packets));
@@ -501,12 +486,11 @@ static void test_refused_until_the_slice_says(void **state)
 }
 
 /* A refusal lasts for the rest of a jiffy, and loses no credit. */
-static void test_refused_by_jiffy(void **state)
+TEST(test_refused_by_jiffy)
 {
 	struct source source = source_drained(1000 * COST, false, 3 * JIFFY);
 	uint64_t passed = 0;
 
-	(void)state;
 	source.limit.refuse_by_jiffy = true;
 	assert_false(source_send(&source, 1));
 	source.now += JIFFY - 1;
@@ -523,7 +507,7 @@ static void test_refused_by_jiffy(void **state)
 }
 
 /* A sender of packets that cost more than the state holds gets its rate, to the tick. */
-static void test_large_packets_get_their_rate(void **state)
+TEST(test_large_packets_get_their_rate)
 {
 	static const struct {
 		uint64_t burst, packets;
@@ -531,7 +515,6 @@ static void test_large_packets_get_their_rate(void **state)
 	} cases[] = {{1, 2, false},	 {8, 45, false},     {25, 26, false},
 		     {1600, 1501, true}, {1600, 1601, true}, {1600, 65535, true}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct source source =
 			source_drained(cases[i].burst * COST, cases[i].slices, 12345);
@@ -548,11 +531,10 @@ static void test_large_packets_get_their_rate(void **state)
 }
 
 /* 65535 merged packets at one an hour are charged the greatest cost, and it is paid. */
-static void test_the_greatest_cost_and_the_longest_burst(void **state)
+TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs) * ARRAY_SIZE(bursts); i++) {
 		uint64_t burst = bursts[i / ARRAY_SIZE(epochs)];
 		struct source source = source_drained(burst, false, epochs[i % ARRAY_SIZE(epochs)]);
@@ -573,7 +555,7 @@ static void test_the_greatest_cost_and_the_longest_burst(void **state)
 
 /* --- Slices of a bucket ---------------------------------------------------------------------- */
 
-static void test_slices_belong_to_the_limits_of_one_policy(void **state)
+TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
@@ -589,14 +571,14 @@ static void test_slices_belong_to_the_limits_of_one_policy(void **state)
 		{"a refusal", 3, 8, 7, -50, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_policy policy = {.since = cases[i].since};
 		struct sl_bucket bucket = {.policy = 3, .policy_since = 7};
 
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 			policy.changed[slot] = cases[i].changed;
-			bucket.slice[slot] = (struct sl_slice){cases[i].credit, 0, 99};
+			bucket.slice[slot] =
+				(struct sl_slice){.credit = cases[i].credit, .until = 99};
 		}
 		slices_fit(&bucket, &policy, cases[i].policy);
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
@@ -608,30 +590,4 @@ static void test_slices_belong_to_the_limits_of_one_policy(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes_cost_their_time_rounded_up),
-		cmocka_unit_test(test_packets_cost_their_number_up_to_a_bound),
-		cmocka_unit_test(test_units_are_costs_rounded_down),
-		cmocka_unit_test(test_times_that_a_packet_is_charged),
-		cmocka_unit_test(test_owed_costs_are_bounded),
-		cmocka_unit_test(test_a_level_rises_to_refill_and_at_rest_to_the_burst),
-		cmocka_unit_test(test_a_state_is_whole_when_it_had_time_to_fill_and_rested),
-		cmocka_unit_test(test_level_after_a_lost_birth),
-		cmocka_unit_test(test_a_new_state_holds_its_burst_or_a_part),
-		cmocka_unit_test(test_debts_do_not_wrap),
-		cmocka_unit_test(test_what_is_left_in_a_slice_returns_to_the_state),
-		cmocka_unit_test(test_a_slice_answers_until_its_jiffy),
-		cmocka_unit_test(test_a_slice_takes_a_refund_that_it_has_room_for),
-		cmocka_unit_test(test_a_count_of_refusals_leaves_the_slice_as_it_is),
-		cmocka_unit_test(test_a_draw_fills_the_slice_with_what_there_is),
-		cmocka_unit_test(test_refused_until_the_slice_says),
-		cmocka_unit_test(test_refused_by_jiffy),
-		cmocka_unit_test(test_large_packets_get_their_rate),
-		cmocka_unit_test(test_the_greatest_cost_and_the_longest_burst),
-		cmocka_unit_test(test_slices_belong_to_the_limits_of_one_policy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -114,7 +114,7 @@ static bool source_send(struct source *source, uint64_t amount)
 	passes = kind_charge(limit->kind, limit, &source->state, &slice, &charge);
 	now = kind_now(limit->kind, &source->state, charge.now);
 	if (passes && limit->kind == SL_SHAPE)
-		source->departure = slice.at;
+		source->departure = slice.at.departs;
 	if (!passes && kind_blocks(limit, charge.cost) && !block_holds(limit, &source->state, now))
 		source->state.blocked_until = block_next(limit, &source->state, now);
 	return passes;
@@ -1150,9 +1150,48 @@ static void plan_wrap(void **state)
 	}
 }
 
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+#define BLOCK (10 * SECOND)
+#define NOW   (1000 * SECOND)
+
+/*
+ * A block that begins within the length of the last block after its end has one step more; for each
+ * such length that has passed, it has one step less.
+ */
+static void test_block_steps(void **state)
+{
+	static const struct {
+		unsigned int steps;   /* of the last block */
+		unsigned int lengths; /* lengths of that block since its end */
+		int more;	      /* plus ticks */
+		unsigned int next;    /* steps of the block that begins */
+	} cases[] = {
+		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
+		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
+		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* as long as the longest */
+	};
+	const struct sl_limit limit = {
+		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct sl_state state = {.blocked_until = NOW | cases[i].steps};
+		__u64 length = BLOCK << cases[i].steps;
+		__u64 now = NOW + cases[i].lengths * length + cases[i].more;
+		__u64 next = block_next(&limit, &state, now);
+
+		assert_int_equal(block_steps(&limit, &state, now), cases[i].next);
+		assert_int_equal(next & BLOCK_STEPS_MAX, cases[i].next);
+		assert_in_range((next & ~BLOCK_STEPS_MAX) - now, BLOCK << cases[i].next,
+				(BLOCK << cases[i].next) + BLOCK_STEPS_MAX);
+	}
+}
+
 int main(void)
 {
-	static struct CMUnitTest tests[(ARRAY_SIZE(cases) + 1) * ARRAY_SIZE(rows)];
+	static struct CMUnitTest tests[(ARRAY_SIZE(cases) + 1) * ARRAY_SIZE(rows) + 1];
 	static struct plan plans[ARRAY_SIZE(tests)];
 	static char names[ARRAY_SIZE(tests)][96];
 	size_t count = 0;
@@ -1171,5 +1210,6 @@ int main(void)
 							   .initial_state = &plans[count]};
 			count++;
 		}
+	tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_block_steps);
 	return _cmocka_run_group_tests("kinds", tests, count, NULL, NULL);
 }

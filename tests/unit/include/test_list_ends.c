@@ -5,7 +5,7 @@
 #include "list_ends.h"
 
 /* A list is in force before its expiry, and neither at it nor after. */
-static void test_a_list_ends_with_the_unit_of_its_expiry(void **state)
+TEST(test_a_list_ends_with_the_unit_of_its_expiry)
 {
 	static const struct {
 		__u32 until, now;
@@ -15,7 +15,6 @@ static void test_a_list_ends_with_the_unit_of_its_expiry(void **state)
 		{1000, 1001, false}, {~0U, ~0U - 1, true}, {~0U, ~0U, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases) * SL_LIST_PLACES; i++) {
 		__u64 bit = 1ULL << i % SL_LIST_PLACES, others = ~bit;
 		const __u32 until = cases[i / SL_LIST_PLACES].until;
@@ -30,12 +29,11 @@ static void test_a_list_ends_with_the_unit_of_its_expiry(void **state)
 	}
 }
 
-static void test_the_first_expiry_limits_the_result(void **state)
+TEST(test_the_first_expiry_limits_the_result)
 {
 	struct sl_gate gate = {.lists_ending = 0x7};
 	__u32 end = 0;
 
-	(void)state;
 	gate.list_ends[list_end_index(1)] = 30;
 	gate.list_ends[list_end_index(2)] = 20;
 	gate.list_ends[list_end_index(4)] = 10;
@@ -46,12 +44,4 @@ static void test_the_first_expiry_limits_the_result(void **state)
 	assert_int_equal(end, 15);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_list_ends_with_the_unit_of_its_expiry),
-		cmocka_unit_test(test_the_first_expiry_limits_the_result),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

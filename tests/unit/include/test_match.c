@@ -162,9 +162,8 @@ static const struct {
 	{"udp port 53 vlan 10", ON(UDP, PORTS(1, {53, 53}), .vlan = 10), BIT(UNKNOWN_FIRST)},
 };
 
-static void test_every_match_and_kind(void **state)
+TEST(test_every_match_and_kind)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		for (int kind = 0; kind < KINDS; kind++) {
 			bool matches = match_packet(&cases[i].match, &packets[kind]);
@@ -187,7 +186,7 @@ static bool oracle_port(const struct sl_match *match, unsigned int port)
 	return found;
 }
 
-static void test_every_port_matches_as_the_oracle_says(void **state)
+TEST(test_every_port_matches_as_the_oracle_says)
 {
 	static const struct sl_match matches[] = {
 		ON(UDP, PORTS(1, {0, 0})),
@@ -198,7 +197,6 @@ static void test_every_port_matches_as_the_oracle_says(void **state)
 		   PORTS(8, {9, 9}, {7, 7}, {5, 5}, {3, 3}, {1, 1}, {100, 102}, {90, 99}, {0, 0})),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(matches); i++) {
 		for (unsigned int port = 0; port < 65536; port++) {
 			struct sl_facts facts = {.facts = UDP | PORT, .proto = 17, .port = port};
@@ -212,12 +210,11 @@ static void test_every_port_matches_as_the_oracle_says(void **state)
 /*
  * A count of ports above the room for them makes no read past their end, or the sanitizer says so.
  */
-static void test_count_of_ports_is_bounded(void **state)
+TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
 	struct sl_facts facts = packets[UDP_53];
 
-	(void)state;
 	assert_non_null(match);
 	match->fact = SL_FACT_UDP;
 	match->ports = 255;
@@ -230,11 +227,10 @@ static void test_count_of_ports_is_bounded(void **state)
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
 /* Only `any` without a VLAN needs no look at the packet: it matches uninspected ones. */
-static void test_only_any_without_a_vlan_needs_no_look(void **state)
+TEST(test_only_any_without_a_vlan_needs_no_look)
 {
 	static const struct sl_facts not_looked;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(match_is_deep(&cases[i].match), i > 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -242,24 +238,12 @@ static void test_only_any_without_a_vlan_needs_no_look(void **state)
 }
 
 /* A match of all zeros is for no packet. */
-static void test_a_match_of_zeros_matches_nothing(void **state)
+TEST(test_a_match_of_zeros_matches_nothing)
 {
 	static const struct sl_match none;
 
-	(void)state;
 	for (int kind = 0; kind < KINDS; kind++)
 		assert_false(match_packet(&none, &packets[kind]));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_match_and_kind),
-		cmocka_unit_test(test_every_port_matches_as_the_oracle_says),
-		cmocka_unit_test(test_count_of_ports_is_bounded),
-		cmocka_unit_test(test_only_any_without_a_vlan_needs_no_look),
-		cmocka_unit_test(test_a_match_of_zeros_matches_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

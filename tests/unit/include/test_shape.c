@@ -5,7 +5,7 @@
 #include "shape.h"
 
 /* `charged_at` is the latest time of a charge: by it a state is hot, known, and full. */
-static void test_a_charge_writes_its_time(void **state)
+TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
 		__u64 drawn, now, ready; /* before */
@@ -18,7 +18,6 @@ static void test_a_charge_writes_its_time(void **state)
 	};
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_state state = {.ready_at = cases[i].ready, .charged_at = cases[i].drawn};
 		__u64 departure;
@@ -30,12 +29,11 @@ static void test_a_charge_writes_its_time(void **state)
 }
 
 /* A packet that its sender delays by the horizon is in time, and one tick later it is not. */
-static void test_a_sender_may_delay_a_packet_up_to_the_horizon(void **state)
+TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};
 	static const __u64 nows[] = {1, 5000, ~0ULL - 500};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(nows); i++) {
 		assert_false(shape_is_too_late(&limit, 0, nows[i]));
 		assert_false(shape_is_too_late(&limit, nows[i] - 1000, nows[i]));
@@ -44,12 +42,4 @@ static void test_a_sender_may_delay_a_packet_up_to_the_horizon(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_charge_writes_its_time),
-		cmocka_unit_test(test_a_sender_may_delay_a_packet_up_to_the_horizon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/sketch.h: the errors of the sketch that it states, measured. */
+/* include/sketch.h: the errors of the sketch that it states, measured, and the flood detector. */
 #include <math.h>
 #include "test.h"
-#include "admission.h"
 #include "random.h"
 #include "sketch.h"
 #include "ways.h"
@@ -88,12 +87,11 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
  * A new source is taken for another with a chance of 2^-24 a packet, even when each slot belongs to
  * a source that has reached the bar.
  */
-static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
+TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
 	double bound = (double)SECRETS * STRANGERS / (1 << 24);
 	unsigned int mistakes = 0, free_slots = 0;
 
-	(void)state;
 	for (unsigned int i = 0; i < SECRETS; i++) {
 		struct sl_params params = params_random();
 
@@ -117,23 +115,21 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
-static void test_each_cpu_has_lines_of_its_own(void **state)
+TEST(test_each_cpu_has_lines_of_its_own)
 {
 	const struct sl_params params = {.sketch_mask = 4095};
 	const struct digest digest = {.place = 0xfffff};
 
-	(void)state;
 	for (uint32_t cpu = 0; cpu < 3; cpu++)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
 /* Another key lowers a count if its coin wins, and takes the slot over only at a count of one. */
-static void test_another_key_lowers_a_count_by_one(void **state)
+TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
 	uint32_t slot = 0;
 
-	(void)state;
 	for (uint32_t count = 1; count <= SKETCH_MOST + 3; count++)
 		assert_int_equal(sketch_hit(&slot, one, 0),
 				 count < SKETCH_MOST ? count : SKETCH_MOST);
@@ -183,11 +179,10 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
  * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
  * to every second packet that has the same slot.
  */
-static void test_a_slot_is_forgotten_as_the_model_says(void **state)
+TEST(test_a_slot_is_forgotten_as_the_model_says)
 {
 	static const double parts[] = {0.25, 1, 2, 4};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		struct sl_params params = params_random();
 		double found = part_remembered(&params, parts[i] * SLOTS);
@@ -201,12 +196,11 @@ static void test_a_slot_is_forgotten_as_the_model_says(void **state)
 }
 
 /* In a flood each slot is taken: how many packets in a row it takes to pass the bar. */
-static void test_the_bar_takes_three_packets_more_at_most(void **state)
+TEST(test_the_bar_takes_three_packets_more_at_most)
 {
 	struct sl_params params = params_random();
 	uint64_t packets = 0, owed = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < 20ULL * SLOTS; i++)
 		see(&params, i, draw());
 	for (uint64_t source = 0; source < WATCHED; source++) {
@@ -222,15 +216,61 @@ static void test_the_bar_takes_three_packets_more_at_most(void **state)
 	assert_true(packets <= WATCHED * (FLOOD_MIN_HITS + 3ULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_sources_are_mistaken_once_in_2_24_packets),
-		cmocka_unit_test(test_each_cpu_has_lines_of_its_own),
-		cmocka_unit_test(test_another_key_lowers_a_count_by_one),
-		cmocka_unit_test(test_a_slot_is_forgotten_as_the_model_says),
-		cmocka_unit_test(test_the_bar_takes_three_packets_more_at_most),
-	};
+/* --- The rate of new keys ------------------------------------------------------------------- */
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(test_an_interval_is_never_0)
+{
+	const struct sl_params params = {.interval_shift = 4};
+
+	assert_int_equal(flood_interval(&params, 0), 1);
+	assert_int_equal(flood_interval(&params, 15), 1);
+	assert_int_equal(flood_interval(&params, 16), 2);
+	assert_int_equal(flood_interval(&params, 16 * 1000 + 3), 1001);
 }
+
+TEST(test_a_flood_lasts_until_its_jiffy)
+{
+	const struct sl_admission here = {.flood_until = {100, 200}};
+
+	assert_true(flood_is_on(&here, false, 99));
+	assert_false(flood_is_on(&here, false, 100));
+	assert_true(flood_is_on(&here, true, 199));
+	assert_true(flood_is_any(&here, 199));
+	assert_false(flood_is_any(&here, 200));
+	assert_false(flood_is_any(&(struct sl_admission){0}, 0));
+}
+
+TEST(test_new_keys_of_an_interval_are_counted_once)
+{
+	struct sl_admission here = {.new_keys = {4, 3}, .second = 5};
+
+	flood_count_interval(&here);
+	flood_count_interval(&here);
+	assert_int_equal(here.event[SL_EVENT_NEW_KEY].total, 7);
+	assert_int_equal(here.event[SL_EVENT_NEW_KEY].now, 7);
+	assert_int_equal(here.new_keys[0] + here.new_keys[1], 0);
+}
+
+/* The count of a second is the rate in the next second, and not later. */
+TEST(test_a_rate_is_that_of_the_second_before)
+{
+	static const struct {
+		uint32_t from, to, last;
+	} cases[] = {{5, 5, 1}, {5, 6, 9}, {5, 7, 0}, {5, 4, 0}, {0xffffffff, 0, 9}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (int event = 0; event < SL_EVENTS; event++) {
+			struct sl_admission here = {.second = cases[i].from};
+
+			here.event[event] =
+				(struct sl_event_count){.total = 20, .now = 9, .last = 1};
+			flood_turn(&here, cases[i].to);
+			assert_int_equal(here.second, cases[i].to);
+			assert_int_equal(here.event[event].total, 20);
+			assert_int_equal(here.event[event].last, cases[i].last);
+			assert_int_equal(here.event[event].now,
+					 cases[i].from == cases[i].to ? 9 : 0);
+		}
+}
+
+TESTS(NULL, NULL)

@@ -21,9 +21,8 @@ static void check_short(uint64_t number)
 		fail_msg("%lu is told as %lu", number, value);
 }
 
-static void test_a_short_number_is_never_too_small_and_hardly_too_large(void **state)
+TEST(test_a_short_number_is_never_too_small_and_hardly_too_large)
 {
-	(void)state;
 	for (uint64_t number = 0; number < 1 << 20; number++)
 		check_short(number);
 	for (int shift = 20; shift < 63; shift++) {
@@ -34,9 +33,8 @@ static void test_a_short_number_is_never_too_small_and_hardly_too_large(void **s
 	}
 }
 
-static void test_short_numbers_keep_their_order(void **state)
+TEST(test_short_numbers_keep_their_order)
 {
-	(void)state;
 	for (uint64_t number = 1; number < 1ULL << 62; number += number / 777 + 1)
 		assert_true(short_make(number - 1) <= short_make(number));
 }
@@ -44,9 +42,8 @@ static void test_short_numbers_keep_their_order(void **state)
 /* --- Sets ----------------------------------------------------------------------------------- */
 
 /* A key finds its way back from its other set, by the tag that it has there. */
-static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state)
+TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
-	(void)state;
 	for (int i = 0; i < 1000000; i++) {
 		struct sl_params params = {.set_mask = (2U << run_choose(24)) - 1};
 		struct digest digest = {random_next(&random_state) >> 32,
@@ -62,9 +59,8 @@ static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state
 	}
 }
 
-static void test_a_set_tells_whether_it_has_a_tag(void **state)
+TEST(test_a_set_tells_whether_it_has_a_tag)
 {
-	(void)state;
 	for (unsigned int i = 0; i < 100000; i++) {
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
@@ -80,9 +76,8 @@ static void test_a_set_tells_whether_it_has_a_tag(void **state)
 }
 
 /* An address that somebody chose so that it has the digest of another one, under another limit. */
-static void test_keys_of_two_limits_share_no_digest(void **state)
+TEST(test_keys_of_two_limits_share_no_digest)
 {
-	(void)state;
 	for (int i = 0; i < 1000000; i++) {
 		__u64 secret[SL_SECRETS];
 		struct state_key one = {.addr = {random_next(&random_state)}, .limit = 1 << 3};
@@ -203,21 +198,18 @@ static void check_kind(enum sl_kind kind)
 	}
 }
 
-static void test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one(void **state)
+TEST(test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one)
 {
-	(void)state;
 	check_kind(SL_TOKEN_BUCKET);
 }
 
-static void test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one(void **state)
+TEST(test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one)
 {
-	(void)state;
 	check_kind(SL_WINDOW);
 }
 
-static void test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state)
+TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 {
-	(void)state;
 	check_kind(SL_SHAPE);
 }
 
@@ -261,7 +253,7 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 }
 
 /* Each loses more than the one before it. */
-static void test_what_says_more_is_lost_later(void **state)
+TEST(test_what_says_more_is_lost_later)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000),
 			entries[] = {
@@ -284,7 +276,6 @@ static void test_what_says_more_is_lost_later(void **state)
 				entry_blocked(1, 600, 1.1),
 			};
 
-	(void)state;
 	entries[0].state.charged_at = rested.state.empty_at;
 	entries[1].state.charged_at = entries[1].state.empty_at;
 	for (size_t i = 1; i < ARRAY_SIZE(entries); i++)
@@ -308,9 +299,8 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 }
 
 /* Full states of keys that are not established are evicted an hour before others. */
-static void test_a_full_state_of_a_new_key_is_lost_first(void **state)
+TEST(test_a_full_state_of_a_new_key_is_lost_first)
 {
-	(void)state;
 	for (int flood = 0; flood < 2; flood++) {
 		__s64 young = loss_of(entry_rested(3, false), flood);
 
@@ -331,11 +321,10 @@ static void test_a_full_state_of_a_new_key_is_lost_first(void **state)
 }
 
 /* An entry that a CPU with a clock ahead made in the next unit is as old as one of this unit. */
-static void test_an_age_is_never_below_zero(void **state)
+TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
 
-	(void)state;
 	for (uint64_t at = 0; at < 2 * ENTRY_MOMENTS; at++) {
 		struct sl_entry entry = {.made = entry_moment(at * unit)};
 
@@ -347,9 +336,8 @@ static void test_an_age_is_never_below_zero(void **state)
 }
 
 /* What was forgotten is counted in sixteenths of a burst, rounded up. */
-static void test_a_loss_tells_the_parts_of_a_burst(void **state)
+TEST(test_a_loss_tells_the_parts_of_a_burst)
 {
-	(void)state;
 	for (int part = 0; part <= 64; part++) {
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
@@ -362,11 +350,10 @@ static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 }
 
 /* What is owed besides a burst counts as well; and of a window all that it lets pass. */
-static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
+TEST(test_debts_are_lost_whole_and_windows_by_halves)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
 
-	(void)state;
 	assert_in_range(evict_parts(loss_of(entry, false)), 40, 41);
 	entry = entry_lacking(9, 100);
 	assert_in_range(evict_parts(loss_of(entry, false)), 144, 145);
@@ -375,10 +362,10 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 	entry.limit = 8 | SL_WINDOW << 1;
 	for (int part = 1; part < 16; part++) {
 		entry.state.charged_at = NOW - part * SL_TICKS_PER_SEC / 16;
-		entry.taken = 0;
+		entry.count.window.half = 0;
 		assert_int_equal(evict_parts(loss_of(entry, false)), EVICT_PARTS);
 		assert_true(evict_is_protected(loss_of(entry, false)));
-		entry.taken = ENTRY_HAS_HALF;
+		entry.count.window.half = ENTRY_HAS_HALF;
 		assert_int_equal(evict_parts(loss_of(entry, false)), EVICT_PARTS / 2);
 		assert_true(loss_of(entry, false) > 0);
 		assert_false(evict_is_protected(loss_of(entry, false)));
@@ -388,22 +375,21 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 }
 
 /* Within 13 days, and where the clock of the CPU that wrote it is a little ahead. */
-static void test_a_entry_tells_for_how_long_its_key_rested(void **state)
+TEST(test_a_entry_tells_for_how_long_its_key_rested)
 {
 	const __u64 unit = 1ULL << ENTRY_SEEN_SHIFT, most = 0xfffffffdULL;
 	const __u64 rests[] = {0, 1, 2, 1 << 20, most / 2, most / 2 + 1, most / 2 + 2, most};
 	struct sl_entry entry = {.limit = 8 | SL_WINDOW << 1};
 
-	(void)state;
 	for (__u64 now = 0; now < 5 * unit; now += unit / 2)
 		for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 			__s64 rest;
 
-			entry.refused = entry_seen(now);
+			entry.count.window.seen = entry_seen(now);
 			rest = entry_idle(&entry, entry_state(&entry), now + rests[i] * unit);
 			assert_true(rest == ((__s64)rests[i] - 1) * (__s64)unit);
 		}
-	entry.refused = entry_seen(NOW) + 1;
+	entry.count.window.seen = entry_seen(NOW) + 1;
 	assert_true(entry_idle(&entry, entry_state(&entry), NOW) < 0);
 	entry.limit = 8 | SL_TOKEN_BUCKET << 1;
 	entry.state.charged_at = NOW - 5;
@@ -414,7 +400,7 @@ static void test_a_entry_tells_for_how_long_its_key_rested(void **state)
  * A block protects a entry while it holds, and while `escalate` may remember it; also once the source
  * has come back, but not for ever.
  */
-static void test_a_block_protects_a_entry_for_a_time(void **state)
+TEST(test_a_block_protects_a_entry_for_a_time)
 {
 	static const struct {
 		double begun, length, drawn; /* seconds ago */
@@ -426,7 +412,6 @@ static void test_a_block_protects_a_entry_for_a_time(void **state)
 		{250000, 600, 0.5, false}, {900000, 600, 0.5, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_entry entry =
 			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
@@ -439,25 +424,4 @@ static void test_a_block_protects_a_entry_for_a_time(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_short_number_is_never_too_small_and_hardly_too_large),
-		cmocka_unit_test(test_short_numbers_keep_their_order),
-		cmocka_unit_test(test_a_key_has_two_sets_and_finds_either_from_the_other),
-		cmocka_unit_test(test_a_set_tells_whether_it_has_a_tag),
-		cmocka_unit_test(test_keys_of_two_limits_share_no_digest),
-		cmocka_unit_test(test_a_entry_of_a_bucket_is_whole_when_it_is_as_a_new_one),
-		cmocka_unit_test(test_a_entry_of_a_window_is_whole_when_it_is_as_a_new_one),
-		cmocka_unit_test(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one),
-		cmocka_unit_test(test_what_says_more_is_lost_later),
-		cmocka_unit_test(test_a_full_state_of_a_new_key_is_lost_first),
-		cmocka_unit_test(test_an_age_is_never_below_zero),
-		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
-		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),
-		cmocka_unit_test(test_a_entry_tells_for_how_long_its_key_rested),
-		cmocka_unit_test(test_a_block_protects_a_entry_for_a_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

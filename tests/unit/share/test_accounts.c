@@ -49,7 +49,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
 
-	*(uint64_t *)&entries[index].taken += ticks >> limit.limit.unit_shift;
+	entries[index].count.word += ticks >> limit.limit.unit_shift;
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
@@ -349,7 +349,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		if (cases[i].is_anew)
 			key_make(3, 7);
 		ticks = cases[i].packets * (int64_t)limit.limit.cost;
-		*(uint64_t *)&entries[3].taken += ticks >> limit.limit.unit_shift;
+		entries[3].count.word += ticks >> limit.limit.unit_shift;
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);

@@ -7,7 +7,7 @@
 #include "test.h"
 #include "kind_specs.h"
 #include "random.h"
-#include "block.h"
+#include "kinds.h"
 #include "share/debt.h"
 
 #define SECOND SL_TICKS_PER_SEC

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Macros for clang and the verifier, and the clocks of the packet path. */
+#ifndef SLUICE_BASE_H
+#define SLUICE_BASE_H
+
+#include "sluice.h"
+
+/*
+ * A global BPF function: the verifier checks it once, for any arguments, so it must test each
+ * pointer for NULL. Use it if inlining would exceed the verifier's limit, or the 512 bytes of stack
+ * that Linux 6.1 allows a chain of calls. Arguments and results are scalars, or pointers to
+ * structures without pointers. Before Linux 6.2 a map's key may not be in an argument: the function
+ * copies it to its own stack first.
+ */
+#define BPF_GLOBAL __noinline
+
+/* A load and a store that other CPUs see whole, and that clang neither repeats nor drops. */
+#define read_once(x)	     (*(const volatile typeof(x) *)&(x))
+#define write_once(x, value) (*(volatile typeof(x) *)&(x) = (value))
+
+/*
+ * The monotonic clock in ticks, and jiffies64, which is almost free to read and as coarse as
+ * CONFIG_HZ. A test build (SL_TEST_CLOCK) reads both from variables.
+ */
+#ifdef SL_TEST_CLOCK
+volatile __u64 test_clock_ticks;
+volatile __u64 test_jiffies;
+
+static __always_inline __u64 clock_ticks(void)
+{
+	return test_clock_ticks;
+}
+
+static __always_inline __u64 clock_jiffies(void)
+{
+	return test_jiffies;
+}
+#else
+static __always_inline __u64 clock_ticks(void)
+{
+	return bpf_ktime_get_ns() * SL_TICKS_PER_NS;
+}
+
+static __always_inline __u64 clock_jiffies(void)
+{
+	return bpf_jiffies64();
+}
+#endif
+
+/* The monotonic clock, in the unit of struct sl_rule_content. */
+static __always_inline __u32 clock_until(void)
+{
+	return clock_ticks() / SL_TICKS_PER_NS >> SL_UNTIL_SHIFT;
+}
+
+/* The second of struct sl_admission. */
+static __always_inline __u32 clock_second(void)
+{
+	return clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
+}
+
+#endif
