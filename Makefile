@@ -150,7 +150,7 @@ $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ
 
 # BPF programs of the datapath tests: give each packet another address, split packets within their
 # headers, and set departure times.
-BEFORE := crowd split stamp
+BEFORE := senders split stamp
 $(BEFORE:%=$(BUILD)/test/%.bpf.o): $(BUILD)/test/%.bpf.o: tests/datapath/%.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
@@ -160,7 +160,7 @@ $(BEFORE:%=$(BUILD)/test/%.skel.h): $(BUILD)/test/%.skel.h: $(BUILD)/test/%.bpf.
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
+$(BUILD)/test/datapath/senders.o: | $(BUILD)/test/senders.skel.h
 $(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
 $(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The programs as they ship, and packets at full speed. */
+/* The programs that ship, and packets at full speed. */
 #include "rig.h"
 
 #include <sched.h>
@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* No assertion here: cmocka's jump out of the test's thread only. */
+/* No assertions: cmocka can only leave the thread of the test. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;
@@ -98,8 +98,8 @@ void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * What the linker puts in the place of synchronize_programs(). All other packets of a rig are finished
- * when they have been sent. It is a system call all the same: changes are killed at each of them.
+ * Replaces synchronize_programs(), by the linker: packets of a rig are done when they were sent, unless
+ * floods run. It makes a system call, because changes are killed at each one.
  */
 void rig_synchronize_programs(void)
 {

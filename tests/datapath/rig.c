@@ -49,7 +49,7 @@ static bool is_bss(int fd, struct bpf_map_info *info)
 	return length > 4 && !strcmp(info->name + length - 4, ".bss");
 }
 
-/* The memory of a program's variables: the one of its maps whose name ends so. */
+/* Maps the variables of a program: its map whose name ends in .bss. */
 static struct sluice__bss *bss_map(int prog)
 {
 	__u32 ids[MAPS_MAX], size = sizeof(struct bpf_prog_info);
@@ -83,9 +83,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	rig->clock_jiffies = &bss->test_jiffies;
 }
 
-/*
- * Two test binaries that run at the same time begin on two CPUs, where SLUICE_FIRST_CPU tells them.
- */
+/* Test binaries that run at the same time begin on different CPUs, by SLUICE_FIRST_CPU. */
 static void rig_begin_on(struct rig *rig)
 {
 	const char *first = getenv("SLUICE_FIRST_CPU");
@@ -118,7 +116,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/* Newcomers are met as on two CPUs: tests need not know how many there are. */
+/* The settings of a machine of two CPUs, so that tests do not depend on the number of CPUs. */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -160,7 +158,7 @@ void rig_free(struct rig *rig)
 	free(rig);
 }
 
-/* What is missing to run BPF programs here; NULL: nothing. */
+/* Returns what is missing to run BPF programs here, or NULL. */
 static const char *missing(void)
 {
 	const char *caps = caps_missing();
@@ -207,10 +205,12 @@ static void map_empty(int fd)
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/* So many at a time: a map of all CPUs' may be larger than memory has room for twice. */
+/* Entries per call: a per-CPU map may not fit into memory twice. */
 #define ZERO_BATCH 4096
 
-/* Zeros for as many values of a map, which stay: a test empties its maps hundreds of times. */
+/*
+ * Returns zeros for ZERO_BATCH values, kept for the next call: tests empty maps hundreds of times.
+ */
 static const void *zeros_for(const struct bpf_map_info *info, unsigned int cpus)
 {
 	static void *zeros;
@@ -276,7 +276,7 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
-	/* the copies of records, which know these by the generation, and that begins again */
+	/* copies of policies by generation, which begins again */
 	memset(rig->gate.checked, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
@@ -412,8 +412,8 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 }
 
 /*
- * One system call a packet, so that each verdict is seen. Repeating within a call is no faster on
- * XDP: the kernel then waits for two grace periods.
+ * One system call per packet shows each verdict. On XDP `repeat` is no faster: the kernel waits for
+ * two grace periods.
  */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
 {
@@ -465,7 +465,7 @@ struct sl_counters rig_counters(const struct rig *rig)
 	return total;
 }
 
-/* Whose counters a packet from there moves. */
+/* Returns the number of the policy that counts packets of an address. */
 static unsigned int number_of(const struct rig *rig, const char *address)
 {
 	struct sl_prefix prefix = prefix_of(address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the rig's gate holds of newcomers. */
+/* The newcomers, states and buckets of the rig's gate. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -18,27 +18,26 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	uint32_t zero = 0;
 
 	assert_in_range(rig->gate.machine.cpus, 1, CPUS_MAX);
-	memset(cpus, 0,
-	       rig->gate.machine.cpus *
-		       sizeof(*cpus)); /* a gate may be made for more than there are */
+	/* a gate may be made for more CPUs than exist */
+	memset(cpus, 0, rig->gate.machine.cpus * sizeof(*cpus));
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }
 
-void rig_flood(struct rig *rig, bool crowd)
+void rig_flood(struct rig *rig, bool on)
 {
 	const struct sl_params *params = &rig->gate.state->params;
-	uint64_t window = flood_interval(params, *rig->clock_jiffies);
+	uint64_t interval = flood_interval(params, *rig->clock_jiffies);
 	struct sl_admission cpus[CPUS_MAX];
 	uint32_t zero = 0;
 
 	admissions_read(rig, cpus);
 	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
-		if (cpus[i].interval != window)
+		if (cpus[i].interval != interval)
 			memset(cpus[i].new_keys, 0, sizeof(cpus[i].new_keys));
-		cpus[i].interval = window;
+		cpus[i].interval = interval;
 		for (int budgeted = 0; budgeted < 2; budgeted++)
 			cpus[i].flood_until[budgeted] =
-				crowd ? (window + 1) << params->interval_shift : 0;
+				on ? (interval + 1) << params->interval_shift : 0;
 	}
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),
 			 0);
@@ -59,7 +58,7 @@ void rig_admit(struct rig *rig, bool admit)
 	array_view_close(&view);
 }
 
-uint64_t rig_window(const struct rig *rig)
+uint64_t rig_interval(const struct rig *rig)
 {
 	return JIFFY << rig->gate.state->params.interval_shift;
 }
@@ -80,7 +79,7 @@ uint64_t rig_refusals(const struct rig *rig)
 	return rig_events(rig, SL_EVENT_BUSY) + rig_events(rig, SL_EVENT_NO_ROOM);
 }
 
-/* --- States and buckets -------------------------------------------------------------------- */
+/* --- States and buckets ---------------------------------------------------------------------- */
 
 static struct state_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
 {
@@ -144,7 +143,6 @@ uint32_t rig_states(const struct rig *rig)
 	return rig_states_of(rig, SL_IPV4) + rig_states_of(rig, SL_IPV6);
 }
 
-/* Sources that have one, on whatever CPU. */
 uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family)
 {
 	uint32_t count;

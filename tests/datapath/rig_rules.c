@@ -48,7 +48,6 @@ static void rig_rule_change(struct rig *rig, struct rule *rule)
 	rule_free(rule);
 }
 
-/* The rule as it is. */
 static struct rule rule_get(const struct rig *rig, const char *prefix)
 {
 	struct sl_prefix parsed = prefix_of(prefix);
@@ -269,7 +268,7 @@ struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit 
 
 /* --- What a gate holds ---------------------------------------------------------------------- */
 
-static unsigned int records_in_use(const struct rig *rig)
+static unsigned int versions_in_use(const struct rig *rig)
 {
 	unsigned int count = 0;
 
@@ -278,7 +277,7 @@ static unsigned int records_in_use(const struct rig *rig)
 	return count;
 }
 
-/* An heir has what its parent has now, and nothing of a record that is gone. */
+/* A policy that inherits has what its parent has now. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
 	const struct sl_policy *other;
@@ -308,14 +307,14 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	}
 }
 
-/* What it takes for a rule's policy to be its own. */
+/* Checks that the policy of a rule belongs to the rule. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
 	const struct sl_policy *policy = policy_version(&rig->gate, entry->rule.cur.version);
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* what a command makes of a record is what packets read */
+	/* commands read what packets read */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
@@ -330,7 +329,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* No two limits share their states, but those that are the same by inheritance. */
+/* Only an inherited limit shares an id. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;
@@ -353,7 +352,7 @@ static void check_ids(const struct rig *rig)
 	free(policies);
 }
 
-/* Its counts are of what its maps hold. */
+/* The counts of the gate are those of its maps. */
 static void check_counts(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -369,10 +368,10 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(rig->gate.state->hosts, hosts);
 	assert_int_equal(rig->gate.state->prefixes, count - hosts);
 	assert_int_equal(rig->gate.state->split_rules, split_rules);
-	assert_int_equal(records_in_use(rig), policies);
+	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Each /64 that rules longer than that divide is marked with how many do, and no other. */
+/* Exactly the /64s with longer rules are in `splits`, with the number of these rules. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Action block: after an overrun nothing that the limit matches passes until its end. */
+/*
+ * Action block: after an overrun, nothing that the limit matches passes until the end of the block.
+ */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -9,7 +11,7 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
 static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
 
-/* On every CPU, through every hook. Returns how many of each `count` pass. */
+/* Sends on every CPU, through every hook. Returns how many of each `count` pass. */
 static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -23,7 +25,7 @@ static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint
 	return passed;
 }
 
-/* A policy, and an overrun of it that begins now. */
+/* Sets a policy, and overruns it now. */
 static void overrun(struct rig *rig, const struct frame *frame, const char *words, uint64_t burst)
 {
 	rig_empty(rig);
@@ -58,10 +60,7 @@ static const struct length_case length_cases[] = {
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/*
- * To the last tick of the clock nothing passes; from then on what a rest of that length has
- * refilled.
- */
+/* Nothing passes up to the last tick of the block; then the refill of that time passes. */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
@@ -103,8 +102,8 @@ TEST(test_length)
 /* --- Whom it hits --------------------------------------------------------------------------- */
 
 /*
- * When one source overruns a shared key, all sources of the key are blocked on every CPU, and no
- * other is.
+ * If one source overruns a shared key, all sources of the key are blocked on every CPU, and no
+ * others.
  */
 TEST(test_shared_key)
 {
@@ -131,7 +130,7 @@ TEST(test_shared_key)
 	}
 }
 
-/* What another CPU has drawn before would outlast the beginning: under a block none is drawn. */
+/* A block holds at once on every CPU: a limit that blocks has no slices. */
 TEST(test_on_every_cpu_at_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -154,7 +153,7 @@ TEST(test_on_every_cpu_at_once)
 
 /* --- What begins one ------------------------------------------------------------------------ */
 
-/* A packet that another limit drops anyway is no overrun. */
+/* A packet that another limit drops is no overrun. */
 TEST(test_dropped_anyway)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The budget of all newcomers of a policy together. */
+/* The budget of all new sources of a policy. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #define DAY (86400 * SEC)
 
 /*
- * The rig at a moment at which each budget is full: budgets are made by the machine's clock, which
- * is behind.
+ * The rig at a time at which every budget is full: commands make budgets by the clock of the
+ * machine.
  */
 static struct rig *budget_rig(void **state)
 {
@@ -41,8 +41,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Returns what a bucket of one CPU alone passes of `count` packets of sources that wait, after so
- * long: it keeps an eighth for others.
+ * Returns how many of `count` packets of waiting sources an exact bucket passes after this time: an
+ * eighth is reserved.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -55,7 +55,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* A budget without slices is exact to the packet; with slices it lags behind by what they hold. */
+/* A budget without slices is exact to the packet; with slices it passes less by their credit. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -116,7 +116,7 @@ TEST(test_exact)
 #define SPEED_NS      1000000000ULL
 #define PACKETS_LEAST 1000000 /* of each CPU, should a busy machine let it begin late */
 
-/* From the first run of any sender to the last. A silent one gains no more than its burst. */
+/* Returns the time from the first run of any sender to the last. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
 {
 	uint64_t begin = floods[0].begin, end = floods[0].end;
@@ -131,9 +131,9 @@ static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
 static void speed_check(struct rig *rig, const struct shipped *shipped, const char *rate,
 			const char *burst)
 {
-	unsigned int cpus = rig->cpus < CROWDS ? rig->cpus : CROWDS;
-	struct march marches[CROWDS];
-	struct flood floods[CROWDS];
+	unsigned int cpus = rig->cpus < SENDERS_MAX ? rig->cpus : SENDERS_MAX;
+	struct march marches[SENDERS_MAX];
+	struct flood floods[SENDERS_MAX];
 	const struct sl_limit *budget;
 	uint64_t begin, sent = 0, cost, passed;
 	double most, gained;
@@ -193,8 +193,8 @@ TEST(test_full_speed)
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
 /*
- * A packet charged by one limit, and a newcomer to the other, gets its charge back when it is over
- * budget.
+ * A packet that one limit charged, and that is new under the other, is refunded if the budget
+ * refuses it.
  */
 TEST(test_charges_go_back)
 {
@@ -211,7 +211,7 @@ TEST(test_charges_go_back)
 	rig_forget_bucket(rig, &source);
 	rig_forget_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"));
 
-	/* known by the one limit, a newcomer to the other */
+	/* known under one limit, new under the other */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 4);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 46);
@@ -222,7 +222,7 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* A newcomer that a limit refuses does not cost the budget anything either. */
+/* A new source that a limit refuses costs the budget nothing. */
 TEST(test_refused_before)
 {
 	struct rig *rig = budget_rig(state);
@@ -241,10 +241,7 @@ TEST(test_refused_before)
 	rig_check_counted(rig);
 }
 
-/*
- * A limit that observes counts what the other limits pass and, of newcomers, what the budget
- * passes.
- */
+/* A limit that observes counts what the other limits and the budget pass. */
 TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);
@@ -264,7 +261,7 @@ TEST(test_observed_behind)
 
 /* --- Whose it is ---------------------------------------------------------------------------- */
 
-/* Without a budget nothing is dropped that no limit names. */
+/* Without a budget new sources pass. */
 TEST(test_none)
 {
 	struct rig *rig = budget_rig(state);
@@ -283,7 +280,7 @@ TEST(test_none)
 	rig_check_counted(rig);
 }
 
-/* The budget is not asked for known sources, listed ones, or those without a rule. */
+/* Known and listed sources, and sources without a rule, are not charged to the budget. */
 TEST(test_not_for_others)
 {
 	struct rig *rig = budget_rig(state);
@@ -307,7 +304,7 @@ TEST(test_not_for_others)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* What is left of a budget stays over any change of its rate, or of the policy's limits. */
+/* A budget keeps its level when its rate or the limits of its policy change. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);
@@ -339,7 +336,7 @@ TEST(test_levels_stay)
 	rig_check_counted(rig);
 }
 
-/* What a CPU holds of one budget is never spent under another. */
+/* Credit of one budget is never spent under another budget. */
 TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);

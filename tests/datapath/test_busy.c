@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sets of the table that another CPU has locked: who is to get a state there at that moment is judged
- * as a newcomer, and counted. No known source is harmed.
+ * Sets of the table that another CPU has locked: a new source there is judged as a newcomer and
+ * counted; known sources are not affected.
  */
 #include "rig.h"
 
@@ -11,7 +11,7 @@
 
 static const char *const sources[SL_FAMILIES] = {"192.0.2.1", "2001:db8::1"};
 
-/* A rig whose limit is a burst of BURST, and which passes so many newcomers; 0: all. */
+/* A rig with a limit of BURST packets, and a budget; 0: none. */
 static struct rig *busy_begin(void **state, uint64_t budget)
 {
 	struct rig *rig = rig_begin(state);
@@ -23,7 +23,7 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Each packet was refused a state, for this cause and no other. */
+/* Each packet was refused a state, for this cause only. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);
@@ -33,7 +33,7 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* A source passes as a newcomer while its set is locked, and then has its whole burst. */
+/* A source passes as a newcomer while its set is locked, and then gets its whole burst. */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -79,7 +79,7 @@ TEST(test_a_limit_that_starts_empty_drops)
 	rig_check_counted(rig);
 }
 
-/* A known source is found in a set that is locked, and is charged there. */
+/* A known source is found and charged in a locked set. */
 TEST(test_a_known_source_of_a_locked_set_is_charged)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules: what a changed limit keeps, and that other limits do not notice. */
+/* Changes of rules: what a changed limit keeps, and that other limits keep all. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -23,11 +23,11 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
-/* Its id, and so each source its level, while it has its name and its key. */
+/* A limit keeps its id, and so the levels of its sources, while it has its name, kind and key. */
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
-		const char *words; /* what becomes of: rate 1/h burst 10 */
+		const char *words; /* replaces: rate 1/h burst 10 */
 		uint64_t passes;   /* of a source that has 4 left */
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
@@ -46,6 +46,8 @@ TEST(test_limits_keep_their_levels)
 		{"name other rate 1/h burst 10", 10},
 		{"rate 1/h burst 10 match udp", 10}, /* has another name */
 		{"rate 1/h burst 10 match tcp", 2000},
+		{"window 12 per 1h", 12}, /* another kind: other states */
+		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
@@ -65,7 +67,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* An id is never used again, also not by a limit that takes its old key again. */
+/* An id is never used again, even if a limit gets its old key again. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
@@ -90,7 +92,7 @@ TEST(test_ids_are_used_once)
 	rig_check_counted(rig);
 }
 
-/* Whatever comes and goes beside it, a limit has its id, its slot, and what was refused by it. */
+/* A limit keeps its id, slot and refusals while other limits are added and removed. */
 TEST(test_slots)
 {
 	struct rig *rig = rig_begin(state);
@@ -108,7 +110,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* b goes: no other limit gets its refusals; d takes its slot, e the last one */
+	/* b is removed: no other limit gets its refusals; d gets its slot, e the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -122,7 +124,7 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* only a stays, and then alone it is still what it was */
+	/* only a stays, unchanged */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -135,7 +137,7 @@ TEST(test_slots)
 	rig_check_counted(rig);
 }
 
-/* Four limits give way to four others, in reverse order, and one returns. */
+/* Four limits are replaced by four others, in reverse order, and one returns. */
 TEST(test_all_limits_at_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -148,16 +150,16 @@ TEST(test_all_limits_at_once)
 		   "name g rate 1/h burst 9", "name h rate 1/h burst 9", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 5);
 	rig_limits(rig, "default", "name f rate 1/h burst 9", "name a rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's state is empty still */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's state is still empty */
 	rig_limits(rig, "default", "name a rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 9); /* no more the one of before */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 9); /* a new limit */
 	rig_check_tidy(rig, 1);
 	rig_check_counted(rig);
 }
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A rule that gets the number of a deleted one begins with nothing; the totals lose nothing. */
+/* A rule with the number of a deleted rule begins at zero; the totals lose nothing. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -182,7 +184,7 @@ TEST(test_numbers_are_used_again)
 	rig_check_counted(rig);
 }
 
-/* --- What other limits do not notice --------------------------------------------------------- */
+/* --- Other limits --------------------------------------------------------------------------- */
 
 static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 {
@@ -206,7 +208,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* A change of other rules, after which the next packet is paid from the same slice. */
+/* Changes other rules; the next packet is charged to the same slice. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -242,14 +244,14 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* the same limits once more, beside another change */
+	/* the same limits again, with another change */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* a longer rule that ends again leaves them to it */
+	/* a longer rule that is removed again changes nothing */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);
@@ -268,8 +270,8 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * A change of a limit, or of another one of its policy, leaves what a slice holds, for the next
- * packet to take back to the state; another key, and so another state, does not.
+ * If a limit of the policy changes, the credit of slices returns to the states with the next packet.
+ * If the limit gets another key, and so other states, its credit is void.
  */
 TEST(test_limits_keep_their_slices)
 {
@@ -312,7 +314,7 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1); /* brings it up to date */
+		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1); /* updates the bucket */
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
 		else
@@ -324,8 +326,7 @@ TEST(test_limits_keep_their_slices)
 }
 
 /*
- * What was drawn from one state is never put into another, however many changes later a packet
- * comes.
+ * Credit of one state never returns to another state, even if many changes precede the packet.
  */
 TEST(test_slices_are_of_their_states)
 {
@@ -345,7 +346,7 @@ TEST(test_slices_are_of_their_states)
 	rig_check_counted(rig);
 }
 
-/* Forty changes of a limit cost its level nothing: what slices held went back each time. */
+/* Forty changes of a limit keep its level: the credit of slices returns each time. */
 TEST(test_changes_cost_nothing)
 {
 	struct rig *rig = rig_begin(state);
@@ -362,7 +363,7 @@ TEST(test_changes_cost_nothing)
 }
 
 /*
- * Levels are exact over forty changes of other rules, and of its own rule where that says the same.
+ * Levels are exact over forty changes of other rules, and of the own rule without a difference.
  */
 TEST(test_others_keep_their_levels)
 {

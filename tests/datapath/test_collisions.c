@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sources whose addresses were chosen by somebody who knows the secret of the hashes: all have the
- * same two sets of the table, which have fewer ways than there are such sources.
+ * Sources whose addresses were chosen with the secret of the hashes: all have the same two sets,
+ * which have fewer ways than sources.
  */
 #include "rig.h"
 
@@ -68,7 +68,7 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 	return passed;
 }
 
-/* They pass no more than as many sources as have a way: what one source lacks, the next lacks. */
+/* They pass no more than as many sources as ways: a new state inherits the deficit. */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {
 	static const unsigned int counts[] = {WAYS, WAYS + 1, 24, CHOSEN_MAX};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One source from all CPUs at full speed: the program as it ships, on the kernel's clock. What is
- * admitted is at most burst + rate x t, and close to it.
+ * One source from all CPUs at full speed: the program that ships, by the kernel's clock. At most
+ * burst + rate x t passes, and nearly that.
  */
 #include "rig.h"
 
@@ -17,10 +17,7 @@
 #define THREADS	      100
 #define ATTEMPTS      5 /* on a machine that other work keeps busy */
 
-/*
- * Sends the first packet. Returns its moment by the datapath's clock: it is in the state, until
- * a pause lets the source rest, and be born again.
- */
+/* Sends the first packet. Returns its time by the clock of the packet path, from the state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -59,7 +56,7 @@ static struct result result_read(const struct rig *rig, const struct flood *floo
 	return result;
 }
 
-/* Every packet is counted, and no more pass than may. */
+/* Every packet is counted, and no more pass than allowed. */
 static void result_check(const struct result *result)
 {
 	assert_int_equal(result->passed + result->dropped, result->sent);
@@ -69,8 +66,8 @@ static void result_check(const struct result *result)
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
 /*
- * Rates: what a tenth of the machine's speed allows, and a third of that speed. A flood on all CPUs
- * then exceeds each of them on any machine.
+ * Rates: a tenth of the machine's speed, and a third of that. A flood on all CPUs exceeds each on
+ * any machine.
  */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
@@ -92,7 +89,7 @@ static void flood_all_cpus(struct flood *floods, const struct rig *rig, const st
 		flood_join(&floods[i]);
 }
 
-/* Packets a second that pass on all CPUs under a limit that none of them reaches. */
+/* Returns the packets a second that pass on all CPUs under a limit that is never reached. */
 static uint64_t machine_speed(struct rig *rig, const struct shipped *shipped)
 {
 	struct frame frame = frame_from(ADDRESS, 60);
@@ -131,7 +128,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* a source that gets no CPU time loses credit; grace periods need the other CPUs */
+		/* a source without CPU time loses credit; grace periods need the other CPUs */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
@@ -140,8 +137,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
 		/*
-		 * Around each call on XDP the kernel waits for grace periods, in the end with
-		 * no sender: the last packets come through TC.
+		 * each call on XDP waits for grace periods, at the end without a sender: the last
+		 * packets use TC
 		 */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
@@ -153,8 +150,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Whether a measurement says what it should. On a machine that is too busy it does not: no
- * limit is reached, or credit is lost while the source is silent.
+ * Returns whether a measurement is within its bounds. On a machine that is too busy no limit is
+ * reached, or credit is lost while the source is silent.
  */
 static bool speed_is_close(const struct result *result)
 {
@@ -204,7 +201,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* As many sources as threads, of one key. */
+/* As many sources as threads, under one key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Entries with a time, by hand and on lists: they end by themselves, in the packet path. */
+/* Timed entries, at runtime and on lists: they expire in the packet path. */
 #include "rig.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 #include "gate/transaction.h"
 
 /*
- * The clock of tests with times: so late that no list entry of theirs is over by the clock of the
- * machine, which user space reads.
+ * The clock of these tests: no entry is expired by the clock of the machine, which commands read.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
@@ -32,7 +31,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* On every CPU, one packet. */
+/* Sends one packet on every CPU. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -47,7 +46,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Puts a prefix on lists, which are made, with an end of its own on the list at `timed`. */
+/* Makes lists, and puts a prefix on them; on the list at `timed` with its own expiry. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -66,8 +65,8 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * The last tick of the clock before the end is the entry's, the first is not: for a source that was
- * heard never, long before, and just before, whatever part of a jiffy was over then.
+ * An entry holds for the last tick before its expiry, and not after: for a new source, and one that
+ * sent long or just before, at any part of a jiffy.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
@@ -79,7 +78,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* else what comes after would not be told apart */
+	if (allowed) /* to distinguish what follows */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -124,7 +123,7 @@ TEST(test_ends_at_its_moment)
 		      checks);
 }
 
-/* Each one that ends lets the next shorter one decide; they end in any order. */
+/* After an expiry the next shorter rule decides; rules expire in any order. */
 TEST(test_nested)
 {
 	static const struct {
@@ -162,8 +161,7 @@ TEST(test_nested)
 }
 
 /*
- * What an entry that is over leaves to its own limits, with their levels, or to those of a shorter
- * prefix.
+ * After an entry expired, the limits of its prefix or of a shorter one decide, with their levels.
  */
 TEST(test_limits_take_over)
 {
@@ -187,7 +185,7 @@ TEST(test_limits_take_over)
 		}
 }
 
-/* A source keeps its slices over an entry that it hardly noticed. */
+/* A source keeps its slices during a short entry. */
 TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -211,7 +209,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* Sooner, later, for good, and not at all: a hot source follows at once. */
+/* Another expiry, earlier, later, none, or the past, applies to a hot source at once. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -239,7 +237,7 @@ TEST(test_another_end)
 	rig_check_counted(rig);
 }
 
-/* A change of any rule, in force or not, does not bring back what is over. */
+/* A change of any rule does not revive an expired entry. */
 TEST(test_over_for_good)
 {
 	struct rig *rig = rig_begin(state);
@@ -255,7 +253,7 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/* A mark on a /64 stays while its rule is there, over or not; each host is judged by its own. */
+/* A /64 stays split while its rule exists, expired or not; each host is judged by its own rule. */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
@@ -324,7 +322,7 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	}
 }
 
-/* Puts 192.0.2.1, which has a limit, on the list at place 0 until long ago. The list is made. */
+/* Makes list 0, and puts 192.0.2.1, which has a limit, on it with a past expiry. */
 static void put_ended(struct rig *rig)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
@@ -339,7 +337,7 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* Its rule keeps the bit of that list, which may be the bit of another list later. */
+/* An expired entry keeps the bit of its list, which another list may get later. */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
@@ -390,7 +388,7 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/* An expiry that cannot read the rules changes nothing, and is no change that was interrupted. */
+/* An expiry that cannot read the rules changes nothing, and leaves no interrupted change. */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -431,7 +429,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* A second time at a prefix, and a change of the policy around an entry. */
+/* A prefix has one timed entry; a change of its policy keeps it. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
@@ -461,7 +459,7 @@ TEST(test_a_prefix_has_one_time)
 
 #define RULES 40
 
-/* What the rules are to be. */
+/* A rule of the model. */
 struct model_rule {
 	char prefix[64];
 	struct sl_prefix parsed;
@@ -470,7 +468,7 @@ struct model_rule {
 	bool limits;
 };
 
-/* Of what is to be expected of a packet, by the name of its counter. */
+/* Returns the expected reason for a packet. */
 static enum sl_reason model_judge(const struct model_rule *rules, const char *source, uint64_t now)
 {
 	struct sl_prefix address = prefix_of(source);
@@ -492,7 +490,7 @@ static enum sl_reason model_judge(const struct model_rule *rules, const char *so
 	return reason;
 }
 
-/* Lengths of all kinds; addresses of 4 bits at every place that matters. */
+/* Prefixes of all lengths; addresses that differ in 4 bits at each relevant position. */
 static void pick_address(char text[64], bool ipv6, int zero)
 {
 	if (ipv6)
@@ -541,7 +539,7 @@ static void pick_rules(const struct rig *rig, struct model_rule *rules)
 	}
 }
 
-/* Makes some of them, in one change. */
+/* Applies some rules in one change. */
 static void model_apply(struct rig *rig, const struct model_rule *rules, int first, int count)
 {
 	struct ruleset set = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Promise 1, to the packet: what a source is admitted while the clock is injected. */
+/* Exact to the packet: what a source passes by an injected clock. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "rules/ruleset.h"
 
-/* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
+/* Long bursts have slices, and refuse for the rest of a jiffy; short bursts do not. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
@@ -26,7 +26,7 @@ static const struct limit_case limit_cases[] = {
 	{.rate = "3mpps", .burst = "1000", .packets = 1000}, /* not a whole number of ticks */
 };
 
-/* A source that the test has not used: IPv4 and IPv6 in turn. */
+/* Returns a frame of a new source: IPv4 and IPv6 in turn. */
 static struct frame next_source(void)
 {
 	static uint32_t number;
@@ -69,7 +69,7 @@ TEST(test_fresh_burst)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Packets on both CPUs in turn: what one CPU's slice holds, the other cannot have. */
+/* Packets on two CPUs in turn: credit in a slice of one CPU is not available on the other. */
 TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);
@@ -95,7 +95,7 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Drains a new source at the edge of a jiffy, so that each step ahead ends the refusal. */
+/* Drains a new source at the end of a jiffy, so that the refusal ends with the next tick. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -136,7 +136,7 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/* `batch` packets each `step`, at both ends of `span`, too; returns how many pass. */
+/* Sends `batch` packets each `step`, also at both ends of `span`. Returns how many pass. */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
@@ -192,9 +192,9 @@ TEST(test_one_a_minute)
 }
 
 /*
- * Over any span at all: a plain token bucket beside the packet path must afford whatever passes, as
- * far as it is worth no more than a state in use refills to; of what a packet is worth more, it
- * may owe the rest (include/credit.h). Merged packets take bites of all sizes.
+ * A plain token bucket must afford every packet that passes, up to the level to which a state in
+ * use refills; the rest of its cost may become debt (include/credit.h). Merged packets have all
+ * costs.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -311,10 +311,7 @@ static const struct bits_case bits_cases[] = {
 	{"7gbit", "500kB", 875000000, 500000},
 };
 
-/*
- * Frames of the given sizes in turn, faster than the rate, until the clock reaches `span`. The
- * bytes that pass are in the rig's count.
- */
+/* Sends frames of the given sizes in turn, faster than the rate, for `span`. */
 static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
 		      size_t count, uint64_t span)
 {
@@ -326,7 +323,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
 		uint64_t passed = rig->passed.packets;
 
-		/* as many as pass: the next is refused, whatever its size */
+		/* until one is refused, whatever its size */
 		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
@@ -344,7 +341,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* to the last packets' moment */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and what a refusal for the rest of the last jiffy withholds */
+	/* one frame, and what a refusal for the rest of the last jiffy costs */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
@@ -370,7 +367,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* TCP, merged by GRO into packets of 45 under an ordinary limit: it gets its rate, and no more. */
+/* TCP that GRO merged into packets of 45 gets its rate, and no more. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
@@ -397,8 +394,7 @@ TEST(test_merged_packets_get_their_rate)
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
 		/*
-		 * what waits at a full state for the next try is lost, and the last one is not
-		 * over
+		 * credit that a full state cannot hold is lost, and the last refill is not complete
 		 */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Changes of rules while packets come at full speed: the programs as they ship, on the kernel's
- * clock.
- */
+/* Changes of rules during packets at full speed: the programs that ship, by the kernel's clock. */
 #include "rig.h"
 
 #include "gate/rulemap.h"
@@ -14,7 +11,7 @@
 
 #define FLIPS 200
 
-/* A rate flips while packets come at full speed: each has one rule, and levels are kept. */
+/* A rate changes back and forth: each packet has one rule, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -94,7 +91,7 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* with another end each time, so that each is written */
+		/* with another expiry each time, so that each rule is written */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -157,7 +154,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Two rulesets in turn while packets come at full speed: none is judged by a mixture. */
+/* Two rulesets in turn: no packet is judged by a mixture. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -189,7 +186,7 @@ TEST(test_swaps_under_fire)
 
 /* --- Rules that are written over ------------------------------------------------------------ */
 
-/* Rules of hosts are written over and over while each packet of their /64 looks them up. */
+/* Rules of hosts are rewritten while each packet of their /64 looks them up. */
 TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};

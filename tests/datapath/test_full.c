@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules when their maps are full: a change is refused whole, and what is over makes room. */
+/* Full maps of rules: a change is refused as a whole, and expired rules make room. */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
@@ -82,7 +82,7 @@ TEST(test_policies_full)
 	rig_check_counted(rig);
 }
 
-/* A change with one policy too many leaves nothing of itself behind, its first rules included. */
+/* A change with one policy too many leaves nothing, not even its first rules. */
 TEST(test_policies_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -129,7 +129,7 @@ TEST(test_hosts_full)
 	assert_int_equal(rig_burst_of(rig, host(0)), 0);
 	assert_int_equal(rig_burst_of(rig, host(HOSTS - 1)), 0);
 
-	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* it is there already */
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* it exists already */
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 has a map of its own */
 	assert_int_equal(try_deny(rig, "192.0.2.0/24"), 0);
@@ -164,7 +164,7 @@ TEST(test_prefixes_full)
 	rig_check_counted(rig);
 }
 
-/* A change of several rules that has room for some of them only. */
+/* A change of several rules, with room for some. */
 TEST(test_hosts_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -190,7 +190,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Each in a /64 of its own. */
+/* Each is in a /64 of its own. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];
@@ -201,8 +201,7 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * There is room for so many marks on /64s as for rules of the larger map of both, and rules are in
- * both.
+ * `splits` has as much room as the larger map of rules, but both maps have rules longer than /64.
  */
 TEST(test_splits_full)
 {
@@ -226,7 +225,7 @@ TEST(test_splits_full)
 
 /* --- What is over --------------------------------------------------------------------------- */
 
-/* Entries that are over are swept, all of them, by the change that finds no room. */
+/* A change without room removes all expired rules first. */
 static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
 {
 	struct ruleset set = {0};
@@ -237,7 +236,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* two more: what is over and has a policy stays, as its policy is in force */
+	/* two more; an expired entry with a policy stays, because the policy is in force */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);
@@ -271,7 +270,7 @@ TEST(test_sweep_prefixes)
 	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
-/* With nothing to sweep, and with too little, it is refused as before. */
+/* If expired rules make too little room, the change is refused. */
 TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);
@@ -293,7 +292,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Among 900 others. */
+/* Among 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

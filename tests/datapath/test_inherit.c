@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Policies that inherit: they have the limits of shorter ones, which stay the limits that they are.
- */
+/* Policies that inherit the limits of shorter policies; an inherited limit is the same limit. */
 #include "rig.h"
 
 #include <errno.h>
@@ -11,7 +9,7 @@
 
 #define SCTP 132
 
-/* How many of ENOUGH packets pass: at 1/h, what is left of the burst. */
+/* Returns how many of ENOUGH packets pass: at 1/h, the rest of the burst. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -140,8 +138,7 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * In one change, or one by one, from the longest prefix: each then becomes the parent of those
- * before it.
+ * In one change, or one by one from the longest prefix: each becomes the parent of earlier rules.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
@@ -180,7 +177,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* A bucket of many addresses is one, whichever policy each of them has. */
+/* Addresses under one key share a state, whatever policy each has. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -198,7 +195,7 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level where a policy comes, or goes, between it and the limit. */
+/* A source keeps its level when a policy is added or removed between it and the limit. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -216,7 +213,10 @@ TEST(test_levels_stay)
 	rig_check_tidy(rig, 1);
 }
 
-/* As it does where the limit itself changes; but not its key. */
+/*
+ * A change of the limit applies to policies that inherit it, and keeps levels unless the key
+ * changes.
+ */
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
@@ -248,10 +248,7 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/*
- * What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot
- * next.
- */
+/* Credit in the slice of a slot is never spent by the next limit of the slot. */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
@@ -276,7 +273,9 @@ static uint64_t refused(const struct rig *rig, const char *address)
 	return sum;
 }
 
-/* A packet is counted by its source's policy; that a limit refused it, by the limit's own. */
+/*
+ * A packet counts under its source's policy; its refusal under the policy that specifies the limit.
+ */
 TEST(test_counters)
 {
 	struct rig *rig = rig_begin(state);
@@ -301,10 +300,7 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/*
- * An inherited limit takes the slot of a limit of the heir's own; its home policy counts it in its
- * own slot all the same.
- */
+/* An inherited limit may have another slot than at its origin, which counts it in its own slot. */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -365,7 +361,7 @@ TEST(test_a_fifth_is_refused)
 
 /* --- The budget ----------------------------------------------------------------------------- */
 
-/* All newcomers of a policy and its heirs together have one budget. */
+/* A policy and all that inherit from it share one budget. */
 TEST(test_an_inherited_budget_is_one)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keys: how much of which address a limit keeps together. */
+/* Keys: which addresses a limit counts together. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -53,13 +53,13 @@ static const struct key_case cases[] = {
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* a /64 whose bytes are those of an IPv4 key: the address, and the limit */
+	/* a /64 with the bytes of an IPv4 key: the address, and the limit */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
 };
 
-/* Both ways round, of the source and of the destination. */
+/* In both orders, of sources and of destinations. */
 static void key_check(struct rig *rig, const struct key_case *it, const char *one,
 		      const char *other, bool dst)
 {
@@ -96,7 +96,7 @@ TEST(test_who_shares)
 
 /* --- The destination ------------------------------------------------------------------------ */
 
-/* Only what is sent has a remote that receives it. */
+/* Only packets that the device sends have a remote destination. */
 TEST(test_destination_on_egress_only)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -116,7 +116,9 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/* A merged packet is inspected before its bucket is looked up: its destination must survive that. */
+/*
+ * A merged packet is inspected before the lookup of its bucket, which overwrites its destination.
+ */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
@@ -143,7 +145,7 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Pairs of sources, and whether they share what a limit holds: see include/identity.h. */
+/* Pairs of sources, and whether they share credit: include/identity.h. */
 static const struct {
 	const char *words, *one, *other;
 	bool share;
@@ -166,7 +168,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* The neighbours on a link, and the IPv4 hosts of a translator, have buckets of their own. */
+/* Neighbours on a link, and the IPv4 hosts of a translator, have their own buckets. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -190,10 +192,7 @@ TEST(test_sources_that_are_whole_addresses)
 	rig_run_on(rig, 0);
 }
 
-/*
- * With slices, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no
- * more.
- */
+/* With slices, on all CPUs, and in a flood: each gets its burst and no more. */
 TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
@@ -227,7 +226,7 @@ TEST(test_whole_addresses_exactly)
 	rig_check_counted(rig);
 }
 
-/* A rule longer than /64 leaves a neighbour's bucket what it is: it decides about one address. */
+/* A rule longer than /64 does not affect a neighbour's bucket. */
 TEST(test_rules_of_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -247,7 +246,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* Once rules divide a /64, no host spends what the bucket of the /64 still holds. */
+/* After rules split a /64, no host spends the credit of the bucket of the /64. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every kind of limit through the packet path: on any hook and CPU, at full speed, beside what `check`
- * reports, and when a rule changes. tests/unit/include/test_kinds.c proves the rest of each promise.
+ * Every kind of limit through the packet path: on any hook and CPU, at full speed, and compared with
+ * what `check` reports. tests/unit/include/test_kinds.c proves the rest of each promise.
  */
 #include "rig.h"
 
@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Limits that pass 20 packets of FRAME_LEAST at once. Under each a packet takes longer to come back
- * than a jiffy, but for shape, of which a refusal says nothing for longer either.
+ * Limits that pass 20 packets of FRAME_LEAST at once. Each refills a packet in more than a jiffy,
+ * except for shape, whose refusals last no longer either.
  */
 #define CAPACITY 20
 
@@ -36,7 +36,7 @@ static const struct kind_case {
 
 #define KINDS_END (kinds + ARRAY_SIZE(kinds))
 
-/* Only what is sent can wait. */
+/* Only packets that the device sends can wait. */
 static enum hook any_hook(enum sl_kind kind)
 {
 	return kind == SL_SHAPE ? HOOK_EGRESS : rand() % HOOKS;
@@ -47,7 +47,7 @@ static enum sl_reason refusal_of(enum sl_kind kind)
 	return kind == SL_SHAPE ? SL_DROP_OVER_HORIZON : SL_DROP_OVER_LIMIT;
 }
 
-/* A rig with this limit alone, at a moment anywhere in a jiffy and in a sub-window. */
+/* Sets this limit alone, at a random time within a jiffy and a sub-window. */
 static void begin_with(struct rig *rig, const struct kind_case *it)
 {
 	rig_empty(rig);
@@ -155,8 +155,8 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
 /*
- * Not a millisecond before the moment that is told, and from then on: as many packets as are told.
- * They go to a CPU that has seen no refusal.
+ * From the reported millisecond on, and not before, as many packets pass as are reported, on a CPU
+ * that stores no refusal.
  */
 TEST(test_denial_carries_retry_after)
 {
@@ -168,7 +168,7 @@ TEST(test_denial_carries_retry_after)
 		for (int turn = 0; turn < 30; turn++) {
 			enum hook hook = any_hook(it->kind);
 			const struct sl_limit *limit;
-			struct limit_state told;
+			struct limit_state stated;
 
 			begin_with(rig, it);
 			limit = limit_of(rig, it, SOURCE);
@@ -179,12 +179,12 @@ TEST(test_denial_carries_retry_after)
 			rig_run_on(rig, 0);
 			while (rig_send(rig, hook, &frame, 1))
 				;
-			told = rig_limit_state(rig, limit, SOURCE, FRAME_LEAST);
-			assert_int_equal(told.reason, refusal_of(it->kind));
-			assert_int_equal(told.remaining, 0);
-			assert_in_range(told.retry_after_ms, 1, 120000);
+			stated = rig_limit_state(rig, limit, SOURCE, FRAME_LEAST);
+			assert_int_equal(stated.reason, refusal_of(it->kind));
+			assert_int_equal(stated.remaining, 0);
+			assert_in_range(stated.retry_after_ms, 1, 120000);
 			rig_run_on(rig, 1);
-			rig_clock_forward(rig, (told.retry_after_ms - 1) * MS);
+			rig_clock_forward(rig, (stated.retry_after_ms - 1) * MS);
 			assert_int_not_equal(
 				rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).reason,
 				SL_PASS_WITHIN);
@@ -192,7 +192,7 @@ TEST(test_denial_carries_retry_after)
 			assert_int_equal(rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).reason,
 					 SL_PASS_WITHIN);
 			assert_int_equal(rig_send(rig, hook, &frame, CAPACITY + 10),
-					 told.remaining_after_waiting /
+					 stated.remaining_after_waiting /
 						 (limit->by_bytes ? FRAME_LEAST : 1));
 			rig_run_on(rig, 0);
 		}
@@ -201,22 +201,22 @@ TEST(test_denial_carries_retry_after)
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* What is more than a window alone never passes, whatever is left, and costs nothing. */
+/* A packet that costs more than a window never passes, and costs nothing. */
 TEST(test_oversize_never_passes)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame large = frame_from(SOURCE, 1001), fits = frame_from(SOURCE, 1000),
 		     least = frame_from(SOURCE, FRAME_LEAST);
-	struct limit_state told;
+	struct limit_state stated;
 
 	rig_limits(rig, "default", "window 1kB per 1s action block 30s", NULL);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 2), 0);
-		told = rig_limit_state(rig, rig_limit(rig, SOURCE), SOURCE, 1001);
-		assert_int_equal(told.reason, SL_DROP_OVERSIZE);
-		assert_true(told.never);
-		assert_int_equal(told.retry_after_ms, 0);
-		/* it begins no block, and a CPU does not remember it: in the same jiffy */
+		stated = rig_limit_state(rig, rig_limit(rig, SOURCE), SOURCE, 1001);
+		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
+		assert_true(stated.never);
+		assert_int_equal(stated.retry_after_ms, 0);
+		/* no block begins, and no CPU stores the refusal: in the same jiffy */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
@@ -235,49 +235,6 @@ TEST(test_oversize_never_passes)
 	next_jiffy(rig);
 	assert_true(rig_run_merged(rig, SOURCE, 1));
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 2);
-	rig_check_counted(rig);
-}
-
-/* --- Changes -------------------------------------------------------------------------------- */
-
-/*
- * A key goes on with what it has used, whatever the rule says meanwhile, until the limit becomes
- * one whose states it cannot read: then it is new.
- */
-TEST(test_first_limit_wins_until_changed)
-{
-	static const struct {
-		const char *words;
-		enum sl_kind kind;
-		uint64_t passes; /* at once, of what is there */
-	} steps[] = {
-		{"rate 1/h burst 20", SL_TOKEN_BUCKET, 20},
-		{"rate 1/h burst 30", SL_TOKEN_BUCKET, 10}, /* its level is told as a time */
-		{"rate 1/h burst 20 action block 1s escalate 2", SL_TOKEN_BUCKET, 0},
-		{"window 20 per 1h", SL_WINDOW, 20},
-		{"window 20 per 1h start empty", SL_WINDOW, 0},
-		{"window 25 per 1h", SL_WINDOW, 5},
-		{"window 10 per 1h", SL_WINDOW, 0},
-		{"name all window 25 per 1h match udp", SL_WINDOW, 0},
-		{"window 25 per 1h groups 4", SL_WINDOW, 25},
-		{"window 25 per 2h groups 4", SL_WINDOW, 25},
-		{"window 5000 per 2h groups 4 per 24/56", SL_WINDOW, 50},
-		{"shape 1pps horizon 10s", SL_SHAPE, 11},
-		{"shape 1pps horizon 5s", SL_SHAPE, 0},
-		{"rate 1/h burst 20", SL_TOKEN_BUCKET, 20},
-	};
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
-
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		rig_limits(rig, "default", steps[i].words, NULL);
-		assert_int_equal(rig_limit(rig, SOURCE)->kind, steps[i].kind);
-		next_jiffy(rig);
-		if (i == 1) /* a burst more of ten hours is there after ten hours */
-			rig_clock_forward(rig, 36000 * SEC);
-		assert_int_equal(rig_send(rig, any_hook(steps[i].kind), &frame, 50),
-				 steps[i].passes);
-	}
 	rig_check_counted(rig);
 }
 
@@ -300,7 +257,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
-/* Each frame is charged to both, or to none; which of them refuses depends on its size. */
+/* Each frame is charged to both rates, or to none; its size decides which rate refuses. */
 TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
@@ -328,7 +285,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	rig_check_counted(rig);
 }
 
-/* One limit of a policy for its user: its slots come and go together. */
+/* Users see one limit: its slots are added and removed together. */
 TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Several limits of one policy: all must pass, a drop charges none of them, and those that only
- * observe.
- */
+/* Several limits of one policy: all must pass, a drop charges none, and limits that observe. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -11,7 +8,7 @@
 #define SIZE   100  /* of a frame: cases in bits count on it */
 #define PLENTY 3000 /* packets: more than any burst here */
 
-/* What the matches of a case tell apart is the protocol. */
+/* The limits of a case match by protocol. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);
@@ -20,7 +17,7 @@ static struct frame packet_of(const char *source, uint8_t proto)
 	return frame;
 }
 
-/* Each on another CPU than the one before. */
+/* Sends packets from changing CPUs. */
 static uint64_t send_in_turn(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -164,7 +161,7 @@ TEST(test_observe_passes_and_counts)
 
 /* --- Starting empty ------------------------------------------------------------------------- */
 
-/* A new source has its part of the burst; one that has a bucket already keeps what it has. */
+/* A new source gets its part of the burst; a known source keeps its level. */
 TEST(test_start_share)
 {
 	struct rig *rig = rig_begin(state);
@@ -204,7 +201,7 @@ static int64_t slice_sum(const struct rig *rig, const char *address, unsigned in
 	return sum;
 }
 
-/* Each limit has a slice of its own in its source's bucket, and spends nothing from another's. */
+/* Each limit has its own slice, and spends only that. */
 TEST(test_four_slices)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, 47, 50};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
+/*
+ * Allow and deny lists: the longest prefix of all rules decides. test_ends.c has lists that expire.
+ */
 #include "rig.h"
 
 #include "gate/rules.h"
@@ -70,7 +72,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* Of the whole families, and of all. */
+/* The whole families, and `default`. */
 TEST(test_shortest_prefixes)
 {
 	struct rig *rig = rig_begin(state);
@@ -91,7 +93,7 @@ TEST(test_shortest_prefixes)
 	rig_check_counted(rig);
 }
 
-/* The list of a prefix decides before its limits, which stay, with all their levels. */
+/* A list entry decides before the limits of its prefix, which keep their levels. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
@@ -117,7 +119,7 @@ TEST(test_list_over_limits)
 	}
 }
 
-/* Whoever is listed is counted under the list, and costs no state. */
+/* Packets of a listed source count under the list, and get no state. */
 TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
@@ -171,7 +173,7 @@ TEST(test_hosts_split_their_64)
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* Of a set of rules: two lists that deny, one that allows, one that denies for a second. */
+/* The lists of a ruleset: two deny, one allows, one denies for a second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))
@@ -184,7 +186,7 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
-/* Rules of one source, the longest first; what comes of it, and what in two seconds. */
+/* Rules of one source, the longest first; the verdict now, and in two seconds. */
 TEST(test_lists_and_words_by_hand)
 {
 	static const struct {
@@ -218,7 +220,7 @@ TEST(test_lists_and_words_by_hand)
 		 {{.prefix = "10.1.1.1", .lists = ON(BRIEF) | ON(WORSE)}},
 		 DENIED,
 		 DENIED},
-		{"behind a list that ends its limits",
+		{"after its list ends, its limits",
 		 {{.prefix = "10.1.1.1", .lists = ON(BRIEF), .limited = true}},
 		 DENIED,
 		 5},
@@ -283,7 +285,7 @@ TEST(test_lists_and_words_by_hand)
 		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 5,
 		 5},
-		{"limits of the listed prefix, too",
+		{"the limits of the listed prefix",
 		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .limited = true},
 		  {.prefix = "10.0.0.0/8", .hand = SL_ACCESS_ALLOW}},
 		 5,
@@ -332,7 +334,7 @@ TEST(test_lists_and_words_by_hand)
 	}
 }
 
-/* Its date is that of the last change, also of one that changes no entry. */
+/* The date of a list is the time of its last change, even if no entry changed. */
 TEST(test_date_of_a_list)
 {
 	static const struct {

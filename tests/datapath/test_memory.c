@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The memory of a gate; and what happens when the table or the buckets are full: no packet passes
- * uncounted.
- */
+/* The memory of a gate; and a full table, or full maps of buckets: every packet is counted. */
 #include "rig.h"
 #include "gate/maps.h"
 #include "gate/table.h"
@@ -19,7 +16,7 @@ static const enum gate_map maps_of_rules[] = {
 	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
-/* The memory of a map of that object, empty, on such a machine. */
+/* Returns the memory of an empty map on a machine. */
 static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 			  const struct machine *machine)
 {
@@ -35,7 +32,7 @@ static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 	return map_memory(&info, 0, machine->cpus);
 }
 
-/* Rules take memory when they are there: an empty gate sets little aside for them. */
+/* Rules take memory when they are added: an empty gate reserves little. */
 TEST(test_default_memory)
 {
 	static const struct {
@@ -66,7 +63,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* A flood is met alike on few CPUs and on many, and whatever number of sources is at hand. */
+/* A flood begins alike on few and on many CPUs, and for any number of sources. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -93,7 +90,7 @@ TEST(test_floods_are_met_alike_on_any_machine)
 
 /* --- No bucket ------------------------------------------------------------------------------ */
 
-/* Packets of a source whose bucket this CPU does not use. */
+/* Sends packets of a source whose bucket this CPU does not use. */
 static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struct frame *frame,
 				    unsigned int count)
 {
@@ -106,7 +103,7 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 	return passed;
 }
 
-/* Without a bucket there is no slice: each packet is judged by the state, as exactly. */
+/* Without a bucket there is no slice: each packet is charged to the state, as exactly. */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -138,10 +135,10 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 #define CROWD 20000
 
 /*
- * As many sources as the table holds many times over; three packets each, of a burst of two. They
- * come so slowly that they are no crowd.
+ * Many times more sources than the table holds send three packets each, of a burst of two, so
+ * slowly that no flood begins.
  */
-static void send_crowd(struct rig *rig, enum sl_family family)
+static void send_flood(struct rig *rig, enum sl_family family)
 {
 	for (uint32_t source = 0; source < CROWD; source++) {
 		struct frame frame = frame_of(source);
@@ -154,11 +151,11 @@ static void send_crowd(struct rig *rig, enum sl_family family)
 		}
 		if (rig_send(rig, source % HOOKS, &frame, 3) != 2)
 			fail_msg("source %u gets another burst", source);
-		rig_clock_forward(rig, rig_window(rig) / 10);
+		rig_clock_forward(rig, rig_interval(rig) / 10);
 	}
 }
 
-/* A bucket that is forgotten takes no truth with it: the state still says no. */
+/* An evicted bucket loses no state: the limit still refuses. */
 TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
@@ -172,7 +169,7 @@ TEST(test_forgotten_buckets)
 	rig_set(rig, "default", "1/h", "2");
 	rig_set(rig, "192.0.2.0/24", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
-	send_crowd(rig, SL_IPV4);
+	send_flood(rig, SL_IPV4);
 	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), 0);
 	assert_int_equal(source.dropped.packets, 0); /* forgotten, indeed */
 	source_free(&source);
@@ -181,7 +178,7 @@ TEST(test_forgotten_buckets)
 	rig_free(rig);
 }
 
-/* --- All CPUs at full speed ------------------------------------------------------------------- */
+/* --- All CPUs at full speed ------------------------------------------------------------------ */
 
 #define HAMMER_NS 500000000ULL
 
@@ -191,14 +188,14 @@ struct hammer_case {
 	uint64_t budget; /* 0: none */
 };
 
-/* 64 sources a CPU, in turn, at full speed. Returns how many packets. */
+/* 64 sources a CPU, in turn, at full speed. Returns the number of packets. */
 static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
 	struct shipped shipped = rig_ship(rig);
 	uint64_t until = clock_ns() + HAMMER_NS, sent = 0;
-	unsigned int cpus = rig->cpus < CROWDS ? rig->cpus : CROWDS;
-	struct march marches[CROWDS];
-	struct flood floods[CROWDS];
+	unsigned int cpus = rig->cpus < SENDERS_MAX ? rig->cpus : SENDERS_MAX;
+	struct march marches[SENDERS_MAX];
+	struct flood floods[SENDERS_MAX];
 
 	for (unsigned int i = 0; i < cpus; i++) {
 		marches[i] = march_from(i, it->share || !i ? "10.0.0.0/26" : "10.0.0.64/26",
@@ -220,7 +217,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* Everybody may come in: what refuses is the table. */
+/* No flood begins: only the table refuses. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -246,7 +243,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* No key has two entries, no set is left locked, and the counts of keys away from home are right. */
+/* No key has two entries, no set is locked, and the counts of displaced keys are right. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -298,11 +295,11 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * Each refusal makes one packet a newcomer's, or drops it if all states are empty; so does
-	 * a entry that goes right after it came.
+	 * a failed insertion makes one packet a newcomer's, or drops it if all states are empty; so
+	 * does an entry that is evicted at once
 	 */
 	refused = rig_refusals(rig);
-	/* with a budget all are newcomers', until they are established */
+	/* with a budget all packets are newcomers', until their keys are established */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);
@@ -311,14 +308,14 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	return refused;
 }
 
-/* Nothing passes that is not counted as what it is, and each refusal is counted. */
+/* Every packet counts by its reason, and every failed insertion is counted. */
 TEST(test_a_table_at_full_speed)
 {
 	static const struct hammer_case cases[] = {
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
 		{1, 1, true, 20},    {64, 64, true, 0},	  {64, 64, false, 20},
 	};
-	/* room for all: that another CPU made the state first is no refusal */
+	/* room for all: a state that another CPU made first is no failure */
 	static const struct hammer_case roomy = {4096, 4096, true, 0};
 	struct rig *rig = rig_begin(state);
 	uint64_t refused = 0;

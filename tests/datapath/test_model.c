@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies at random, against a model: plain token buckets, one for each limit and key, and the
- * rules of sluice(8). Small limits, without slices and refusals by the tick, answer as the model,
- * packet by packet, on any CPU; of large ones each packet that passes is one that the model
- * affords.
+ * Random policies against a model: a plain token bucket for each limit and key, and the rules of
+ * sluice(8). Small limits, without slices and refusals by jiffy, decide as the model does, packet
+ * by packet, on any CPU; every packet that passes large limits is one that the model affords.
  */
 #include "rig.h"
 
@@ -20,7 +19,7 @@ enum kind {
 	KINDS,
 };
 
-/* A packet, as far as limits differ about it. */
+/* The properties of a packet that limits match. */
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
@@ -77,19 +76,19 @@ struct model_limit {
 	uint64_t burst, cost, block; /* ticks; cost as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* the jiffy for which a CPU remembers that a source is blocked, and one */
+	/* the jiffy for which a CPU stores that a source is blocked, plus one */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
-	/* whether a CPU has a bucket for a source: the packet that makes it leaves nothing there */
+	/* whether a CPU has a bucket for a source: the packet that makes it stores nothing */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
 
-/* The bucket of a key is that of the first address in it. */
+/* Returns the key of an address: the first address that shares it. */
 static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
 {
 	struct sl_prefix whole = prefix_of(addresses[family][address]), one, other;
@@ -134,7 +133,7 @@ static unsigned int source_of(const struct sent *sent)
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
 }
 
-/* A CPU's memory of a source. */
+/* Returns what a CPU stores of a source. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
 	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
@@ -150,13 +149,13 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Whether a bucket of this level lets a packet pass: a full one any. */
+/* Returns whether a bucket of this level passes a packet: a full bucket passes any. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
 }
 
-/* What the limit says of a packet; nothing is charged yet. */
+/* Returns the result of a limit for a packet, without a charge. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, bool met,
 				   uint64_t now, uint64_t jiffy)
 {
@@ -183,7 +182,7 @@ static int order_of(const struct model_limit *limit)
 	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
 }
 
-/* In which order limits are asked: by action, then by key, then as they were written. */
+/* Sorts limits into charging order: by action, by key, then as specified. */
 static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
 {
 	for (unsigned int i = 0; i < model->count; i++) {
@@ -208,7 +207,7 @@ static void limit_charge(struct model_limit *limit, const struct sent *sent, uin
 	bucket_of(limit, sent, now)->level -= cost_of(limit, sent);
 }
 
-/* The verdict, and what it counts. */
+/* Returns the verdict, and counts it. */
 static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t jiffy)
 {
 	struct sl_cell wire = {1, sent->size};
@@ -248,7 +247,7 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Both take less than two jiffies to refill, or far more. */
+/* Refills in less than two jiffies, or in far more. */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
@@ -325,7 +324,7 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/* Steps of all sizes; some to the last moment of a jiffy, and just over it. */
+/* Steps of all sizes; some to the last tick of a jiffy, or just after. */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {
@@ -415,8 +414,8 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges what has passed to each limit that had to afford it. A limit that was asked has a bucket
- * for the key from then on.
+ * Charges a packet that passed to each limit that had to afford it, which then has a bucket for the
+ * key.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
@@ -439,7 +438,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Packets come in volleys, or no slice would ever be emptied. */
+/* Packets come in bursts, otherwise no slice would be used up. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

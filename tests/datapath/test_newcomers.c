@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * New sources in a flood, and sources that are known: bpf/flood.h in the programs. Its cases are in
- * tests/unit/bpf/test_newcomer.c.
+ * New sources in a flood, and known sources: bpf/flood.h in the programs.
+ * tests/unit/bpf/test_newcomer.c has its cases.
  */
 #include "rig.h"
 
@@ -9,9 +9,7 @@
 
 #define JIFFY_PACKETS 500 /* of a flood, between one jiffy and the next */
 
-/*
- * Kernel ticks go by while a crowd of `count` packets comes. Returns in how many windows it came.
- */
+/* Sends `count` packets while the kernel's jiffies pass. Returns in how many intervals. */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -20,7 +18,7 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 		rig_march(rig, march, JIFFY_PACKETS);
 		rig_clock_forward(rig, JIFFY);
 	}
-	return (rig_now(rig) - begin) / rig_window(rig) + 1;
+	return (rig_now(rig) - begin) / rig_interval(rig) + 1;
 }
 
 /* --- Many ----------------------------------------------------------------------------------- */
@@ -46,19 +44,19 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* Sources of a flood that send three packets soon after each other, by chance; and more. */
+/* Most sources of a flood that send three packets soon after each other, by chance. */
 #define SHOWN_AGAIN 40
 
 /*
- * In a flood only what has shown itself before gets a state: besides as many sources as are no
- * crowd, a third of the packets at most.
+ * In a flood only keys that were seen before get a state: as many sources as the threshold, and a
+ * third of the packets at most.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
 	struct march march = march_from(0, it->net, rig->programs.fd[it->hook]);
 	uint64_t windows, most = rig->params.flood_threshold + 1 + SHOWN_AGAIN, inserted;
 
-	march.crowd->to = it->to;
+	march.senders->to = it->to;
 	rig_limits(rig, "default", it->limit, NULL);
 	windows = flood(rig, &march, FLOOD);
 	inserted = rig_events(rig, SL_EVENT_INSERTED);
@@ -74,7 +72,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 		      it->name, FLOOD, windows, inserted, most);
 }
 
-/* Insertions are bounded, whatever the addresses are and whatever keys a limit has. */
+/* Insertions are bounded, for any addresses and keys. */
 TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);
@@ -85,9 +83,9 @@ TEST(test_floods_are_bounded)
 	}
 }
 
-/* --- Who is there already ------------------------------------------------------------------- */
+/* --- Known sources --------------------------------------------------------------------------- */
 
-/* A source that is refused for long never draws, and stays known all the same. */
+/* A source that is refused for long borrows nothing, and stays known. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {
@@ -121,13 +119,10 @@ TEST(test_refused_for_long)
 	}
 }
 
-/* --- Who comes in, and when ----------------------------------------------------------------- */
+/* --- New sources ----------------------------------------------------------------------------- */
 
-/*
- * A key that many sources share has one state. It is charged for unknown sources as well, which
- * get no memory of their own.
- */
-TEST(test_shared_key_in_a_crowd)
+/* A key that many sources share has one state, which is charged for new sources as well. */
+TEST(test_shared_key_in_a_flood)
 {
 	static const struct {
 		const char *words, *first, *rest;
@@ -156,7 +151,7 @@ TEST(test_shared_key_in_a_crowd)
 
 /* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
 
-/* Who may only be observed is never dropped, and no newcomer either. */
+/* A source under limits that observe is never dropped, and no newcomer. */
 TEST(test_observers)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the packet path remembers of aggregates is always what the rules say: bpf/rules.h. */
+/* The caches of the packet path always agree with the rules: bpf/rules.h. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ static void blocks_count(const struct rulemap_entry *entry, uint64_t *blocks)
 		blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)] += length > 48;
 }
 
-/* As packets read them, the counts are those of the rules that are there. */
+/* Checks the counts of `subrules` against the rules. */
 static void blocks_check(const struct rig *rig)
 {
 	uint64_t *expected = calloc(SL_AGGREGATES, sizeof(*expected));
@@ -120,7 +120,7 @@ static void cut_after(struct sl_prefix *prefix, unsigned int length)
 	prefix->bits = SL_FAMILY_BITS + length;
 }
 
-/* An address that has some of its first bits in common with a rule. */
+/* An address that shares some of its first bits with a rule. */
 static struct sl_prefix random_address(const struct model *model)
 {
 	const struct sl_prefix *near = &model->rules[rand() % model->count].prefix;
@@ -176,7 +176,7 @@ static void rule_add_to(struct ruleset *set, const struct model_rule *rule)
 		rules_add_limits(set, prefix, "rate 1/h burst 1", NULL);
 }
 
-/* Some rules come, some change, and some go, in one step. */
+/* Adds, changes and deletes some rules in one change. */
 static void model_change(struct rig *rig, struct model *model)
 {
 	struct ruleset set = {0};
@@ -198,7 +198,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Packets of a source whose bucket this CPU does not use. */
+/* Sends packets of a source whose bucket this CPU does not use. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {
@@ -213,7 +213,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* Under which number a packet counts, and why. */
+/* The policy number that counts a packet, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;
@@ -251,7 +251,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* How many aggregates are remembered, by all CPUs, under the rules in force. */
+/* Returns how many entries all CPUs have under the rules in force. */
 static unsigned int rule_cache_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
@@ -314,9 +314,7 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/*
- * A record of one aggregate is never read for another that has its place: narrow ones share places.
- */
+/* Narrow aggregates share indexes: an entry is never used for another aggregate. */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
@@ -326,7 +324,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* each 97th /48 is denied, all within one wide aggregate */
+	/* every 97th /48 is denied, all within one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -346,7 +344,7 @@ TEST(test_shared_places)
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* of 131072 packets one in 65536 / 200 is denied */
+		/* one packet in 65536 / 200 is denied */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
@@ -360,7 +358,7 @@ TEST(test_shared_places)
 	rig_check_counted(rig);
 }
 
-/* A list entry that ends is remembered for no aggregate, whatever aggregate it covers. */
+/* A result that will expire is not cached, whatever aggregate it covers. */
 TEST(test_ends)
 {
 	static const struct {
@@ -389,7 +387,7 @@ TEST(test_ends)
 	}
 }
 
-/* What is found while a writer is at work is not remembered. */
+/* A result that is found during a change is not cached. */
 TEST(test_while_changing)
 {
 	struct rig *rig = rig_begin(state);
@@ -408,7 +406,7 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* The rule_cache to hosts under the rules in force. Those that are to be mixed get another answer. */
+/* Returns how many entries of the rules in force exist. mixed: gives each another answer. */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -431,7 +429,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 	return used;
 }
 
-/* What is remembered of a host is what its rule says, for as long as it says so. */
+/* The cache of hosts agrees with the rules, also after a change. */
 TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
@@ -465,7 +463,7 @@ TEST(test_hosts)
 	rig_check_counted(rig);
 }
 
-/* More hosts than there is room for: each is judged by its own rule. */
+/* More hosts than the cache has room for: each is judged by its own rule. */
 TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};
@@ -495,10 +493,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/*
- * A flood of one family does not make the aggregates of the other be learned again: each kind has
- * its own places.
- */
+/* A flood of one family evicts no entries of the other: each kind has its own range. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
@@ -559,7 +554,7 @@ TEST(test_cut_off)
 
 #define FIRE_NS 3000000000ULL
 
-/* Each of these nets has one verdict, though the rules that give it change with every change. */
+/* Each of these nets has one verdict, although every change moves it to another rule. */
 static const struct {
 	const char *net;
 	bool denied;
@@ -587,7 +582,7 @@ static void fire_change(struct rig *rig, bool first)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Once a change is made, the next packet of whoever it was about is judged by it. */
+/* After a change the next packet is judged by the new rules. */
 static void fire_look(struct rig *rig, const struct shipped *shipped, bool first)
 {
 	static const struct {

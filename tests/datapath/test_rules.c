@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which rule judges a packet: by longest prefix, and over changes. */
+/* The rule that decides about a packet: the longest prefix, also after changes. */
 #include "rig.h"
 
 #include <fcntl.h>
@@ -76,7 +76,7 @@ TEST(test_longest_prefix_wins)
 	rig_check_counted(rig);
 }
 
-/* `default` covers both families, 0.0.0.0/0 and ::/0 one each; each can go without the others. */
+/* `default` covers both families, 0.0.0.0/0 and ::/0 one each; each can be deleted alone. */
 TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);
@@ -115,7 +115,7 @@ TEST(test_split)
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::3"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
 
-	/* a second one in the same /64: the mark stays until both are gone */
+	/* another rule in the same /64, which stays split until both are deleted */
 	set_burst(rig, "2001:db8:5::4", 11);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
@@ -157,7 +157,7 @@ TEST(test_delete_falls_back)
 	rig_check_counted(rig); /* what deleted rules counted is in the totals still */
 }
 
-/* It is not taken for a rule that covers it. */
+/* A deletion of a missing rule does not delete a rule that covers it. */
 TEST(test_delete_what_is_not_there)
 {
 	struct rig *rig = rig_begin(state);
@@ -173,7 +173,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* The gate as a member of its group opens it: by maps that are copied. */
+/* Opens the gate as a member of its group does, with copied maps. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -200,7 +200,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* Also of records that the changes have used again for other prefixes. */
+/* Also of policy versions that changes have used again for other prefixes. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

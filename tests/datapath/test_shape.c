@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits that shape: the departure time of each packet that is sent, to the nanosecond, against a
- * model of slots. Time is the injected clock; the qdisc fq, which reads the departures, is not
- * here.
+ * Limits that shape: the departure time of each packet, to the nanosecond, against a model of
+ * slots, by the injected clock. The qdisc fq, which reads departures, is not involved.
  */
 #include "rig.h"
 
@@ -29,7 +28,7 @@ static struct frame frame_to(const char *source, const char *destination, uint32
 
 /* --- Running -------------------------------------------------------------------------------- */
 
-/* One frame through hook egress. ret: the time that its skb has then, in ns; 0: none. */
+/* Sends a frame through egress. ret: the departure of its skb, in ns; 0: none. */
 static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 {
 	struct __sk_buff skb = {0};
@@ -40,7 +39,7 @@ static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 	return passed;
 }
 
-/* Asserts that it departs at that moment, in ticks. */
+/* Asserts its departure, in ticks. */
 static void assert_departs(struct rig *rig, const struct frame *frame, uint64_t ticks)
 {
 	uint64_t ns;
@@ -59,12 +58,12 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The slots of one key: the next begins here. */
+/* The slots of one key: when the next slot begins. */
 struct slots {
 	uint64_t next;
 };
 
-/* Takes the next slot; false: it would begin beyond the horizon. */
+/* Takes the next slot. Returns false if it would begin after the horizon. */
 static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t horizon,
 		      uint64_t *ret)
 {
@@ -79,14 +78,14 @@ static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t
 
 /* --- Departures ----------------------------------------------------------------------------- */
 
-/* A CPU remembers a refusal for the rest of a jiffy: then no packet is worth a look. */
+/* A CPU stores a refusal for the rest of a jiffy. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
 }
 
-/* From any CPU, at any moment, of any size. */
+/* From any CPU, at any time, of any size. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
@@ -135,7 +134,7 @@ TEST(test_departures_are_their_costs_apart)
 		      ARRAY_SIZE(cases));
 }
 
-/* A packet that the device will cut takes one slot for each part. */
+/* A packet that the device will segment takes a slot for each segment. */
 TEST(test_merged_packets_take_a_slot_for_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -152,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* What a device receives cannot wait: the limit is not for it, and no slot is taken. */
+/* Received packets cannot wait: the limit does not match them, and takes no slot. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -166,7 +165,7 @@ TEST(test_only_what_is_sent_is_shaped)
 	assert_departs(rig, &frame, rig_now(rig) + SEC / 10);
 }
 
-/* A packet that no shape is for keeps the time that it has. */
+/* A packet that no shape matches keeps its departure. */
 TEST(test_other_packets_keep_their_time)
 {
 	struct rig *rig = rig_begin(state);
@@ -201,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* As depart(), of a packet that its sender wants to depart at a moment, in ticks. */
+/* As depart(), of a packet whose sender set a departure, in ticks. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -225,10 +224,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
 	assert_int_equal(ns, NS(ticks));
 }
 
-/*
- * A departure that a packet has, by pacing, is the earliest that it gets; and it holds up no other
- * packet.
- */
+/* A packet departs no earlier than its sender's pacing set, and does not delay other packets. */
 TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);
@@ -250,8 +246,8 @@ TEST(test_a_later_departure_stays)
 }
 
 /*
- * Packets that all want to depart at one moment after the horizon would save up their slots and
- * depart together. Each is refused; it takes no slot, and other packets are not refused with it.
+ * Packets that all want to depart at one time after the horizon would collect slots and depart
+ * together. Each is refused and takes no slot; other packets are not refused.
  */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
@@ -273,7 +269,7 @@ TEST(test_a_departure_after_the_horizon_is_refused)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* Without a limit that shapes a packet keeps the departure that it has. */
+/* Without a limit that shapes, a packet keeps its departure. */
 TEST(test_a_departure_stays_without_a_shape)
 {
 	struct rig *rig = rig_begin(state);
@@ -289,7 +285,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* The time of another clock, or of none, is no departure: it says nothing to fq. */
+/* A time of another clock, or of none, is no departure for fq. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -305,7 +301,7 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* The later of two slots; where one shape refuses, the other's slot is free again. */
+/* The later of two slots decides; if one shape refuses, the slot of the other is free again. */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -327,7 +323,10 @@ TEST(test_two_shapes_have_a_slot_each)
 	assert_departs(rig, &one, now + 30 * MS); /* host 3: the refused one took none */
 }
 
-/* What another limit drops takes no slot, and what is refused here costs the other nothing. */
+/*
+ * A packet that another limit drops takes no slot, and a packet that a shape refuses costs other
+ * limits nothing.
+ */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {
 	struct rig *rig = rig_begin(state);
@@ -357,7 +356,7 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_check_counted(rig);
 }
 
-/* A source without memory of its own is not shaped: it is charged to the budget, or passes. */
+/* A source without a state is not shaped: it is charged to the budget, or passes. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

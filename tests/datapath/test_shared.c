@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the entry of a shared limit counts (entry_count_shared() in bpf/state.h), which `sluice share` tells
- * other machines: `taken` and `refused`, in units of 2^unit_shift ticks. What was asked is the sum.
+ * The counts of a shared limit's entry, `taken` and `refused` (entry_count_shared() in
+ * bpf/state.h), which `sluice share` reports to other nodes in units of 2^unit_shift ticks. The
+ * offered load is the sum.
  *
- * The bounds. A part of a unit is rounded by chance: within 2 % here. `taken` is at most what was
- * admitted and all slices hold, burst / 16. What a slice has refused is told when its state is
- * asked next: of what was refused no more is missing than came since.
+ * Bounds: a fraction of a unit is rounded by chance, within 2 % here. `taken` is at most what was
+ * admitted plus the credit of all slices, burst / 16. The refusals of a slice are counted when its
+ * state is charged next.
  */
 #include "rig.h"
 
@@ -18,7 +19,7 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Long bursts have slices, and refuse for the rest of a jiffy; short ones do not. */
+/* Long bursts have slices, and refuse for the rest of a jiffy; short bursts do not. */
 static const struct {
 	const char *words;
 	bool has_slices;
@@ -56,7 +57,7 @@ static struct sl_entry entry_of(const struct rig *rig, const struct sl_limit *li
 	return find_entry(rig, limit, source).entry;
 }
 
-/* Lets the counters of a entry begin elsewhere. */
+/* Sets the counts of an entry. */
 static void entry_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
 			uint32_t taken, uint32_t refused)
 {
@@ -74,13 +75,13 @@ static uint64_t ticks_of(const struct sl_limit *limit, uint32_t units)
 	return (uint64_t)units << limit->unit_shift;
 }
 
-/* 64 bytes, as those of a frame cost. */
+/* Returns the cost of a frame of 64 bytes. */
 static uint64_t cost_of(const struct sl_limit *limit)
 {
 	return credit_cost(limit, 1, FRAME_LEAST);
 }
 
-/* Offers ten times the rate for a while, a packet or some at a time. Returns how many passed. */
+/* Offers ten times the rate for a while, in bursts of some packets. Returns how many passed. */
 static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame,
 		      const struct sl_limit *limit, uint64_t count)
 {
@@ -99,8 +100,7 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Lets what a slice holds, or remembers of a refusal, end: then the state is asked, and counts all
- * that came before.
+ * Waits until slices and refusals end, so that the state is charged and counts all earlier packets.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -117,7 +117,7 @@ static void check_counts(const char *what, const struct sl_limit *limit,
 		 has_asked =
 			 ticks_of(limit, entry->count.shared.taken + entry->count.shared.refused);
 
-	/* a unit counts as a whole one by chance: within 2 % */
+	/* within 2 %, because units are rounded by chance */
 	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
@@ -158,7 +158,7 @@ TEST(test_entries_count_what_is_taken_and_asked)
 
 /* --- One limit ------------------------------------------------------------------------------- */
 
-/* Nothing is refused, and what slices give back is taken no more. */
+/* Nothing is refused, and returned credit of slices is not taken. */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -171,7 +171,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* in bursts, and with rests in which slices end */
+		/* in bursts, with pauses in which slices end */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -182,7 +182,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
-/* A reader that undoes the carry, as user/share/accounts.c does, sees any 32 bits wrap. */
+/* A reader that undoes the carry, as user/share/accounts.c does, reads all wraps of 32 bits. */
 TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
@@ -237,7 +237,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* An heir's packets are those of its parent's limit: one entry counts both. */
+/* A policy that inherits a limit counts on the limit's entry. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -266,10 +266,7 @@ struct two {
 	bool first_is_met;	    /* by the packets */
 };
 
-/*
- * The limit that is asked first has room for all, and the second one refuses most; or the packets
- * are not for the first.
- */
+/* The first limit has room for all, and the second refuses most; or the first does not match. */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
 	 true},
@@ -302,7 +299,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
-	/* what the second refuses costs the first one nothing */
+	/* refusals of the second limit cost the first limit nothing */
 	entry = entry_of(rig, first, source);
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
@@ -317,7 +314,7 @@ TEST(test_each_of_two_limits_counts_its_own)
 	}
 }
 
-/* Packets that a limit is not for are not asked of it, however many they are. */
+/* Packets that a limit does not match are not counted, however many. */
 TEST(test_packets_of_no_match_are_not_asked)
 {
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST), icmp = udp;
@@ -372,7 +369,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* `shared` alone is no other limit: its levels stay. */
+/* `shared` makes no new limit: levels stay. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -388,7 +385,10 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 
 /* --- Divided --------------------------------------------------------------------------------- */
 
-/* What passes of a source that offers ten times its rate, over the rate, once its burst is gone. */
+/*
+ * Returns the rate that a source gets which offers ten times its rate, over the rate, after its
+ * burst.
+ */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
 {
 	uint64_t begin, passed;
@@ -406,7 +406,7 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
 }
 
-/* Where `sluice share` is not heard of any more, and has said that limits are divided then. */
+/* From `divide_at` on, when `sluice share` has stopped, limits are divided. */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -429,7 +429,9 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		gate->divide_at = *rig->clock_ticks;
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
-		/* A burst of less than ten packets is full before one may pass: less than a part. */
+		/*
+		 * a burst of less than ten packets is full before a packet passes: less than a part
+		 */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
 		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
@@ -443,7 +445,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* A packet that is charged as often as there are nodes is taken once. */
+/* A packet that is charged once for each node counts as taken once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -455,7 +457,7 @@ TEST(test_what_is_divided_is_counted_once)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* What was charged in parts is given back whole, to the state or to the slice that it is from. */
+/* A refund returns all that was charged, to the state or to its slice. */
 TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -475,7 +477,10 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* jiffies apart: within one a slice pays again with what it was given back */
+		/*
+		 * in different jiffies: within a jiffy the refunded credit of a slice is spent
+		 * again
+		 */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);
@@ -483,7 +488,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* what a slice holds from before is not in the state */
+		/* earlier credit of a slice is not in the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

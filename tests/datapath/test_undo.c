@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes of rules that are cut off: packets see all of a change or nothing of it, and the next
- * change tidies up.
+ * Killed changes of rules: packets see all of a change or nothing of it, and the next change
+ * recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -18,7 +18,7 @@
 
 #define BASE_RULES 7
 
-/* The rules that each change finds. */
+/* Sets the rules before each change. */
 static void base_rules(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -37,7 +37,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* An heir of the default, and one of that. */
+/* Adds a policy that inherits from the default, and one that inherits from it. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -50,7 +50,7 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* What a change makes of one rule, and how many packets of a source in it pass. */
+/* The change of one rule, and how many packets of a source in it pass. */
 struct edit {
 	const char *prefix;
 	const char *words;   /* of its limit; */
@@ -125,7 +125,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Whether packets see the change: all of it, or nothing. */
+/* Returns whether packets see the change, all of it; otherwise they see nothing of it. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -155,7 +155,7 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 			 change->name, stop, sent, counted);
 }
 
-/* The next change of any other rule tidies up, and takes back nothing that packets have seen. */
+/* The next change of another rule recovers, and undoes nothing that packets have seen. */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
 {
 	bool seen = change_is_seen(rig, change, stop);
@@ -163,7 +163,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* each source that has sent already has its own level */
+	/* each source that has sent keeps its level */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -172,7 +172,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/* heirs: the change finds those as well. */
+/* heirs: the rules include those of heirs_add(). */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
@@ -194,7 +194,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 	}
 }
 
-/* One list moves to another place and entry, another one goes: see cut_off_lists(). */
+/* One list moves to another index and entry, another list is removed. */
 static struct ruleset lists_rules(bool after)
 {
 	struct ruleset set = {0};
@@ -209,7 +209,7 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Packets see the whole change of lists or nothing of it, and the next change leaves just these
+ * Packets see all of the change of lists or nothing of it, and the next change keeps exactly these
  * lists.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
@@ -274,10 +274,7 @@ TEST(test_killed_anywhere_among_heirs)
 
 /* --- States written by hand ----------------------------------------------------------------- */
 
-/*
- * As a change prepares one rule: its record, its mark, its counts, and the rule beside what packets
- * see.
- */
+/* Prepares one rule as a change does: policy version, splits, counts, and the rule itself. */
 static void edit_prepare(struct rig *rig, const struct edit *edit)
 {
 	struct rulemap_entry entry = {.prefix = prefix_of(edit->prefix)};
@@ -323,7 +320,7 @@ static int differs(void *data, const struct rule *from, const struct rule *to)
 	return -EIO;
 }
 
-/* What readers are told is what packets see. */
+/* Readers report the rules that packets see. */
 static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
 {
 	struct ruleset now = {0};
@@ -344,7 +341,8 @@ static struct ruleset base_read(struct rig *rig)
 }
 
 /*
- * Prepared, in part or whole, and not switched to: nothing is seen, before and after it is undone.
+ * A change that is prepared, in part or completely, and not switched to, is not seen before and
+ * after the recovery.
  */
 TEST(test_prepared)
 {
@@ -364,7 +362,7 @@ TEST(test_prepared)
 	ruleset_free(&base);
 }
 
-/* Half of a change is undone already, by a command that was killed as well. */
+/* A recovery that was killed as well is continued. */
 TEST(test_undone_twice)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
@@ -384,7 +382,7 @@ TEST(test_undone_twice)
 	ruleset_free(&base);
 }
 
-/* Switched to, and not cleared away: it is seen, before and after. */
+/* A change that was switched to, and not cleaned up, is seen before and after the recovery. */
 TEST(test_switched)
 {
 	struct rig *rig = rig_begin(state);
@@ -405,7 +403,7 @@ TEST(test_switched)
 	}
 }
 
-/* After an undoing the same change goes through, and its numbers and records are free again. */
+/* After a recovery the same change succeeds, with free numbers and versions. */
 TEST(test_again_after_undoing)
 {
 	struct rig *rig = rig_begin(state);
@@ -434,7 +432,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Records without a rule, of the next generation or this; numbers that went lost. */
+/* Versions without a rule, of the next generation or this one; lost numbers. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -456,8 +454,8 @@ static void wreck_counts_down(struct rig *rig)
 }
 
 /*
- * Marks without a rule: after all other marks, before and between them, and of an IPv4 address's
- * bytes.
+ * Entries of `splits` without a rule: after, before and between others, and of the bytes of an IPv4
+ * address.
  */
 static void wreck_marks(struct rig *rig)
 {
@@ -478,7 +476,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Rules that say nothing: made, and never switched to, or deleted, and never removed. */
+/* Empty rules: made and never switched to, or deleted and never removed. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
@@ -524,7 +522,7 @@ TEST(test_between_stores)
 	rig_check_counted(rig);
 }
 
-/* A recovery removes rules that have ended, and keeps the limits of an entry that has. */
+/* A recovery removes expired rules, and keeps the limits of an expired entry. */
 TEST(test_a_recovery_removes_what_has_ended)
 {
 	struct rig *rig = rig_begin(state);
@@ -544,7 +542,7 @@ TEST(test_a_recovery_removes_what_has_ended)
 	rig_check_counted(rig);
 }
 
-/* Sources keep what they have left, whatever was cut off beside them, and undone. */
+/* Sources keep their levels, whatever is killed and recovered. */
 TEST(test_undoing_keeps_levels)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];

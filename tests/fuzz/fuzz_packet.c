@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include "packet_model.h"
 
-/* What is to be learnt of a frame; the order is that of learning it. */
+/* What the oracle finds in a frame, in this order. */
 struct finding {
 	enum sl_reason reason;
-	size_t ip; /* where the IP header is */
+	size_t ip; /* offset of the IP header */
 	uint16_t vlan;
 	uint32_t family;
 	uint8_t addr[16];
 	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* where the fixed IP header ends */
-	size_t limit;	/* where the packet ends: with the frame, or where IP's length says */
+	size_t limit;	/* end of the packet: of the frame, or by IP's length */
 	enum packet_transport transport;
 	size_t end; /* how far headers were read; only if they were not cut short */
 	uint8_t last_proto;
@@ -39,7 +39,7 @@ static bool oracle_is_snap(const uint8_t *llc)
 	       (llc[5] == 0 || llc[5] == 0xf8);
 }
 
-/* Where the EtherType that is no tag's stands; `reason` says if there is none. */
+/* Returns the offset of the EtherType after all tags; sets `reason` if there is none. */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;
@@ -73,7 +73,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* What is behind the length that IP tells is padding; 0 tells none. */
+/* Bytes after IP's length are padding; 0: no length. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits, states and slices as somebody else may have written them into the maps of a gate: any
- * bytes. What passes the checks of user/rules is compiled, printed and asked without a fault; what
- * does not is refused without one.
+ * Limits, states and slices of any bytes, as another program may write them to the maps of a gate. A
+ * limit that passes the checks of user/rules is compiled, printed and charged without a fault.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* Some bytes are those of a limit that is sound, so that most of it is. */
+/* Changes some bytes of a sound limit. */
 static void input_make(const uint8_t *data, size_t size, struct input *input)
 {
 	uint8_t *bytes = (uint8_t *)input;

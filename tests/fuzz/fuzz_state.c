@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/state_file.h: a state file of any bytes is refused or read, and what is read is written
- * back as a file that reads to the same. The first byte chooses whether the rest is the file, or
- * words that are put between the brackets of a file that is well formed up to there.
+ * user/keep/state_file.h: a state file of any bytes is refused, or reads to the same after it is
+ * written back. By its first byte, the input is the file, or words within a well-formed file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* A byte above 127 is one of these. */
+/* A byte above 127 selects a word. */
 static const char *const words[] = {"\"192.0.2.1",
 				    "\"2001:db8::1",
 				    "\"10.0.0.0/8",

@@ -194,7 +194,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_BUDGET_SLICES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
-	case MAP_STATES: /* the other entries keep sets from filling up: gate_make.c */
+	case MAP_STATES: /* the other entries keep sets from filling up: maps.c */
 		*ret = gate->state->params.sources;
 		return 0;
 	case MAP_LISTS: /* the other places are reserved for changes */

@@ -6,8 +6,8 @@
  * too much, or four fifths of what they may. docs/architecture.md quotes the `figure:` lines.
  */
 #include <math.h>
+#include "gate/maps.h" /* <net/if.h> precedes <linux/if.h> */
 #include "charge_host.h"
-#include "gate/maps.h"
 
 /*
  * The gate has this part of the default sizes, in this part of a flood of 2.56 million packets/s.

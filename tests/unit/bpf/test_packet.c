@@ -1,287 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * bpf/packet.h on one frame of each kind: whole, cut at every length, and split at every length
- * between the linear part and fragments. Each part lies in a buffer of exactly its size, so that
- * AddressSanitizer sees any read past its end.
+ * between the linear part and fragments. Each part is in a buffer of exactly its size, so that
+ * AddressSanitizer reports any read past its end.
  */
 #include "test.h"
+#include "packet_frames.h"
 #include "packet_model.h"
-#include "wire.h"
-
-#define TCP_WORD(words, flags) TCP_TO(1025, words, flags)
-#define TCP(words)	       TCP_WORD(words, 2)
-#define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
-
-/*
- * The fields of struct frame that belong together: no source is found, and why; a source is found;
- * where the search for the transport header ends; what a look tells of the whole frame.
- */
-#define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
-#define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
-#define ENDS(answer, at, header)                                                                   \
-	.transport = TRANSPORT_##answer, .transport_at = (at), .transport_size = (header)
-#define FACTS(known, number, dport)                                                                \
-	.facts = SL_FACT_ANY | (known), .proto = (number), .port = (dport)
-#define IS_FRAGMENT(from) .fragment_at = (from)
-#define IN_VLAN(id)	  .vlan = (id)
-
-#define KNOWN  SL_FACT_PROTO
-#define F_TCP  (KNOWN | SL_FACT_TCP | SL_FACT_PORT)
-#define F_SYN  (F_TCP | SL_FACT_SYN)
-#define F_UDP  (KNOWN | SL_FACT_UDP | SL_FACT_PORT)
-#define F_ICMP (KNOWN | SL_FACT_ICMP)
-#define IS_TCP FACTS(F_SYN, 6, 1025)
-#define IS_UDP FACTS(F_UDP, 17, 5353)
-
-/* Behind a first extension header: seven more of 8 bytes each. */
-#define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
-
-static const struct frame {
-	const char *name;
-	const uint8_t *bytes;
-	size_t size;
-	size_t link;	       /* where the Ethernet header and the tags that are read end */
-	enum sl_reason reason; /* of the whole frame */
-	uint32_t family;       /* 0: none, and what follows means nothing */
-	size_t end;	       /* where IP's length ends the packet; 0: with the frame */
-	enum packet_transport transport;
-	size_t transport_at;   /* where the search ends; more than `size`: the frame ends before */
-	size_t transport_size; /* 0: unknown, or more than the frame */
-	size_t fragment_at; /* from this size on it can be seen that it is a fragment; 0: never */
-	uint16_t facts;	    /* of the whole frame, but SL_FACT_FRAGMENT and SL_FACT_UNREAD */
-	uint8_t proto;
-	uint16_t port;
-	uint16_t vlan;
-} frames[] = {
-	/* IPv4 */
-	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(17), UDP), SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP},
-	{"IPv4 TCP SYN", FRAME(ETH(0x0800), IPV4(6), TCP(5), 1, 2, 3), SOURCE(4, 14),
-	 ENDS(OK, 34, 20), IS_TCP},
-	{"IPv4 TCP SYN ACK", FRAME(ETH(0x0800), IPV4(6), TCP_WORD(5, 0x12)), SOURCE(4, 14),
-	 ENDS(OK, 34, 20), FACTS(F_TCP, 6, 1025)},
-	{"IPv4 TCP, options", FRAME(ETH(0x0800), IPV4(6), TCP(7), ZEROS4, ZEROS4), SOURCE(4, 14),
-	 ENDS(OK, 34, 28), IS_TCP},
-	{"IPv4 ICMP", FRAME(ETH(0x0800), IPV4(1), ICMP), SOURCE(4, 14), ENDS(OK, 34, 0),
-	 FACTS(F_ICMP, 1, 0)},
-	{"IPv4 ESP", FRAME(ETH(0x0800), IPV4(50), ZEROS4, 0, 0, 0, 1), SOURCE(4, 14),
-	 ENDS(OK, 34, 0), FACTS(KNOWN, 50, 0)},
-	{"IPv4 GRE", FRAME(ETH(0x0800), IPV4(47), 0, 0, U16(0x0800)), SOURCE(4, 14),
-	 ENDS(OK, 34, 0), FACTS(KNOWN, 47, 0)},
-	{"IPv4 SCTP: its ports are not told", FRAME(ETH(0x0800), IPV4(132), UDP), SOURCE(4, 14),
-	 ENDS(OK, 34, 0), FACTS(KNOWN, 132, 0)},
-	{"IPv4 AH: what is behind it is not told", FRAME(ETH(0x0800), IPV4(51), AH(17), UDP),
-	 SOURCE(4, 14), ENDS(OK, 34, 0), FACTS(KNOWN, 51, 0)},
-	{"IPv4 in IPv4", FRAME(ETH(0x0800), IPV4(4), IPV4(17), UDP), SOURCE(4, 14), ENDS(OK, 34, 0),
-	 FACTS(KNOWN, 4, 0)},
-	{"IPv4, protocol 0", FRAME(ETH(0x0800), IPV4(0), EXT(17), UDP), SOURCE(4, 14),
-	 ENDS(OK, 34, 0), FACTS(KNOWN, 0, 0)},
-	{"IPv4, protocol 255", FRAME(ETH(0x0800), IPV4(255), UDP), SOURCE(4, 14), ENDS(OK, 34, 0),
-	 FACTS(KNOWN, 255, 0)},
-	{"IPv4, ICMPv6's number", FRAME(ETH(0x0800), IPV4(58), ICMP), SOURCE(4, 14),
-	 ENDS(OK, 34, 0), FACTS(KNOWN, 58, 0)},
-	{"IPv4, no payload", FRAME(ETH(0x0800), IPV4(17)), SOURCE(4, 14), ENDS(OK, 34, 0), IS_UDP},
-	{"IPv4 TCP, no payload", FRAME(ETH(0x0800), IPV4(6)), SOURCE(4, 14), ENDS(OK, 34, 0),
-	 IS_TCP},
-	{"IPv4, 4 bytes of options", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0), ZEROS4, UDP),
-	 SOURCE(4, 14), ENDS(OK, 38, 8), IS_UDP},
-	{"IPv4, 40 bytes of options",
-	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4,
-	       ZEROS4, ZEROS4, ZEROS4, ZEROS4, TCP(5)),
-	 SOURCE(4, 14), ENDS(OK, 74, 20), IS_TCP},
-	{"IPv4, header longer than the frame",
-	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4, ZEROS4), SOURCE(4, 14), ENDS(OK, 74, 0),
-	 IS_TCP},
-	/* IPv4 fragments */
-	{"IPv4, first fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2000), UDP),
-	 SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP, IS_FRAGMENT(34)},
-	{"IPv4, first fragment, options",
-	 FRAME(ETH(0x0800), IPV4_WORD(0x46, 6, 0x2000), ZEROS4, TCP(5)), SOURCE(4, 14),
-	 ENDS(OK, 38, 20), IS_TCP, IS_FRAGMENT(34)},
-	{"IPv4 TCP, a first fragment of 8 bytes, padded with an ACK",
-	 FRAME(ETH(0x0800), IPV4_OF(28, 0x45, 6, 0x2000), U16(443), U16(1025), ZEROS4, ZEROS4, 0x50,
-	       0x10, ZEROS4, ZEROS4),
-	 SOURCE(4, 14), ENDS(OK, 34, 0), .end = 42, IS_TCP, IS_FRAGMENT(34)},
-	{"IPv4, do not fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x4000), UDP),
-	 SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP},
-	{"IPv4, the evil bit", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x8000), UDP), SOURCE(4, 14),
-	 ENDS(OK, 34, 8), IS_UDP},
-	{"IPv4, middle fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2001), UDP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
-	{"IPv4, last fragment", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0x1fff), ZEROS4, UDP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 38, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
-	{"IPv4, last fragment of TCP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 6, 0x0001), TCP(5)),
-	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_TCP, 6, 0), IS_FRAGMENT(34)},
-	{"IPv4, last fragment of ICMP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 1, 0x0100), ICMP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_ICMP, 1, 0), IS_FRAGMENT(34)},
-	/* no IPv4 */
-	{"IPv4, length 4 words", FRAME(ETH(0x0800), IPV4_WORD(0x44, 17, 0), UDP),
-	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	{"IPv4, length 0", FRAME(ETH(0x0800), IPV4_WORD(0x40, 17, 0), UDP),
-	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	{"IPv4, version 6", FRAME(ETH(0x0800), IPV4_WORD(0x65, 17, 0), UDP),
-	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	{"IPv4 by EtherType, IPv6 in truth", FRAME(ETH(0x0800), IPV6(17), UDP),
-	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	/* tags */
-	{"IPv4, 1 tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18),
-	 ENDS(OK, 38, 8), IS_UDP, IN_VLAN(100)},
-	{"IPv4, 1 service tag", FRAME(ETH(0x88a8), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18),
-	 ENDS(OK, 38, 8), IS_UDP, IN_VLAN(100)},
-	{"IPv4, service tag and tag", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x0800), IPV4(6), TCP(5)),
-	 SOURCE(4, 22), ENDS(OK, 42, 20), IS_TCP, IN_VLAN(100)},
-	{"IPv6, 2 tags", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(17), UDP), SOURCE(6, 22),
-	 ENDS(OK, 62, 8), IS_UDP, IN_VLAN(100)},
-	{"QinQ: the outer VLAN counts",
-	 FRAME(ETH(0x88a8), TAG_OF(0xf7d0, 0x8100), TAG_OF(0x000a, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(2000)},
-	{"the largest VLAN id", FRAME(ETH(0x8100), TAG_OF(0xffff, 0x86dd), IPV6(6), TCP(5)),
-	 SOURCE(6, 18), ENDS(OK, 58, 20), IS_TCP, IN_VLAN(4095)},
-	{"a priority tag is no VLAN", FRAME(ETH(0x8100), TAG_OF(0xe000, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 18), ENDS(OK, 38, 8), IS_UDP},
-	{"a priority tag around a tag",
-	 FRAME(ETH(0x88a8), TAG_OF(0xf000, 0x8100), TAG_OF(0x000a, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(10)},
-	{"a tag around a priority tag",
-	 FRAME(ETH(0x88a8), TAG_OF(0x000a, 0x8100), TAG_OF(0xe000, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(10)},
-	{"3 tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(17), UDP),
-	 SOURCE(4, 26), ENDS(OK, 46, 8), IS_UDP, IN_VLAN(100)},
-	{"7 priority tags, and a tag",
-	 FRAME(ETH(0x8100), TAG_OF(0xe000, 0x88a8), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100),
-	       TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),
-	       TAG(0x86dd), IPV6(17), UDP),
-	 SOURCE(6, 46), ENDS(OK, 86, 8), IS_UDP, IN_VLAN(100)},
-	{"8 priority tags", FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x0800), IPV4(6), TCP(5)),
-	 SOURCE(4, 46), ENDS(OK, 66, 20), IS_TCP},
-	{"9 tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x88a8), TAG(0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
-	{"9 tags around ARP", FRAME(ETH(0x8100), TAGS_7, TAG(0x88a8), TAG(0x0806), ZEROS4),
-	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
-	{"0x9100, which Linux takes for no tag", FRAME(ETH(0x9100), TAG(0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"tagged ARP", FRAME(ETH(0x8100), TAG(0x0806), U16(1), U16(0x0800), 6, 4, U16(1)),
-	 NO_SOURCE(SL_PASS_NOT_IP, 18)},
-	/* no IP */
-	{"ARP", FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), ZEROS4),
-	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"LLC: a length for an EtherType", FRAME(ETH(0x0026), 0x42, 0x42, 3, ZEROS4, 0),
-	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	{"EtherType with its bytes swapped", FRAME(ETH(0x0008), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	/* LLC and SNAP */
-	{"SNAP, IPv4 UDP", FRAME(ETH(0x0024), SNAP(0, 0x0800), IPV4(17), UDP), SOURCE(4, 22),
-	 ENDS(OK, 42, 8), IS_UDP},
-	{"SNAP of 802.1H, IPv6 TCP SYN", FRAME(ETH(0x0000), SNAP(0xf8, 0x86dd), IPV6(6), TCP(5)),
-	 SOURCE(6, 22), ENDS(OK, 62, 20), IS_TCP},
-	{"a tag, SNAP, a tag, IPv4 TCP SYN",
-	 FRAME(ETH(0x8100), TAG_OF(0, 0x0030), SNAP(0, 0x8100), TAG(0x0800), IPV4(6), TCP(5)),
-	 SOURCE(4, 30), ENDS(OK, 50, 20), IS_TCP, IN_VLAN(100)},
-	{"the greatest length, SNAP, IPv4 UDP", FRAME(ETH(0x05ff), SNAP(0, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP},
-	{"the least EtherType, and SNAP", FRAME(ETH(0x0600), SNAP(0, 0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"SNAP, ARP", FRAME(ETH(0x0024), SNAP(0, 0x0806), ZEROS4), NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	{"SNAP of another organization", FRAME(ETH(0x0024), SNAP(0x0c, 0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	{"LLC with a reply's control",
-	 FRAME(ETH(0x0024), 0xaa, 0xaa, 0xf3, 0, 0, 0, U16(0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	{"8 tags and SNAP",
-	 FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x0800), IPV4(17), UDP), SOURCE(4, 54),
-	 ENDS(OK, 74, 8), IS_UDP},
-	{"8 tags, SNAP and a tag",
-	 FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x8100), TAG(0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 54)},
-	{"SNAP in SNAP", FRAME(ETH(0x0024), SNAP(0, 0x0024), SNAP(0, 0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	/* IPv6 */
-	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP), SOURCE(6, 14), ENDS(OK, 54, 8), IS_UDP},
-	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(6), TCP(5)), SOURCE(6, 14), ENDS(OK, 54, 20), IS_TCP},
-	{"IPv6 ICMPv6", FRAME(ETH(0x86dd), IPV6(58), ICMP), SOURCE(6, 14), ENDS(OK, 54, 0),
-	 FACTS(F_ICMP, 58, 0)},
-	{"IPv6, ICMP's number", FRAME(ETH(0x86dd), IPV6(1), ICMP), SOURCE(6, 14), ENDS(OK, 54, 0),
-	 FACTS(KNOWN, 1, 0)},
-	{"IPv6 ESP", FRAME(ETH(0x86dd), IPV6(50), ZEROS4, 0, 0, 0, 1), SOURCE(6, 14),
-	 ENDS(OK, 54, 0), FACTS(KNOWN, 50, 0)},
-	{"IPv6 GRE", FRAME(ETH(0x86dd), IPV6(47), 0, 0, U16(0x86dd)), SOURCE(6, 14),
-	 ENDS(OK, 54, 0), FACTS(KNOWN, 47, 0)},
-	{"IPv6, no next header", FRAME(ETH(0x86dd), IPV6(59)), SOURCE(6, 14), ENDS(OK, 54, 0),
-	 FACTS(KNOWN, 59, 0)},
-	{"IPv6, protocols from 64 on are no extension headers",
-	 FRAME(ETH(0x86dd), IPV6(64 + 44), FRAGMENT(17, 8), UDP), SOURCE(6, 14), ENDS(OK, 54, 0),
-	 FACTS(KNOWN, 108, 0)},
-	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6_WORD(0x40, 17), UDP),
-	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	/* IPv6 extension headers */
-	{"IPv6 hop by hop", FRAME(ETH(0x86dd), IPV6(0), EXT(17), UDP), SOURCE(6, 14),
-	 ENDS(OK, 62, 8), IS_UDP},
-	{"IPv6 routing, 16 bytes", FRAME(ETH(0x86dd), IPV6(43), EXT16(6), TCP(6), ZEROS4),
-	 SOURCE(6, 14), ENDS(OK, 70, 24), IS_TCP},
-	{"IPv6 destination options", FRAME(ETH(0x86dd), IPV6(60), EXT(58), ICMP), SOURCE(6, 14),
-	 ENDS(OK, 62, 0), FACTS(F_ICMP, 58, 0)},
-	{"IPv6 AH", FRAME(ETH(0x86dd), IPV6(51), AH(17), UDP), SOURCE(6, 14), ENDS(OK, 78, 8),
-	 IS_UDP},
-	{"IPv6 AH of the least length", FRAME(ETH(0x86dd), IPV6(51), 6, 0, 0, 0, ZEROS4, TCP(5)),
-	 SOURCE(6, 14), ENDS(OK, 62, 20), IS_TCP},
-	{"IPv6 AH of 12 bytes", FRAME(ETH(0x86dd), IPV6(51), 6, 1, 0, 0, ZEROS4, ZEROS4, TCP(5)),
-	 SOURCE(6, 14), ENDS(OK, 66, 20), IS_TCP},
-	{"IPv6 hop by hop, then ESP", FRAME(ETH(0x86dd), IPV6(0), EXT(50), ZEROS4), SOURCE(6, 14),
-	 ENDS(OK, 62, 0), FACTS(KNOWN, 50, 0)},
-	{"IPv6, one header of each",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT(60), EXT(43), EXT16(44), FRAGMENT(51, 1), AH(60), EXT(6),
-	       TCP(5)),
-	 SOURCE(6, 14), ENDS(OK, 126, 20), IS_TCP, IS_FRAGMENT(94)},
-	{"IPv6, 8 extension headers", FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(17), UDP),
-	 SOURCE(6, 14), ENDS(OK, 118, 8), IS_UDP},
-	{"IPv6, 8 extension headers, the last a fragment's",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(44),
-	       FRAGMENT(6, 8), TCP(5)),
-	 SOURCE(6, 14), ENDS(HIDDEN, 118, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(118)},
-	{"IPv6, 9 extension headers",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(60), EXT(17), UDP), SOURCE(6, 14),
-	 ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0)},
-	{"IPv6, 9 extension headers, the last a fragment's",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(44), FRAGMENT(17, 8), UDP), SOURCE(6, 14),
-	 ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0)},
-	{"IPv6, 9 extension headers, the first a fragment's",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(0, 1), EXT_CHAIN_7, EXT(60), EXT(17), UDP),
-	 SOURCE(6, 14), ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0), IS_FRAGMENT(62)},
-	{"IPv6, extension header longer than the frame",
-	 FRAME(ETH(0x86dd), IPV6(0), 17, 255, 0, 0, ZEROS4, UDP), SOURCE(6, 14),
-	 ENDS(OK, 54 + 256 * 8, 0), IS_UDP},
-	/* IPv6 fragments */
-	{"IPv6, first fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0001), UDP),
-	 SOURCE(6, 14), ENDS(OK, 62, 8), IS_UDP, IS_FRAGMENT(62)},
-	{"IPv6, first fragment of TCP", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(6, 0x0001), TCP(5)),
-	 SOURCE(6, 14), ENDS(OK, 62, 20), IS_TCP, IS_FRAGMENT(62)},
-	{"IPv6, atomic fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0), UDP), SOURCE(6, 14),
-	 ENDS(OK, 62, 8), IS_UDP},
-	{"IPv6, atomic fragment, reserved bits set",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(6, 0xff, 0x0006), TCP(5)), SOURCE(6, 14),
-	 ENDS(OK, 62, 20), IS_TCP},
-	{"IPv6, first fragment, reserved bits set",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(6, 0xff, 0x0007), TCP(5)), SOURCE(6, 14),
-	 ENDS(OK, 62, 20), IS_TCP, IS_FRAGMENT(62)},
-	{"IPv6, middle fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0009), UDP),
-	 SOURCE(6, 14), ENDS(HIDDEN, 62, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(62)},
-	{"IPv6, middle fragment, reserved byte set",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(58, 1, 0x0009), ICMP), SOURCE(6, 14),
-	 ENDS(HIDDEN, 62, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(62)},
-	{"IPv6, last fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0xfff8), UDP),
-	 SOURCE(6, 14), ENDS(HIDDEN, 62, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(62)},
-	{"IPv6, middle fragment of a chain",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT(44), FRAGMENT(60, 0x0008), EXT(17), UDP), SOURCE(6, 14),
-	 ENDS(HIDDEN, 70, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(70)},
-	{"IPv6, first fragment, then options",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(60, 0x0001), EXT(6), TCP(5)), SOURCE(6, 14),
-	 ENDS(OK, 70, 20), IS_TCP, IS_FRAGMENT(62)},
-	{"IPv6, atomic fragment in a first fragment",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(44, 0x0001), FRAGMENT(17, 0), UDP), SOURCE(6, 14),
-	 ENDS(OK, 70, 8), IS_UDP, IS_FRAGMENT(62)},
-	{"IPv6, last fragment in an atomic fragment",
-	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(44, 0), FRAGMENT(17, 0x0010), UDP), SOURCE(6, 14),
-	 ENDS(HIDDEN, 70, 0), FACTS(SL_FACT_HIDDEN, 0, 0), IS_FRAGMENT(70)},
-};
 
 static const uint8_t source4[16] = {192, 0, 2, 1};
 static const uint8_t source6[16] = {0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9};
@@ -293,7 +18,7 @@ static size_t size_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A frame of which only the first `linear` bytes are at hand. */
+/* A frame of which only the first `linear` bytes are in the linear part. */
 struct split {
 	uint8_t *linear_bytes; /* in a buffer of just these */
 	uint8_t *bytes;
@@ -301,7 +26,7 @@ struct split {
 	struct reader whole;
 };
 
-static struct split split_make(const struct frame *frame, size_t size, size_t linear)
+static struct split split_make(const struct wire_frame *frame, size_t size, size_t linear)
 {
 	struct split split = {
 		.linear_bytes = frame_copy(frame->bytes, linear),
@@ -320,7 +45,7 @@ static void split_free(struct split *split)
 	free(split->bytes);
 }
 
-static enum sl_reason expected_reason(const struct frame *frame, size_t size)
+static enum sl_reason expected_reason(const struct wire_frame *frame, size_t size)
 {
 	size_t header = 0;
 
@@ -333,7 +58,7 @@ static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 	return size < frame->link + header ? SL_DROP_UNREADABLE : frame->reason;
 }
 
-static void check_source(const struct frame *frame, const struct packet *packet)
+static void check_source(const struct wire_frame *frame, const struct packet *packet)
 {
 	bool is_ipv4 = frame->family == 4;
 
@@ -345,12 +70,12 @@ static void check_source(const struct frame *frame, const struct packet *packet)
 	assert_false(packet->inspected);
 }
 
-/* What of the frame's facts is within its first `size` bytes. */
-static uint16_t expected_facts(const struct frame *frame, size_t size)
+/* Returns the facts of the first `size` bytes of a frame. */
+static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* IPv4's fixed header tells the protocol, IPv6 only the end of the chain */
+	/* IPv4's fixed header has the protocol, in IPv6 the end of the chain has it */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -363,12 +88,12 @@ static uint16_t expected_facts(const struct frame *frame, size_t size)
 	return facts;
 }
 
-/* The answer tells more than where the header is: that what a match asks of it could be read. */
-static enum packet_transport expected_answer(const struct frame *frame, size_t size)
+/* Returns the expected result: whether the fields that matches need could be read. */
+static enum packet_transport expected_answer(const struct wire_frame *frame, size_t size)
 {
 	size_t least = 0;
 
-	/* A fragment is told by IPv4's fixed header, and the options do not matter. */
+	/* IPv4's fixed header shows a fragment; the options do not matter */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -382,7 +107,7 @@ static enum packet_transport expected_answer(const struct frame *frame, size_t s
 	return size < frame->transport_at + least ? TRANSPORT_SHORT : TRANSPORT_OK;
 }
 
-static void check_facts(const struct frame *frame, const struct packet *packet,
+static void check_facts(const struct wire_frame *frame, const struct packet *packet,
 			enum packet_transport answer, size_t size)
 {
 	uint16_t facts;
@@ -405,7 +130,7 @@ static void check_facts(const struct frame *frame, const struct packet *packet,
 		assert_int_equal(packet->headers, frame->transport_at + frame->transport_size);
 }
 
-static void check_frame(const struct frame *frame, size_t size, size_t linear)
+static void check_frame(const struct wire_frame *frame, size_t size, size_t linear)
 {
 	struct split split = split_make(frame, size, linear);
 	struct packet packet = {0}, first;
@@ -418,7 +143,7 @@ static void check_frame(const struct frame *frame, size_t size, size_t linear)
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second look tells the same */
+		/* a second inspection has the same result */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);
@@ -444,7 +169,7 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 	}
 }
 
-/* Wherever the linear part ends, the frame says what it says in one piece, whole or cut. */
+/* A frame is read as if it were in one piece, wherever the linear part ends, whole or cut. */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;
@@ -493,7 +218,7 @@ TEST(test_tags_before_the_frame)
 /* Parsing of any bytes ends within the frame, and its facts do not contradict each other. */
 static void check_any(const uint8_t *bytes, size_t size)
 {
-	struct frame frame = {.bytes = bytes, .size = size};
+	struct wire_frame frame = {.bytes = bytes, .size = size};
 	struct split split = split_make(&frame, size, size / 2);
 	struct packet packet = {0};
 
@@ -506,8 +231,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	split_free(&split);
 }
 
-/* Whatever the bytes say, parsing ends within the frame: each byte of each header set to each
- * value. */
+/* Parsing ends within the frame if any byte of any header has any value. */
 TEST(test_every_byte_spoilt)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -529,7 +253,7 @@ TEST(test_every_byte_spoilt)
  * A SYN has SYN and not ACK, whatever else is set of the 6 flags of RFC 793, of ECN's two, and of
  * NS in the byte before.
  */
-static void check_flags(const struct frame *frame, unsigned int flags)
+static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {
 	uint8_t *buffer = frame_copy(frame->bytes, frame->size);
 	struct packet packet = {0};
@@ -566,7 +290,7 @@ TEST(test_every_flag_of_tcp)
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
-static const struct frame *frame_find(const char *name)
+static const struct wire_frame *frame_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
 		if (!strcmp(frames[i].name, name))
@@ -578,7 +302,7 @@ static const struct frame *frame_find(const char *name)
 /* Parses a copy of a frame in which two bytes hold `number`. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
-	const struct frame *frame = frame_find(name);
+	const struct wire_frame *frame = frame_find(name);
 	uint8_t *buffer = frame_copy(frame->bytes, frame->size);
 	struct reader reader = reader_linear(buffer + FRAME_ALIGN, frame->size, frame->size);
 	struct packet packet = {0};
@@ -659,7 +383,7 @@ TEST(test_every_protocol_is_read)
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)
 {
-	const struct frame *frame = frame_find("IPv6 UDP");
+	const struct wire_frame *frame = frame_find("IPv6 UDP");
 	size_t header = type == 51 ? 4 * (length + 2U) : 8 * (length + 1U);
 	size_t size = frame->size + count * header - missing;
 	uint8_t *buffer = calloc(1, FRAME_ALIGN + frame->size + count * header),

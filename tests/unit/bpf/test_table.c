@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/table.h, compiled for the host: what an insertion forgets, against a naive search; sets that
- * are locked; insertions by several threads at once; and how keys spread over sets.
+ * bpf/table.h, compiled for the host: which entry an insertion evicts, against a naive search;
+ * locked sets; insertions by several threads at once; and how keys spread over sets.
  */
 #include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
 #include <math.h>
@@ -35,7 +35,7 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/* A key, by number, of one of three limits of either family. */
+/* Returns a key by number, of one of three limits of either family. */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -74,7 +74,7 @@ static uint32_t other_of(const struct new_entry *new_entry)
 
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
-/* A state that lacks little or much, or is rested; some are blocked, or were. */
+/* Returns a random state: with a small or large deficit, or full; some are or were blocked. */
 static struct sl_state state_draw(uint64_t now)
 {
 	uint64_t drawn = now - choose(choose(2) ? 100 * SPAN : SPAN);
@@ -86,7 +86,7 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* What the insertion of a key has to choose from. */
+/* The candidates for the eviction by an insertion. */
 struct choice {
 	uint32_t in[2]; /* its sets: home, other */
 	int free[2];	/* ways of each */
@@ -122,19 +122,19 @@ static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 	return choice;
 }
 
-/* What would be lost if an insertion took a way of a set. */
+/* Returns the cost of an insertion into a way of a set. */
 static __s64 loss_in(const struct choice *choice, int which)
 {
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* The room of a set, as far as an insertion looks for it. */
+/* Returns the room of a set that an insertion sees. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
 }
 
-/* Whether a key goes to its other set. */
+/* Returns whether a key is inserted into its secondary set. */
 static bool goes_away(const struct choice *choice)
 {
 	int home = room_seen(choice, 0), other = room_seen(choice, 1);
@@ -144,7 +144,7 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* What an insertion makes of its choice. error, which, loss: what is expected. */
+/* Returns the expected result of an insertion; error, which, loss: its details. */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -157,7 +157,7 @@ static int choice_expect(const struct choice *choice, const struct new_entry *ne
 
 static struct sl_entry before[ROOM];
 
-/* Of all entries those that differ from before: the one that was taken. -1: none. */
+/* Returns the index of the entry that has changed, or -1. */
 static int entry_changed(void)
 {
 	int changed = -1;
@@ -204,7 +204,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
 	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* no entry that is protected goes while one is there that is not */
+	/* a protected entry is evicted only if all are protected */
 	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -214,8 +214,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 	seen.protected += evict_is_protected(evict_cost);
 }
 
-/* Of random keys, three times as many as there is room for, or as many, while time passes. */
-TEST(test_what_loses_least_is_forgotten)
+/* Random keys, as many as ways or three times as many, while time passes. */
+TEST(test_the_cheapest_entry_is_evicted)
 {
 	for (int i = 0; i < 20; i++) {
 		uint32_t keys = ROOM / 2 * (1 + choose(6));
@@ -234,8 +234,8 @@ TEST(test_what_loses_least_is_forgotten)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* To fetch a entry changes none, whatever key it has, also where ids take all bits of `limit`. */
-TEST(test_a_entry_that_is_fetched_stays_as_it_is)
+/* A prefetch changes no entry, even if an id uses all bits of `limit`. */
+TEST(test_a_prefetch_changes_no_entry)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
 	struct sl_gate gate_with = {0};
@@ -251,7 +251,7 @@ TEST(test_a_entry_that_is_fetched_stays_as_it_is)
 	}
 }
 
-/* What a entry counted for another key is not the next one's: machines would charge it for that. */
+/* A new key does not inherit the counts of an evicted key. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -269,7 +269,7 @@ TEST(test_a_new_key_has_counted_nothing)
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
-/* A set that another CPU has locked refuses, and nothing is changed by it. */
+/* An insertion into a locked set fails and changes nothing. */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
@@ -331,7 +331,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Whether a packet gets a set that another CPU unlocks behind this look. */
+/* Returns whether an insertion succeeds if another CPU unlocks the set after this look. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -362,11 +362,11 @@ TEST(test_a_lock_is_waited_for_but_not_for_ever)
 	}
 }
 
-/* --- What is chosen and then taken ------------------------------------------------------------ */
+/* --- What is chosen and then taken ----------------------------------------------------------- */
 
 #define DAY (86400 * SL_TICKS_PER_SEC)
 
-/* The next key, by number, whose home is this set. */
+/* Returns the next key, by number, whose primary set is this set. */
 static struct new_entry new_entry_at(uint32_t home)
 {
 	static uint32_t number;
@@ -386,7 +386,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees a way of a set that has a key at home. */
+/* Frees a way of a set that holds a key in its primary set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -411,10 +411,10 @@ static void rival_is_blocked(void)
 }
 
 /*
- * A packet chooses a way of the other set before it locks that set. What another CPU puts there, or
- * what its entry tells by then, is not taken for what it was before.
+ * A packet chooses a way of the secondary set before it locks that set. If another CPU changed the
+ * way in the meantime, the choice does not hold.
  */
-TEST(test_a_choice_in_the_other_set_is_looked_at_again)
+TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
 	static void (*const calls[])(void) = {rival_comes, rival_is_blocked};
 
@@ -441,7 +441,7 @@ TEST(test_a_choice_in_the_other_set_is_looked_at_again)
 	}
 }
 
-/* --- Several CPUs at once --------------------------------------------------------------------- */
+/* --- Several CPUs at once -------------------------------------------------------------------- */
 
 #define THREADS 4
 #define RACES	200000 /* insertions of each */
@@ -461,7 +461,7 @@ static struct new_entry new_entry_staying(uint32_t number)
 	return new_entry;
 }
 
-/* Inserts few keys again and again, of which there are more than room. */
+/* Inserts a few keys repeatedly, more than the table has room for. */
 static void *race_insert(void *data)
 {
 	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
@@ -497,8 +497,8 @@ static void *race_read(void *data)
 }
 
 /*
- * No key gets two entries, no lock is lost, and each count is right in the end. A key that loses more
- * than others is found at any time.
+ * No key gets two entries, no lock is lost, and each count is right in the end. The key whose
+ * eviction costs most is found at any time.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -518,21 +518,21 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* how many depends on the machine: a thread that is held up holds a lock */
+	/* a thread that is preempted holds its lock */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",
 		race.inserted, THREADS, race.busy);
 }
 
-/* --- Strangers over sets ---------------------------------------------------------------------- */
+/* --- Strangers over sets --------------------------------------------------------------------- */
 
 #define STRANGERS (32U << 20)
 #define SETS	  65536U /* of a gate by default */
 
 static uint32_t in_set[SETS];
 
-/* Who knocks: an attacker may choose any addresses, but does not have the secret. */
+/* An attacker may choose any addresses, but does not know the secret. */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
@@ -569,8 +569,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Counts of keys in sets are as of balls thrown into bins: by Pearson's test, six standard
- * deviations off at most, and the fullest set as full as chance fills one in a million tables.
+ * Keys spread over sets as balls over bins: within six standard deviations by Pearson's test; the
+ * fullest set is at most as full as in one of a million random tables.
  */
 static void check_spread(unsigned int pattern)
 {
@@ -603,7 +603,7 @@ TEST(test_strangers_fill_no_set_faster_than_chance)
 	}
 }
 
-/* Where a set is full, its keys go to many others, of which none gets much. */
+/* The keys of a full set have many different secondary sets. */
 TEST(test_the_keys_of_a_set_share_few_other_sets)
 {
 	struct sl_params params = {.set_mask = SETS - 1};
@@ -621,11 +621,11 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 	assert_true(others >= SETS / 8 && most <= 8);
 }
 
-/* --- Room ------------------------------------------------------------------------------------- */
+/* --- Room ------------------------------------------------------------------------------------ */
 
 #define ROOMS 20 /* tables, for an average */
 
-/* Of so many newcomers how many find no way to take with their first packet. */
+/* Returns the part of new keys whose first packet gets no entry. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
 {
 	unsigned int refused = 0;
@@ -640,8 +640,8 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * Sets fill unevenly. Up to a part of all entries that is not whole, few newcomers find none while
- * the table fills, and more do then: docs/architecture.md quotes both.
+ * Sets fill unevenly: few new keys get no entry while the table fills. docs/architecture.md quotes
+ * the figures.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {

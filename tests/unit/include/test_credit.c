@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h, case by case. That no schedule, race or clock lets too much pass is in
- * test_kinds_property.c; what a bucket shares with other kinds of limit is in test_kinds.c.
+ * include/credit.h, case by case. test_kinds_property.c proves the bound for schedules, races and
+ * clocks; test_kinds.c has the cases of all kinds.
  */
 #include "test.h"
 #include "credit.h"
 
 #define COST (SEC / 1000) /* 1000 packets per second */
 
-/* Moments at which arithmetic on time might break. */
+/* Times at which arithmetic on time might break. */
 static const uint64_t epochs[] = {
 	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
 	1ULL << 63, -COST, -1ULL,
@@ -49,7 +49,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{400000000000, 4, 2},
 		{400000000000, 60, 20},		/* 19.2 */
 		{400000000000, 1514, 485},	/* 484.48 */
-		{400000000000, 1 << 18, 83888}, /* 83886.08; a byte's cost is rounded up, too */
+		{400000000000, 1 << 18, 83888}, /* 83886.08; the cost of a byte is rounded up */
 		{7, 1 << 10, 18724571428572},	/* 18724571428571.4 */
 	};
 
@@ -85,7 +85,7 @@ TEST(test_units_are_costs_rounded_down)
 			 2 * SL_BURST_TICKS_MAX / 16000);
 }
 
-/* A shared limit is divided from a moment on, whatever the clock shows. */
+/* A shared limit is divided from a time on, whatever the clock shows. */
 TEST(test_times_that_a_packet_is_charged)
 {
 	assert_int_equal(credit_times(0, 4, 0), 1);
@@ -139,7 +139,7 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
 		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
 		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
-		{1600, 1590, 1600}, /* by a clock behind the birth: no more than the burst */
+		{1600, 1590, 1600}, /* by a late clock: no more than the burst */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -153,8 +153,8 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/* Whole after burst since `empty_at`, and 2 S since the last draw. */
-TEST(test_a_state_is_whole_when_it_had_time_to_fill_and_rested)
+/* Full after burst since `empty_at`, and 2 S after the last charge. */
+TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
 		int64_t drawn, whole; /* from zero */
@@ -170,8 +170,8 @@ TEST(test_a_state_is_whole_when_it_had_time_to_fill_and_rested)
 	}
 }
 
-/* The span from zero to birth exceeds the burst: that birth's draw was lost. */
-TEST(test_level_after_a_lost_birth)
+/* `full_at` - `empty_at` exceeds the burst: the charge at `full_at` was lost. */
+TEST(test_the_level_after_a_lost_charge)
 {
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
 		struct sl_state state = {
@@ -211,7 +211,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* However often a state is charged debts, its level falls to a bound and no further. */
+/* However often a state is charged debts, its level falls to a bound. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -249,10 +249,10 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 1490, 50, 1540}, /* above refill, to burst at most */
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
-		{0, 0, 1600, 50, BURST}, /* rested: whole, and no more */
+		{0, 0, 1600, 50, BURST}, /* idle: full, and no more */
 		{-99, -99, -30, 50, 20}, /* debt */
 		{-99, -99, -30, 10, -20},
-		{50, 49, 100, 50, 100}, /* drawn before the birth: void */
+		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: void */
 		{50, 50, 100, 50, 150},
 		{1550, 1555, 1560, 40, 1590}, /* fresh, above refill */
 	};
@@ -304,7 +304,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	} cases[] = {
 		{100, 0, 1, true},	{100, 0, 100, true},
 		{100, 0, 101, false},	{100, 60, 41, false},
-		{100, 99, 1, true},	{100, 100, 1, false}, /* just drawn: it is full */
+		{100, 99, 1, true},	{100, 100, 1, false}, /* just borrowed: it is full */
 		{100, -1, 1, false},			      /* it remembers a refusal */
 		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
@@ -322,7 +322,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	}
 }
 
-/* A slice that counts what it refuses does not refuse for longer; a draw ends the count. */
+/* A count of refusals does not prolong the refusal; a charge of the state ends the count. */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
@@ -347,9 +347,9 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 	}
 }
 
-/* --- Draws ----------------------------------------------------------------------------------- */
+/* --- Charges --------------------------------------------------------------------------------- */
 
-TEST(test_a_draw_fills_the_slice_with_what_there_is)
+TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
 		int64_t born, now; /* from zero; drawn at zero */
@@ -368,10 +368,10 @@ TEST(test_a_draw_fills_the_slice_with_what_there_is)
 		{1600, 1600, 0, 1, true, 50, 1549}, /* fresh: from above refill */
 		{0, 1500, 0, 1600, true, 0, -100},  /* costs more than refill: the rest is owed */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* rested: born again */
+		{0, 1600, 0, 1600, true, 0, 0},	  /* idle: full again */
 		{0, 1600, 50, 1, true, 50, 1549}, /* and the slice before is void */
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* by a clock behind: at the birth */
+		{700, 600, 0, 1, true, 50, 649}, /* by a late clock: at `full_at` */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -441,7 +441,7 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* A tick before the moment that the slice has after a refusal nothing passes, and then it does. */
+/* Packets are refused up to the tick before the time that the slice stores. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
@@ -477,7 +477,7 @@ TEST(test_refused_until_the_slice_says)
 			assert_int_equal(source.slice.at.ready, epochs[j] + needed);
 			source.now = source.slice.at.ready - 1;
 			assert_false(source_send(&source, cases[i].packets));
-			source.slice = (struct sl_slice){0}; /* the state says so, too */
+			source.slice = (struct sl_slice){0}; /* the state refuses as well */
 			assert_false(source_send(&source, cases[i].packets));
 			source.now++;
 			assert_true(source_send(&source, cases[i].packets));
@@ -530,7 +530,7 @@ TEST(test_large_packets_get_their_rate)
 	}
 }
 
-/* 65535 merged packets at one an hour are charged the greatest cost, and it is paid. */
+/* 65535 merged packets at 1/h cost the maximum, and the debt is paid. */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};

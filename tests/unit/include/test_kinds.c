@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What every kind of limit does, by the functions of include/kinds.h: one table of kinds, and cases
- * that run for each kind in which they mean something. A case is named after its kind and what it
- * proves: "window: refill_restores_tokens". Each runs at several moments; clock_wrap runs them all
- * where the clock wraps.
- *
- * What only random schedules and races show is in test_kinds_property.c.
+ * The functions of include/kinds.h: a table of kinds, and cases that run for each kind to which they
+ * apply, at several times; clock_wrap runs all cases while the clock wraps. A case is named after its
+ * kind and what it proves: "window: refill_restores_tokens". test_kinds_property.c has random
+ * schedules and races.
  */
 #include "test.h"
 #include <pthread.h>
@@ -13,7 +11,7 @@
 
 #define SECOND SL_TICKS_PER_SEC
 
-/* kind_run.h asks for it; the cases of chance have a state of their own. */
+/* kind_run.h requires it. */
 static uint64_t random_state = 88172645463325252ULL;
 
 static uint64_t run_choose(uint64_t bound)
@@ -134,7 +132,7 @@ static struct decision source_decide(const struct source *source, uint64_t amoun
 	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
-/* What a rested source may send at once. */
+/* Returns what an idle source may send at once. */
 static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -144,7 +142,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Takes all that passes now: of bytes, in one packet and a last byte. */
+/* Sends all that passes now: in bytes, one packet and a last byte. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -156,7 +154,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Whether so much passes now, in one packet and a last one, and no more. */
+/* Returns whether exactly this amount passes now. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -168,7 +166,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* The longest time until nothing is charged: of a window, where the clock wraps. */
+/* Returns the longest time until the state is full; of a window, while the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -179,28 +177,21 @@ static uint64_t whole_of(const struct sl_limit *limit)
 
 /* --- Capacity ------------------------------------------------------------------------------- */
 
+/* A new source, and one that was idle for any time, may send its capacity at once, and no more. */
 static void full_bucket_allows_capacity(const struct kind_row *row, uint64_t epoch)
-{
-	struct source source = source_with(&row->spec, epoch);
-	uint64_t capacity = capacity_of(&source.limit);
-
-	assert_true(passes_exactly(&source, capacity));
-	if (!source.limit.by_bytes)
-		assert_int_equal(source_burst(&source, 2 * capacity), capacity);
-}
-
-/* However long it rests, a source may send its capacity at once, and no more. */
-static void burst_capacity(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
 	uint64_t capacity = capacity_of(&source.limit), whole = whole_of(&source.limit);
 	const uint64_t rests[] = {whole, whole + 1, 10 * whole, 1000000 * whole};
 
+	assert_true(passes_exactly(&source, capacity));
 	for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 		source_drain(&source);
 		source.now += rests[i];
 		assert_true(passes_exactly(&source, capacity));
 	}
+	if (!source.limit.by_bytes)
+		assert_int_equal(source_burst(&source, 2 * capacity), capacity);
 }
 
 static void start_empty(const struct kind_row *row, uint64_t epoch)
@@ -220,7 +211,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* it is full as late as one that was drained when it began */
+	/* it is full as late as a source that was drained then */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -228,7 +219,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* A refusal tells the moment, to the tick, from which the packet passes. */
+/* A refusal reports the time, to the tick, from which the packet passes. */
 static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoch)
 {
 	for (uint64_t amount = 1; amount <= 4000; amount = amount * 3 + 1) {
@@ -241,7 +232,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
 		if (row->kind == SL_SHAPE)
-			amount = 1; /* it waits as long, whatever its size */
+			amount = 1; /* every size waits as long */
 		if (row->kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
@@ -255,7 +246,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 	}
 }
 
-/* What was taken in one sub-window comes back when that one leaves, and nothing before. */
+/* The count of a sub-window expires with it, and not before. */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -366,7 +357,9 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 	assert_true(passed <= (rounds + 1) * limit->most);
 }
 
-/* 1/min, asked each second for hours. A period that does not divide the clock's unit as well. */
+/*
+ * One packet a second for hours, at 1/min, and at a period that does not divide the clock's unit.
+ */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -427,7 +420,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
-/* A key that overran takes nothing from another; which addresses share a key, `per` tells. */
+/* A key that overran takes nothing from another key; `per` says which addresses share a key. */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -455,7 +448,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A packet costs its bytes. One that is larger than a window ever allows never passes. */
+/* A packet costs its bytes. A packet larger than a window never passes. */
 static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -491,8 +484,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
 /*
- * A state is judged by its limit until that is changed. A change of rate, burst, N or horizon holds
- * from the next packet on, and what was taken stays taken.
+ * A change of rate, burst, N or horizon applies from the next packet on; earlier charges stay.
  */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
@@ -533,7 +525,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* A source in any state, by a clock that may lag behind that of the last packet. */
+/* Returns a source in a random state, with a clock that may be late. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -617,7 +609,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* As if the packet had not come: a bucket at any time, a window in its sub-window. */
+/* A refund undoes a charge: of a bucket at any time, of a window in its sub-window. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -646,7 +638,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
 
-/* Of shape whatever came after: the slots go on as if the packet had not come. */
+/* A shape undoes any charge, also after later packets. */
 static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -690,7 +682,7 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* While it lasts all is refused, nothing is charged, and it is not prolonged. */
+/* A block refuses and charges nothing, and is not prolonged. */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
@@ -715,8 +707,8 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 			source_decide(&free, 1).remaining);
 }
 
-/* Moment 0 says that there was no block. One that ends there is one nevertheless. */
-static void a_block_that_ends_at_moment_0_is_a_block(const struct kind_row *row, uint64_t epoch)
+/* Time 0 stands for no block, but a block may end there. */
+static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, -BLOCK);
 
@@ -791,69 +783,69 @@ static struct {
 	uint64_t clock; /* shared */
 	uint64_t step;	/* by which each packet moves it */
 	struct ask asks[THREADS][ASKS];
-} crowd;
+} shared;
 
-static void *crowd_run(void *data)
+static void *threads_run(void *data)
 {
 	struct ask *asks = data;
 
 	for (int i = 0; i < ASKS; i++) {
-		uint64_t now = __atomic_add_fetch(&crowd.clock, crowd.step, __ATOMIC_SEQ_CST);
-		struct packet packet = host_packet(&crowd.limit, 1, now);
+		uint64_t now = __atomic_add_fetch(&shared.clock, shared.step, __ATOMIC_SEQ_CST);
+		struct packet packet = host_packet(&shared.limit, 1, now);
 		enum charge_result result;
 		struct verdict verdict;
 
 		asks[i].begin = now;
 		do {
 			verdict = (struct verdict){0};
-			result = limit_charge_state(&packet, &crowd.limit, NULL, &verdict);
+			result = limit_charge_state(&packet, &shared.limit, NULL, &verdict);
 		} while (result == CHARGE_REFUSED && verdict.refusal == SL_DROP_CONTENDED);
 		asks[i].passed = result == CHARGE_PASSED;
 		asks[i].departure = verdict.departure;
-		asks[i].end = __atomic_load_n(&crowd.clock, __ATOMIC_SEQ_CST);
+		asks[i].end = __atomic_load_n(&shared.clock, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
 }
 
-/* 100 threads compare-and-swap one state, by the code of bpf/state.h. How many passed? */
-static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
+/* 100 threads charge one state, by the code of bpf/state.h. Returns how many packets passed. */
+static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
 	pthread_t threads[THREADS];
 	uint64_t passed = 0;
 
-	crowd.limit = spec_compile(&row->spec);
-	crowd.clock = epoch;
-	crowd.step = step;
-	host_begin(&crowd.limit, kind_new(crowd.limit.kind, &crowd.limit, 0, epoch));
+	shared.limit = spec_compile(&row->spec);
+	shared.clock = epoch;
+	shared.step = step;
+	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
 	test_clock_ticks = epoch; /* read again where a moment is 0 */
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, crowd.asks[i]), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < THREADS * ASKS; i++)
-		passed += crowd.asks[i / ASKS][i % ASKS].passed;
+		passed += shared.asks[i / ASKS][i % ASKS].passed;
 	return passed;
 }
 
-/* Departures of shape: none before its packet came, and one each 1/rate. */
+/* No packet departs before it arrived, and one departs each 1/rate. */
 static void check_departures(void)
 {
-	uint64_t first = crowd.asks[0][0].begin;
+	uint64_t first = shared.asks[0][0].begin;
 	struct shape_log log = {0};
 
 	for (int i = 0; i < THREADS * ASKS; i++) {
-		const struct ask *ask = &crowd.asks[i / ASKS][i % ASKS];
+		const struct ask *ask = &shared.asks[i / ASKS][i % ASKS];
 
 		struct shape_entry entry = {
 			.arrival = credit_span(first, ask->begin),
 			.departure = credit_span(first, ask->departure),
-			.cost = credit_cost(&crowd.limit, 1, 1),
+			.cost = credit_cost(&shared.limit, 1, 1),
 		};
 
 		if (ask->passed)
 			shape_log_add(&log, &entry);
 	}
-	assert_null(shape_log_fault(&log, crowd.limit.horizon));
+	assert_null(shape_log_fault(&log, shared.limit.horizon));
 	shape_log_end(&log);
 }
 
@@ -862,14 +854,14 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 	uint64_t capacity = 0;
 
 	for (int i = 0; i < 2; i++) {
-		uint64_t passed = crowd_send(row, epoch, 0);
+		uint64_t passed = threads_send(row, epoch, 0);
 
-		capacity = capacity_of(&crowd.limit);
+		capacity = capacity_of(&shared.limit);
 		if (capacity > THREADS * ASKS)
 			capacity = THREADS * ASKS;
 		if (row->kind == SL_SHAPE)
 			check_departures();
-		if (row->kind == SL_SHAPE && crowd.limit.by_bytes)
+		if (row->kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
 		else /* no charge is lost, and none is counted twice */
 			assert_int_equal(passed, capacity);
@@ -877,8 +869,8 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 }
 
 /*
- * The same by a clock that moves on through 40 sub-windows meanwhile. A packet counts at a moment
- * between its coming and its verdict. So what came and was decided within one T is N at most.
+ * The clock moves on through 40 sub-windows meanwhile. A packet counts at a time between arrival and
+ * verdict, so at most N packets arrive and pass within one T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
 {
@@ -889,17 +881,17 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							: 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = crowd_send(row, epoch, step | 1); /* odd: moment 0 is never met */
+	passed = threads_send(row, epoch, step | 1); /* odd: moment 0 is never met */
 	if (row->kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->kind == SL_TOKEN_BUCKET) {
 		assert_true(passed <= capacity_of(&limit) + credit_units(&limit, 8 * limit.burst));
 	} else {
 		for (int i = 0; i < THREADS * ASKS; i++) {
-			uint64_t begin = crowd.asks[i / ASKS][i % ASKS].begin, sum = 0;
+			uint64_t begin = shared.asks[i / ASKS][i % ASKS].begin, sum = 0;
 
 			for (int j = 0; j < THREADS * ASKS; j++) {
-				const struct ask *ask = &crowd.asks[j / ASKS][j % ASKS];
+				const struct ask *ask = &shared.asks[j / ASKS][j % ASKS];
 
 				sum += ask->passed && credit_span(begin, ask->begin) >= 0 &&
 				       credit_span(ask->end, begin + span) > 0;
@@ -912,7 +904,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 
 /* --- A CPU that stalls ----------------------------------------------------------------------- */
 
-/* A schedule: the first CPU judges a packet, and others act when it touches a shared word. */
+/* A schedule: the first CPU judges a packet; others act when it accesses a shared word. */
 static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far, and that before which it stalls */
@@ -939,7 +931,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* What the others do: all that passes, at once and in each of the next sub-windows. */
+/* Others send all that passes, at once and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -961,9 +953,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before any access to a word that it shares, while others send as much as passes;
- * after a rest that brings a tag or an index round, or not; until the next sub-window, or later.
- * What the state told it before must not let more pass.
+ * A CPU stalls before any access to a shared word, while others send as much as passes; after an
+ * idle time in which a tag or an index wraps, or not; until the next sub-window, or later. Its stale
+ * copy of the state must not let more pass.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -1010,7 +1002,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 	}
 }
 
-/* Moves time on to where the index of the last charge comes round, and takes all that passes. */
+/* Moves time on until the index of the last charge wraps, and sends all that passes. */
 static void others_come_round(void)
 {
 	if (stall.pause++ != stall.stall)
@@ -1025,10 +1017,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU begins the turn of a state whose index is about to come round, and stalls before any
- * access. Others come when it has: they turn the state, or charge what they take for the current
- * sub-window. Others yet may come in the sub-window before. There may be as much to take as makes
- * the first word what that CPU saw.
+ * A CPU begins the turn of a state whose index is about to wrap, and stalls before any access. After
+ * the wrap others turn the state, or charge what they take for the current sub-window; others may
+ * come in the sub-window before. The first word may become what the stalled CPU has read.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1070,43 +1061,41 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 /* --- The table of cases ---------------------------------------------------------------------- */
 
+#define CASE(name, kinds, units)                                                                   \
+	{                                                                                          \
+#name, name, kinds, units                                                          \
+	}
+
 static const struct kind_case {
 	const char *name;
 	void (*run)(const struct kind_row *row, uint64_t epoch);
 	unsigned int kinds;
 	enum { ANY, PACKETS, BYTES } units;
 } cases[] = {
-	{"full_bucket_allows_capacity", full_bucket_allows_capacity, ALL, ANY},
-	{"burst_capacity", burst_capacity, ALL, ANY},
-	{"start_empty", start_empty, BUCKETS | WINDOWS, ANY},
-	{"denial_carries_retry_after", denial_carries_retry_after, ALL, ANY},
-	{"refill_restores_tokens", refill_restores_tokens, ALL, PACKETS},
-	{"refill_correctness", refill_correctness, BUCKETS | WINDOWS, ANY},
-	{"refill_correctness", refill_correctness, SHAPES, PACKETS},
-	{"rate_enforcement", rate_enforcement, ALL, ANY},
-	{"greedy_gets_the_promised_share", greedy_gets_the_promised_share, WINDOWS, ANY},
-	{"no_fraction_lost", no_fraction_lost, BUCKETS | SHAPES, PACKETS},
-	{"no_fraction_lost", no_fraction_lost_of_windows, WINDOWS, PACKETS},
-	{"per_key_isolated", per_key_isolated, ALL, ANY},
-	{"cost_by_size", cost_by_size, ALL, BYTES},
-	{"first_limit_wins_until_changed", first_limit_wins_until_changed, ALL, ANY},
-	{"decision_agrees_with_draw", decision_agrees_with_draw, ALL, ANY},
-	{"give_back_undoes_a_charge", give_back_undoes_a_charge, ALL, ANY},
-	{"give_back_undoes_any_charge", give_back_undoes_any_charge, SHAPES, ANY},
-	{"block_refuses_everything_until_its_end", block_refuses_everything_until_its_end, ALL,
-	 ANY},
-	{"a_block_that_ends_at_moment_0_is_a_block", a_block_that_ends_at_moment_0_is_a_block, ALL,
-	 ANY},
-	{"block_and_escalate", block_and_escalate, ALL, ANY},
-	{"block_is_never_longer_than_its_maximum", block_is_never_longer_than_its_maximum, ALL,
-	 ANY},
-	{"concurrent_allow_grants_at_most_capacity", concurrent_allow_grants_at_most_capacity, ALL,
-	 ANY},
-	{"concurrent_clock_never_grants_more", concurrent_clock_never_grants_more, ALL, ANY},
-	{"a_cpu_that_stalls_anywhere_lets_no_more_pass",
-	 a_cpu_that_stalls_anywhere_lets_no_more_pass, WINDOWS, ANY},
-	{"a_turn_that_stalls_until_the_index_comes_round",
-	 a_turn_that_stalls_until_the_index_comes_round, WINDOWS, ANY},
+	CASE(full_bucket_allows_capacity, ALL, ANY),
+	CASE(start_empty, BUCKETS | WINDOWS, ANY),
+	CASE(denial_carries_retry_after, ALL, ANY),
+	CASE(refill_restores_tokens, ALL, PACKETS),
+	CASE(refill_correctness, BUCKETS | WINDOWS, ANY),
+	CASE(refill_correctness, SHAPES, PACKETS),
+	CASE(rate_enforcement, ALL, ANY),
+	CASE(greedy_gets_the_promised_share, WINDOWS, ANY),
+	CASE(no_fraction_lost, BUCKETS | SHAPES, PACKETS),
+	CASE(no_fraction_lost_of_windows, WINDOWS, PACKETS),
+	CASE(per_key_isolated, ALL, ANY),
+	CASE(cost_by_size, ALL, BYTES),
+	CASE(first_limit_wins_until_changed, ALL, ANY),
+	CASE(decision_agrees_with_draw, ALL, ANY),
+	CASE(give_back_undoes_a_charge, ALL, ANY),
+	CASE(give_back_undoes_any_charge, SHAPES, ANY),
+	CASE(block_refuses_everything_until_its_end, ALL, ANY),
+	CASE(a_block_that_ends_at_time_0_is_a_block, ALL, ANY),
+	CASE(block_and_escalate, ALL, ANY),
+	CASE(block_is_never_longer_than_its_maximum, ALL, ANY),
+	CASE(concurrent_allow_grants_at_most_capacity, ALL, ANY),
+	CASE(concurrent_clock_never_grants_more, ALL, ANY),
+	CASE(a_cpu_that_stalls_anywhere_lets_no_more_pass, WINDOWS, ANY),
+	CASE(a_turn_that_stalls_until_the_index_comes_round, WINDOWS, ANY),
 };
 
 static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
@@ -1116,7 +1105,7 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 	return it->kinds >> row->kind & 1 && (it->units == ANY || bytes == (it->units == BYTES));
 }
 
-/* A case of a kind, or all of a kind where the clock wraps. */
+/* A case of a kind; NULL: all cases of the kind while the clock wraps. */
 struct plan {
 	const struct kind_case *it;
 	const struct kind_row *row;
@@ -1133,7 +1122,7 @@ static void plan_run(void **state)
 		plan->it->run(plan->row, epochs[i]);
 }
 
-/* Moments wrap at 2^64 ticks: just before, and in the middle of what a case does. */
+/* Times wrap at 2^64 ticks: at the begin of a case, and in the middle of it. */
 static void plan_wrap(void **state)
 {
 	const struct plan *plan = *state;
@@ -1150,10 +1139,7 @@ static void plan_wrap(void **state)
 	}
 }
 
-/* --- Blocks --------------------------------------------------------------------------------- */
-
-#define BLOCK (10 * SECOND)
-#define NOW   (1000 * SECOND)
+#define NOW (1000 * SECOND)
 
 /*
  * A block that begins within the length of the last block after its end has one step more; for each

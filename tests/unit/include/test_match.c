@@ -13,7 +13,7 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Packets, as bpf/packet.h tells of them; each has a bit in what a match is to match. */
+/* Packets by their facts; each has a bit in the set that a match should match. */
 enum kind {
 	TCP_SYN,       /* to port 80 */
 	TCP_ACK,       /* to port 80 */
@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets of which nothing can be read, in no VLAN and in VLAN 10. */
+/* Packets of which nothing can be read, without a VLAN and in VLAN 10. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -142,7 +142,7 @@ static const struct {
 	{"udp port, the eighth of eight",
 	 ON(UDP, PORTS(8, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})),
 	 PORT_53},
-	{"udp port, one behind the last",
+	{"udp port, one after the last",
 	 ON(UDP, PORTS(7, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})),
 	 NO_PORT_UDP},
 	/* VLANs */
@@ -207,9 +207,7 @@ TEST(test_every_port_matches_as_the_oracle_says)
 	}
 }
 
-/*
- * A count of ports above the room for them makes no read past their end, or the sanitizer says so.
- */
+/* A count of ports above the room for them does not read past the end. */
 TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
@@ -226,7 +224,7 @@ TEST(test_count_of_ports_is_bounded)
 
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
-/* Only `any` without a VLAN needs no look at the packet: it matches uninspected ones. */
+/* Only `any` without a VLAN matches without an inspection of the packet. */
 TEST(test_only_any_without_a_vlan_needs_no_look)
 {
 	static const struct sl_facts not_looked;
@@ -237,7 +235,7 @@ TEST(test_only_any_without_a_vlan_needs_no_look)
 		assert_false(match_packet(&cases[i].match, &not_looked));
 }
 
-/* A match of all zeros is for no packet. */
+/* A zeroed match matches nothing. */
 TEST(test_a_match_of_zeros_matches_nothing)
 {
 	static const struct sl_match none;

@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static __u64 secret[SL_SECRETS];
 
-/* A new secret, and a sketch that is empty. */
+/* Makes a new secret and an empty sketch. */
 static struct sl_params params_random(void)
 {
 	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
@@ -35,9 +35,7 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 	return &lines[sketch_line(params, digest, 0)].slot[sketch_slot(digest)];
 }
 
-/*
- * A source by number. Addresses in a row, or /64s in a row, are the worst case of universal hashes.
- */
+/* A source by number. Consecutive addresses, or /64s, are the worst case of universal hashes. */
 static struct digest digest_ipv4(uint32_t number)
 {
 	struct state_key key = {.addr = {number}, .limit = 1 << 3 | 1};
@@ -71,7 +69,7 @@ static struct digest digest_number(unsigned int kind, uint64_t number)
 #define SECRETS	  32
 #define STRANGERS 1000000 /* for each secret */
 
-/* Gives each slot to a source that was seen three times, one more than the bar in a crowd. */
+/* Gives each slot to a source that was seen FLOOD_MIN_HITS + 1 times. */
 static void slots_take(const struct sl_params *params, unsigned int kind)
 {
 	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
@@ -84,8 +82,8 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
 }
 
 /*
- * A new source is taken for another with a chance of 2^-24 a packet, even when each slot belongs to
- * a source that has reached the bar.
+ * A new source is mistaken for another source with a chance of 2^-24 per packet, even if every slot
+ * holds a source with enough hits.
  */
 TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
@@ -124,7 +122,7 @@ TEST(test_each_cpu_has_lines_of_its_own)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
-/* Another key lowers a count if its coin wins, and takes the slot over only at a count of one. */
+/* Another key lowers a count if its coin wins, and takes over the slot only at a count of one. */
 TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
@@ -158,7 +156,7 @@ static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t co
 	return sketch_hit(slot_of(params, digest), digest, coin);
 }
 
-/* The part of the sources seen once that the sketch remembers after so many other packets. */
+/* Returns the part of sources seen once that the sketch remembers after this many other packets. */
 static double part_remembered(const struct sl_params *params, uint64_t others)
 {
 	unsigned int remembered = 0;
@@ -179,7 +177,7 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
  * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
  * to every second packet that has the same slot.
  */
-TEST(test_a_slot_is_forgotten_as_the_model_says)
+TEST(test_a_slot_is_remembered_as_in_the_model)
 {
 	static const double parts[] = {0.25, 1, 2, 4};
 
@@ -189,14 +187,14 @@ TEST(test_a_slot_is_forgotten_as_the_model_says)
 		double model = exp(-parts[i] / 2);
 
 		print_message("figure: of those seen once, %.1f%% are remembered after %.0f "
-			      "others in %u slots; the model says %.1f%%\n",
+			      "others in %u slots; by the model %.1f%%\n",
 			      100 * found, parts[i] * SLOTS, SLOTS, 100 * model);
 		assert_true(fabs(found - model) < 0.06);
 	}
 }
 
-/* In a flood each slot is taken: how many packets in a row it takes to pass the bar. */
-TEST(test_the_bar_takes_three_packets_more_at_most)
+/* Every slot is taken in a flood: how many consecutive packets a key then needs. */
+TEST(test_a_key_needs_three_packets_more_at_most)
 {
 	struct sl_params params = params_random();
 	uint64_t packets = 0, owed = 0;

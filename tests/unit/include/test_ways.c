@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/ways.h: short numbers, tags, the two sets of a key, and what a entry tells. */
+/* include/ways.h: short numbers, tags, the two sets of a key, and the costs of eviction. */
 #include "test.h"
 #include "kind_run.h"
 #include "random.h"
@@ -18,7 +18,7 @@ static void check_short(uint64_t number)
 	uint64_t value = short_value(short_make(number));
 
 	if (value < number || value - number > number / 500 + 1)
-		fail_msg("%lu is told as %lu", number, value);
+		fail_msg("%lu reads as %lu", number, value);
 }
 
 TEST(test_a_short_number_is_never_too_small_and_hardly_too_large)
@@ -41,7 +41,7 @@ TEST(test_short_numbers_keep_their_order)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-/* A key finds its way back from its other set, by the tag that it has there. */
+/* The primary set follows from the secondary set and the tag there. */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -75,7 +75,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/* An address that somebody chose so that it has the digest of another one, under another limit. */
+/* An address that was chosen to have the digest of another address under another limit. */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -95,11 +95,11 @@ TEST(test_keys_of_two_limits_share_no_digest)
 	}
 }
 
-/* --- What a entry tells ---------------------------------------------------------------------- */
+/* --- Eviction costs -------------------------------------------------------------------------- */
 
 static uint16_t made; /* when the entry was */
 
-/* A limit of any kind, with slices or without, that blocks or does not. */
+/* Chooses a limit of any kind, with or without slices and blocks. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -123,7 +123,7 @@ static void limit_draw(enum sl_kind kind)
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
-/* Two states answer to the same packets alike, the moments of their blocks included. */
+/* Two states decide alike, also about the begin of their blocks. */
 static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
@@ -151,8 +151,8 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * A entry is not whole before its state is as a new one: nothing is charged to it, no slice that was
- * drawn from it can be spent, no block holds, and none would escalate. And not much later.
+ * An entry is not full before its state equals a new one: nothing is charged to it, no slice is
+ * valid, no block holds, and none would escalate. And it is full not much later.
  */
 static void check_whole(void)
 {
@@ -163,10 +163,10 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* where the clock wraps, a window is longer; and of a entry that is older, `made` comes round */
+	/* a window is longer while the clock wraps; `made` wraps for an older entry */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* a window whose index comes round just then is as a new one after one more T */
+	/* if its index wraps just then, a window equals a new one after one more T */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -217,7 +217,7 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
-/* A entry of a bucket of 1 s, made so many seconds ago by an established key, that lacks a part. */
+/* An entry of an established key, made some seconds ago under a burst of 1 s, with a deficit. */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {
 	const struct sl_limit limit = {.burst = SL_TICKS_PER_SEC};
@@ -252,8 +252,8 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 	return entry;
 }
 
-/* Each loses more than the one before it. */
-TEST(test_what_says_more_is_lost_later)
+/* Each entry costs more than the entry before. */
+TEST(test_costs_are_in_order)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000),
 			entries[] = {
@@ -266,7 +266,7 @@ TEST(test_what_says_more_is_lost_later)
 					0.2,
 					100), /* of two that are alike the older one says more */
 				entry_lacking(0.4, 10),
-				/* and from half a burst on, first of those that never came back */
+				/* from half of a burst on, keys that did not come back first */
 				entry_lacking(0.7, 1000),
 				entry_lacking(1, 100),
 				entry_lacking(0.6, 10),
@@ -283,12 +283,14 @@ TEST(test_what_says_more_is_lost_later)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
 		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
-		/* in a flood one that was charged within the last minute stays as well */
+		/*
+		 * in a flood an entry that was charged within the last minute is protected as well
+		 */
 		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
 
-/* The entry of a key that was last charged so many seconds ago, and is established or not. */
+/* The entry of a key, established or not, that was last charged some seconds ago. */
 static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
@@ -299,7 +301,7 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 }
 
 /* Full states of keys that are not established are evicted an hour before others. */
-TEST(test_a_full_state_of_a_new_key_is_lost_first)
+TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
 	for (int flood = 0; flood < 2; flood++) {
 		__s64 young = loss_of(entry_rested(3, false), flood);
@@ -310,7 +312,7 @@ TEST(test_a_full_state_of_a_new_key_is_lost_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* a state that is not full is as protected as that of an established key */
+	/* a state that is not full is protected whether or not its key is established */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -320,7 +322,7 @@ TEST(test_a_full_state_of_a_new_key_is_lost_first)
 	}
 }
 
-/* An entry that a CPU with a clock ahead made in the next unit is as old as one of this unit. */
+/* An entry that a CPU with an early clock made in the next unit has age 0. */
 TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
@@ -335,8 +337,8 @@ TEST(test_an_age_is_never_below_zero)
 	}
 }
 
-/* What was forgotten is counted in sixteenths of a burst, rounded up. */
-TEST(test_a_loss_tells_the_parts_of_a_burst)
+/* A deficit is counted in sixteenths of a burst, rounded up. */
+TEST(test_a_cost_has_the_parts_of_a_burst)
 {
 	for (int part = 0; part <= 64; part++) {
 		struct sl_entry entry = entry_lacking(part / 64., 100);
@@ -349,8 +351,8 @@ TEST(test_a_loss_tells_the_parts_of_a_burst)
 	}
 }
 
-/* What is owed besides a burst counts as well; and of a window all that it lets pass. */
-TEST(test_debts_are_lost_whole_and_windows_by_halves)
+/* Debt beyond a burst counts as well; a window counts as a half or a whole. */
+TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
 
@@ -374,8 +376,11 @@ TEST(test_debts_are_lost_whole_and_windows_by_halves)
 	assert_true(loss_of(entry, false) < 0);
 }
 
-/* Within 13 days, and where the clock of the CPU that wrote it is a little ahead. */
-TEST(test_a_entry_tells_for_how_long_its_key_rested)
+/*
+ * The idle time of a window's entry is right for 13 days, also if the clock of the writer was
+ * early.
+ */
+TEST(test_the_idle_time_of_a_window)
 {
 	const __u64 unit = 1ULL << ENTRY_SEEN_SHIFT, most = 0xfffffffdULL;
 	const __u64 rests[] = {0, 1, 2, 1 << 20, most / 2, most / 2 + 1, most / 2 + 2, most};
@@ -397,10 +402,10 @@ TEST(test_a_entry_tells_for_how_long_its_key_rested)
 }
 
 /*
- * A block protects a entry while it holds, and while `escalate` may remember it; also once the source
- * has come back, but not for ever.
+ * A block protects an entry while it holds, and while `escalate` may count it, also after the
+ * source came back; but not forever.
  */
-TEST(test_a_block_protects_a_entry_for_a_time)
+TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
 		double begun, length, drawn; /* seconds ago */
