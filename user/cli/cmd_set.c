@@ -188,28 +188,29 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	print_text("\n");
 }
 
-static void set_print(const char *gate, const struct limits *limits, const struct change *change)
+static void set_print(const struct context *context, const struct limits *limits,
+		      const struct change *change)
 {
 	const struct rule *rule = &change->after, *lost = &change->lost;
 	char text[PREFIX_TEXT];
 
 	print_object(NULL);
-	print_string("gate", NULL, gate);
+	print_string("gate", NULL, context->gate);
 	print_string("prefix", limits->count ? NULL : "%s: ", prefix_format(&rule->prefix, text));
 	if (!limits->count)
 		print_text("%s\n", rule_inherits(rule)
 					   ? "inherits the limits of the next shorter policy"
 					   : "has its own limits alone");
-	if (limits->count == 1)
+	if (context->json && limits->count == 1)
 		print_limit_fields(limits->list, &rule->prefix);
-	else if (limits->count)
+	else if (context->json && limits->count)
 		print_limits("limits", limits->list, limits->count, &rule->prefix);
 	for (unsigned int i = 0; i < limits->count; i++)
 		limit_print(&rule->prefix, &limits->list[i]);
 	print_bool("inherit", rule_inherits(rule));
 	if (lost->limits) {
 		print_limits("replaced", lost->limit, lost->limits, &rule->prefix);
-		print_commands(lost, NULL, NULL, gate, "replaced: ");
+		print_commands(lost, NULL, NULL, context->gate, "replaced: ");
 	}
 	print_end();
 }
@@ -234,7 +235,7 @@ static int set_run(const struct context *context, const void *data)
 		return err;
 	if (!context->trial_ns)
 		ssh_warn_limits(&gate, &change.after);
-	set_print(context->gate, &limits, &change);
+	set_print(context, &limits, &change);
 	return 0;
 }
 
