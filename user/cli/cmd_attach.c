@@ -196,9 +196,9 @@ static const struct word attach_words[] = {
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
-	 "of xdp: auto (default) uses native; if the driver has none, and on a tap, it uses hook\n"
+	 "for xdp: auto (default) uses native; if the driver has none, and on a tap, it uses hook\n"
 	 "ingress, and on an ifb hook egress, and reports that. native; generic: a packet that\n"
-	 "was merged of many counts as one. Of ingress and egress: auto (default), tcx, clsact"},
+	 "was merged of many counts as one. For ingress and egress: auto (default), tcx, clsact"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),

@@ -249,7 +249,7 @@ const struct command command_complete = {
 	.brief = "the words that may follow, for the shell's completion",
 	.details =
 		"As 'sluice complete -- -g main set default ra': the words that continue the last\n"
-		"one. FILE stands for the name of any file.",
+		"one. FILE means any file name.",
 	.question = "which words?",
 	COMMAND_WORDS(complete_words, struct operands),
 	.run = complete_run,

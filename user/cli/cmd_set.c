@@ -283,11 +283,11 @@ static const struct word set_words[] = {
 	 "the burst divided by the machines that share it"},
 	{"shared", SPEC_WORD(SPEC_SHARED),
 	 "yes: one limit over all machines whose sluice share uses the same store; block: a\n"
-	 "block by one machine holds on all of them, too"},
+	 "block by one machine also holds on the others"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
 	{"inherit", KEYWORD, &inherit_choice, offsetof(struct set_args, inherit),
-	 "yes: the limits of the next shorter prefix hold here, too, except those of the same\n"
+	 "yes: the limits of the next shorter prefix also hold here, except limits of the same\n"
 	 "name, and its newcomers' budget unless this prefix has one. Default: yes if the prefix\n"
 	 "has no limits yet, otherwise as it is. Without a rate only this changes"},
 	WORD_CONFIRM,

@@ -525,7 +525,7 @@ const struct command command_doctor = {
 	.brief = "why nothing happens, and what is not set up well",
 	.details =
 		"Looks at the kernel, the devices and the rules of all gates, or of one with -g,\n"
-		"or of those of the named devices. If a device is attached, it watches for a\n"
+		"or of the gates of the named devices. If a device is attached, it watches for a\n"
 		"while what arrives. It changes nothing. Each finding has its name in brackets,\n"
 		"and below it a command to paste. wrong: something that was asked for does not\n"
 		"happen, or packets are lost; then the exit status is 1. advice: it may not be\n"
