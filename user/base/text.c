@@ -131,7 +131,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* A byte takes four characters as an octal number; the rest is for quotes and "-- ". */
+/* A byte takes four characters as an octal number; the rest is for quotes, printf and "-- ". */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)
@@ -151,29 +151,46 @@ const char *name_shown(const char *name)
 	return text;
 }
 
+static void quotes_write(const char *word, char *end)
+{
+	*end++ = '\'';
+	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
+		if (word[i] == '\'')
+			end = stpcpy(end, "'\\''");
+		else
+			*end++ = word[i];
+	strcpy(end, "'");
+}
+
 /*
- * Writes a word in quotes if a shell would change it, and with octal numbers in $'...' (bash,
- * POSIX.1-2024) if it is not printable.
+ * Writes all but letters and digits as octal numbers, because %, \ and a leading - are special to
+ * printf(1). A word that ends in a newline needs $'...' (bash, POSIX.1-2024), because a shell drops
+ * newlines at the end of $(...).
  */
-static void word_write(const char *word, char *end)
+static void octal_write(const char *word, char *end)
+{
+	bool ends_line = word[strlen(word) - 1] == '\n';
+
+	end = stpcpy(end, ends_line ? "$'" : "\"$(printf '");
+	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
+		if (isalnum((unsigned char)word[i]))
+			*end++ = word[i];
+		else
+			end += sprintf(end, "\\%03o", (unsigned int)(unsigned char)word[i]);
+	strcpy(end, ends_line ? "'" : "')\"");
+}
+
+static void word_write(const char *word, char *text)
 {
 	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "0123456789-_.,@%+=:/";
-	bool is_octal = !text_is_printable(word);
 
-	if (*word && !word[strspn(word, safe)]) {
-		snprintf(end, WORD_TYPED + 1, "%s", word);
-		return;
-	}
-	end = stpcpy(end, is_octal ? "$'" : "'");
-	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
-		if (is_octal ? isalnum((unsigned char)word[i]) : word[i] != '\'')
-			*end++ = word[i];
-		else if (is_octal)
-			end += sprintf(end, "\\%03o", (unsigned int)(unsigned char)word[i]);
-		else
-			end = stpcpy(end, "'\\''");
-	strcpy(end, "'");
+	if (!text_is_printable(word))
+		octal_write(word, text);
+	else if (!*word || word[strspn(word, safe)])
+		quotes_write(word, text);
+	else
+		snprintf(text, WORD_TYPED + 1, "%s", word);
 }
 
 const char *word_typed(const char *word)

@@ -46,8 +46,8 @@ const char *name_shown(const char *name);
 #define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* room for a typed name of at most NAME_MAX bytes */
 
 /*
- * Returns a word as it is typed into a shell, quoted if necessary, and printable. The text lives as
- * long as that of name_shown().
+ * Returns a word as it is typed into a shell, quoted if necessary. Control characters would act on
+ * the terminal, so they become a call of printf(1). The text lives as long as that of name_shown().
  */
 const char *word_typed(const char *word);
 

@@ -55,6 +55,7 @@ TEST(test_a_word_is_quoted_where_a_shell_would_change_it)
 		assert_string_equal(word_typed(cases[i][0]), cases[i][1]);
 }
 
+/* A shell reads back what it was given. */
 TEST(test_a_shell_reads_a_quoted_word_back)
 {
 	static const char *const words[] = {
@@ -66,15 +67,14 @@ TEST(test_a_shell_reads_a_quoted_word_back)
 		"a b",
 		"",
 		"\x7f",
-		"end\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		char read[64];
+		char command[NAME_TYPED + sizeof("printf %s ")], read[64];
 		FILE *shell;
 
-		setenv("WORD", word_typed(words[i]), true);
-		shell = popen("bash -c 'eval \"printf %s $WORD\"'", "r");
+		snprintf(command, sizeof(command), "printf %%s %s", word_typed(words[i]));
+		shell = popen(command, "r");
 		assert_non_null(shell);
 		read[fread(read, 1, sizeof(read) - 1, shell)] = '\0';
 		assert_int_equal(pclose(shell), 0);
