@@ -38,7 +38,7 @@ struct packet {
 /* It is on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
-/* What rules, limits and budget decide about a packet. Begins zeroed. */
+/* The decision of rules, limits and budget about a packet. Begins zeroed. */
 struct verdict {
 	__u64 departure; /* ticks: earliest departure from the device; 0: at once */
 	__u32 version;	 /* the policy version that decides about the source */

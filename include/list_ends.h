@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What of a rule is in force: its content by generation; the expiry of named lists, and of their
- * entries. Pure functions; times are in the unit of struct sl_rule_content.
+ * The part of a rule that is in force: its content by generation; the expiry of named lists, and of
+ * their entries. Pure functions; times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H

@@ -27,36 +27,23 @@ static uint64_t run_choose(uint64_t bound)
 /* A limit of each kind, and of each way to count. At 1000 packets or 1000 bytes per second. */
 static const struct kind_row {
 	const char *name;
-	enum sl_kind kind;
 	struct sl_limit_spec spec;
 } rows[] = {
-	{"bucket",
-	 SL_TOKEN_BUCKET,
-	 {.kind = SL_TOKEN_BUCKET, .rate = 1000, .burst = 100, .burst_unit = SL_BURST_PACKETS}},
+	{"bucket", {.rate = 1000, .burst = 100}},
 	{"bucket of bytes",
-	 SL_TOKEN_BUCKET,
-	 {.kind = SL_TOKEN_BUCKET,
-	  .rate = 8000,
-	  .rate_unit = SL_RATE_BITS,
-	  .burst = 6000,
-	  .burst_unit = SL_BURST_BYTES}},
-	{"window", SL_WINDOW, {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 5}},
+	 {.rate = 8000, .rate_unit = SL_RATE_BITS, .burst = 6000, .burst_unit = SL_BURST_BYTES}},
+	{"window", {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 5}},
 	{"window of bytes",
-	 SL_WINDOW,
 	 {.kind = SL_WINDOW,
 	  .rate = 6000,
 	  .rate_unit = SL_RATE_BITS,
 	  .span_ns = 6 * SEC_NS,
 	  .groups = 10}},
-	{"window of one part",
-	 SL_WINDOW,
-	 {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 1}},
+	{"window of one part", {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 1}},
 	{"window of coarse counts",
-	 SL_WINDOW,
 	 {.kind = SL_WINDOW, .rate = 5000, .span_ns = SEC_NS, .groups = 10}},
-	{"shape", SL_SHAPE, {.kind = SL_SHAPE, .rate = 1000, .span_ns = 99000000}},
+	{"shape", {.kind = SL_SHAPE, .rate = 1000, .span_ns = 99000000}},
 	{"shape of bytes",
-	 SL_SHAPE,
 	 {.kind = SL_SHAPE, .rate = 8000, .rate_unit = SL_RATE_BITS, .span_ns = 6 * SEC_NS}},
 };
 
@@ -205,7 +192,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	wait = source_decide(&source, 1).retry_after;
 	assert_true(wait > 0 && wait <= whole_of(&source.limit));
-	if (row->kind == SL_TOKEN_BUCKET)
+	if (row->spec.kind == SL_TOKEN_BUCKET)
 		assert_int_equal(wait, cost_of(&source, 1));
 	source.now += wait - 1;
 	assert_false(source_send(&source, 1));
@@ -231,9 +218,9 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		source_drain(&source);
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
-		if (row->kind == SL_SHAPE)
+		if (row->spec.kind == SL_SHAPE)
 			amount = 1; /* every size waits as long */
-		if (row->kind != SL_WINDOW)
+		if (row->spec.kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
 		early = late = source;
@@ -241,7 +228,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		late.now += wait;
 		assert_false(source_send(&early, amount));
 		assert_true(source_send(&late, amount));
-		if (row->kind == SL_SHAPE)
+		if (row->spec.kind == SL_SHAPE)
 			break;
 	}
 }
@@ -270,7 +257,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
 
-	if (row->kind == SL_WINDOW) {
+	if (row->spec.kind == SL_WINDOW) {
 		window_restores(row, epoch);
 		return;
 	}
@@ -294,8 +281,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 		source = source_with(&row->spec, epoch + n);
 		source_drain(&source);
 		source.now +=
-			row->kind == SL_WINDOW ? whole_of(&source.limit) : cost_of(&source, n);
-		assert_true(passes_exactly(&source, row->kind == SL_WINDOW ? capacity : n));
+			row->spec.kind == SL_WINDOW ? whole_of(&source.limit) : cost_of(&source, n);
+		assert_true(passes_exactly(&source, row->spec.kind == SL_WINDOW ? capacity : n));
 	}
 }
 
@@ -313,7 +300,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	struct window_log log = {0};
 	__int128 least;
 
-	if (row->kind == SL_WINDOW)
+	if (row->spec.kind == SL_WINDOW)
 		gap = row->spec.span_ns * SL_TICKS_PER_NS * size / limit->most / 2;
 	else
 		gap = cost_of(&source, size) / 2;
@@ -325,7 +312,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 			window_log_add(&log, (true_time)i * gap, size);
 		}
 	}
-	if (row->kind != SL_WINDOW) {
+	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
 		/* G/(G+1) of (N - 2^shift)/T, for what was not left of the last sub-windows */
@@ -370,7 +357,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
-		struct sl_limit_spec spec = {.kind = row->kind,
+		struct sl_limit_spec spec = {.kind = row->spec.kind,
 					     .rate = slow[i].rate,
 					     .rate_unit = slow[i].unit,
 					     .burst = 2,
@@ -387,7 +374,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			 * packet of shape is told its departure a second before.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
-					(second + (row->kind == SL_SHAPE)) * slow[i].packets /
+					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
 						slow[i].seconds);
 		}
 		assert_in_range(passed, slow[i].packets - 1, slow[i].packets);
@@ -463,11 +450,12 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 				capacity - sum);
 	}
 	assert_true(sum > 4000);
-	if (row->kind == SL_SHAPE) /* any size departs within the horizon; the next one waits */
+	if (row->spec.kind ==
+	    SL_SHAPE) /* any size departs within the horizon; the next one waits */
 		return;
 	assert_false(source_send(&source, capacity - sum + 1));
 	assert_true(passes_exactly(&source, source_decide(&source, 1).remaining));
-	if (row->kind != SL_WINDOW)
+	if (row->spec.kind != SL_WINDOW)
 		return;
 	source.now += 3 * whole_of(&source.limit);
 	decision = source_decide(&source, capacity + 1);
@@ -492,10 +480,10 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	uint64_t capacity = capacity_of(&source.limit), taken = capacity / 2;
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
-	if (row->kind == SL_WINDOW) {
+	if (row->spec.kind == SL_WINDOW) {
 		more.rate = row->spec.rate * 4 / 3; /* in counts of the same unit */
 		fewer.rate = row->spec.rate * 5 / 6;
-	} else if (row->kind == SL_TOKEN_BUCKET) {
+	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
 		fewer.burst = row->spec.burst * 5 / 8;
 	} else {
@@ -513,7 +501,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
 		/* a bucket keeps what it holds, as more of it was never earned */
-		if (row->kind == SL_TOKEN_BUCKET)
+		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
 				most - taken);
@@ -615,7 +603,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	struct source source = source_with(&row->spec, epoch), before;
 	uint64_t capacity = capacity_of(&source.limit), at;
 
-	if (row->kind == SL_WINDOW)
+	if (row->spec.kind == SL_WINDOW)
 		source.now = window_begin(&source.limit, source.now, 1);
 	assert_true(source_send(&source, 7));
 	before = source;
@@ -624,7 +612,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_true(source_give_back(&source, 5, at));
 	assert_int_equal(source.state.empty_at, before.state.empty_at);
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
-	if (row->kind != SL_WINDOW)
+	if (row->spec.kind != SL_WINDOW)
 		return;
 	/* a tick before the sub-window ends, and in the next one */
 	at = source.now;
@@ -859,9 +847,9 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 		capacity = capacity_of(&shared.limit);
 		if (capacity > THREADS * ASKS)
 			capacity = THREADS * ASKS;
-		if (row->kind == SL_SHAPE)
+		if (row->spec.kind == SL_SHAPE)
 			check_departures();
-		if (row->kind == SL_SHAPE && shared.limit.by_bytes)
+		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
 		else /* no charge is lost, and none is counted twice */
 			assert_int_equal(passed, capacity);
@@ -876,15 +864,15 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 {
 	struct sl_limit limit = spec_compile(&row->spec);
 	uint64_t span = row->spec.span_ns * SL_TICKS_PER_NS, passed;
-	uint64_t step = (row->kind == SL_WINDOW		? 40 * limit.period
-			 : row->kind == SL_TOKEN_BUCKET ? 8 * limit.burst
-							: 8 * limit.horizon) /
+	uint64_t step = (row->spec.kind == SL_WINDOW	     ? 40 * limit.period
+			 : row->spec.kind == SL_TOKEN_BUCKET ? 8 * limit.burst
+							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
 	passed = threads_send(row, epoch, step | 1); /* odd: moment 0 is never met */
-	if (row->kind == SL_SHAPE) {
+	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
-	} else if (row->kind == SL_TOKEN_BUCKET) {
+	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		assert_true(passed <= capacity_of(&limit) + credit_units(&limit, 8 * limit.burst));
 	} else {
 		for (int i = 0; i < THREADS * ASKS; i++) {
@@ -1102,7 +1090,8 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 {
 	bool bytes = row->spec.rate_unit == SL_RATE_BITS;
 
-	return it->kinds >> row->kind & 1 && (it->units == ANY || bytes == (it->units == BYTES));
+	return it->kinds >> row->spec.kind & 1 &&
+	       (it->units == ANY || bytes == (it->units == BYTES));
 }
 
 /* A case of a kind; NULL: all cases of the kind while the clock wraps. */
