@@ -121,7 +121,7 @@ int gate_check_name(const char *name);
 /* Sets up a closed gate of that name on this machine. */
 int gate_begin(struct gate *gate, const char *name);
 
-/* gate_maps_close() closes the maps; gate_close() closes the directories, too. */
+/* gate_maps_close() closes the maps; gate_close() also closes the directories. */
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
@@ -175,12 +175,12 @@ void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
 
-/* Returns the generation that packets see. A reader's copies of rules become those of it. */
+/* Returns the generation that packets see. Renews a reader's copies of the rules. */
 uint32_t gate_generation(const struct gate *gate);
 
 /*
- * Returns a number above those of all policies that were ever in use. At most policies_max, as
- * memory has room for, whatever the owner of the gate wrote to its map.
+ * Returns a number above the numbers of all policies that were ever in use, at most policies_max,
+ * whatever the owner of the gate wrote to its map.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
@@ -215,7 +215,7 @@ uint32_t trial_begin(struct gate *gate, uint64_t ns);
 /* Whether that trial goes on: it was neither confirmed nor ended. state: of an open gate. */
 bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 
-/* Returns the time left of the gate's trial, in ns; 0: there is none. */
+/* Returns the time left of the gate's trial, in ns; 0: no trial. */
 uint64_t trial_left_ns(const struct sl_gate *state);
 
 /* Whether its process may still use the gate: until TRIAL_GRACE_NS after the end. */

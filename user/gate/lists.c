@@ -175,8 +175,8 @@ static int refuse_end(const struct sl_list_info *has)
 }
 
 /*
- * Checks that entries can join a list: they get its end. Another access or end would change those
- * of all its entries, and is refused.
+ * Checks that entries can join a list: they get its end. Refuses another access or end, which would
+ * change all its entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
 {

@@ -35,8 +35,8 @@ int list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
 /*
- * Finds the list that -f names: that of the file, or that of this name. Refuses the text if both
- * exist and differ.
+ * Finds the list that -f names, by its file or by its name. Refuses the text if both exist and
+ * differ.
  */
 int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 

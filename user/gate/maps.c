@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <bpf/bpf.h>
+#include <sys/param.h>
 #include <sys/random.h>
 
 #include "aggregate.h"
@@ -187,25 +188,14 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 #define BUCKETS_LEAST	1536
 #define BUCKETS_USUAL	16384
 
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 struct gate_sizes gate_sizes_default(const struct machine *machine)
 {
 	uint32_t counted = COUNTERS_BYTES_MAX / sizeof(struct sl_counters) / machine->cpus;
 
 	return (struct gate_sizes){
 		.sources = 1 << 18,
-		.buckets = smaller(larger(BUCKETS_BY_CPUS / machine->cpus, BUCKETS_LEAST),
-				   BUCKETS_USUAL),
-		.policies = smaller(larger(counted, POLICIES_LEAST), POLICIES_USUAL),
+		.buckets = MIN(MAX(BUCKETS_BY_CPUS / machine->cpus, BUCKETS_LEAST), BUCKETS_USUAL),
+		.policies = MIN(MAX(counted, POLICIES_LEAST), POLICIES_USUAL),
 		.hosts = RULES_USUAL,
 		.prefixes = RULES_USUAL,
 	};
@@ -230,7 +220,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 		.sources = gate->state->params.sources,
 		.buckets = gate->state->params.buckets,
 		/* the owner of the gate may have written any number */
-		.policies = policies > SL_POLICY_FIRST ? smaller(policies, gate->policies_max)
+		.policies = policies > SL_POLICY_FIRST ? MIN(policies, gate->policies_max)
 						       : gate->policies_max,
 	};
 	return gate_map_size(gate, MAP_HOSTS4, &ret->hosts)
@@ -262,13 +252,13 @@ static uint32_t power_of_two(uint32_t least)
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
-	return power_of_two(larger((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
+	return power_of_two(MAX((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
 /* Returns the sets of the host cache: half full, if all hosts of one family send. */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
-	return power_of_two(larger(2 * sizes->hosts / SL_HOST_WAYS, 1));
+	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
 /* The length of an interval: short enough to notice a flood before it has filled many entries. */
@@ -288,7 +278,7 @@ struct sl_params gate_params(const struct gate_sizes *sizes, const struct machin
 	while ((machine->jiffy_ns << (shift + 1)) <= INTERVAL_NS)
 		shift++;
 	return (struct sl_params){
-		.flood_threshold = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
+		.flood_threshold = MAX(MIN(sizes->sources / CROWD_PART, CROWD_MOST), 1),
 		.interval_shift = shift,
 		.set_mask = table_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,
@@ -306,7 +296,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_HOSTS4] = sizes->hosts,
 		[MAP_HOSTS6] = sizes->hosts,
 		[MAP_PREFIXES] = sizes->prefixes,
-		[MAP_SPLITS] = larger(sizes->hosts, sizes->prefixes),
+		[MAP_SPLITS] = MAX(sizes->hosts, sizes->prefixes),
 		[MAP_LISTS] = SL_LIST_PLACES,
 		[MAP_POLICIES] = SL_POLICY_VERSION(sizes->policies),
 		[MAP_COUNTERS] = sizes->policies,
@@ -352,9 +342,8 @@ static int memory_available(uint64_t *ret)
 }
 
 /*
- * Refuses maps that are too large for the machine. The kernel would not: it would kill other
- * processes to make room. An eighth of the available memory stays free for these. Maps that are
- * shared with another gate do not count.
+ * Refuses maps that are too large for the machine: the kernel would kill other processes to make
+ * room. An eighth of the available memory stays free. Shared maps do not count.
  */
 static int memory_check(const struct gate *gate, const struct bpf_object *object)
 {
@@ -388,10 +377,7 @@ static int memory_check(const struct gate *gate, const struct bpf_object *object
 		memory_format(needed, need), memory_format(available, have));
 }
 
-/*
- * Makes the object's maps without its programs, except for shared maps, keeps fds of all, and
- * writes the state with the ids of all maps.
- */
+/* Makes the object's maps, except for shared maps, and writes the state with the ids of all. */
 static int maps_load(struct gate *gate, struct bpf_object *object, const struct sl_gate *state)
 {
 	int err = memory_check(gate, object);

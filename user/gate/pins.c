@@ -306,26 +306,20 @@ int pin_open(const struct pins *pins, const char *name)
 	return S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get_opts(path, &opts);
 }
 
-static bool pin_is_private(const char *name)
-{
-	for (int map = 0; map < GATE_MAPS; map++)
-		if (gate_map_is_private(map) && !strcmp(name, gate_map_names[map]))
-			return true;
-	return false;
-}
-
 int pin_make(const struct pins *pins, const char *name, int fd)
 {
 	char path[SELF_FD_PATH];
 	struct owner self;
+	bool is_private = false;
 	int err = owner_become(pins->fd, &self);
 
 	if (err)
 		return err;
+	for (int map = 0; map < GATE_MAPS; map++)
+		is_private |= gate_map_is_private(map) && !strcmp(name, gate_map_names[map]);
 	snprintf(path, sizeof(path), SELF_FD "/%d/%s", pins->fd, name);
 	err = bpf_obj_pin(fd, path);
-	if (!err && pins_are_shared(pins) && !pin_is_private(name) &&
-	    fchmodat(pins->fd, name, 0640, 0))
+	if (!err && pins_are_shared(pins) && !is_private && fchmodat(pins->fd, name, 0640, 0))
 		err = -errno;
 	owner_leave(&self);
 	return err;
@@ -453,16 +447,11 @@ int gate_dir_lock(struct gate *gate, bool make)
 	return gate->dir.fd < 0 ? gate_refuse_missing(gate->name) : 0;
 }
 
-static int is_link(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
 int gate_dir_holds_gate(const struct gate *gate, bool *ret)
 {
 	struct dirent **links;
 	int count;
-	int err = pins_list(&gate->links, is_link, &links, &count);
+	int err = pins_list(&gate->links, is_entry, &links, &count);
 
 	*ret = count || pin_exists(&gate->dir, gate_map_names[MAP_GATE]);
 	while (count)
@@ -595,8 +584,7 @@ int gates_only(const char *usual, char name[GATE_NAME + 1])
 
 	if (!err && !exists)
 		err = gates_for_each(name_add, &names);
-	if (!err)
-		snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
+	snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
 	return err;
 }
 
@@ -631,46 +619,44 @@ int gate_refuse_missing(const char *name)
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* Returns the parent process, or 0 if there is none or it cannot be read. */
-static int parent_of(int pid)
+static bool has_bpffs(void)
 {
-	_cleanup_fclose_ FILE *file = NULL;
-	char path[32], line[128];
-	int parent;
+	struct statfs fs;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "PPid: %d", &parent) == 1)
-			return parent;
-	return 0;
+	return !statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-static uint64_t mounts_of(int pid)
+/* Returns the next ancestor of this process that has another mount namespace; 0: none. */
+static int ancestor_outside(void)
 {
-	struct stat st;
-	char path[32];
+	struct stat own, theirs;
+	char path[32], line[128];
+	int pid = getppid();
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	return stat(path, &st) ? 0 : st.st_ino;
+	if (stat("/proc/self/ns/mnt", &own))
+		return 0;
+	while (pid > 0) {
+		_cleanup_fclose_ FILE *file = NULL;
+		int parent = 0;
+
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+		if (!stat(path, &theirs) && theirs.st_ino != own.st_ino)
+			return pid;
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
+		file = fopen(path, "re");
+		while (file && !parent && fgets(line, sizeof(line), file))
+			sscanf(line, "PPid: %d", &parent);
+		pid = parent;
+	}
+	return 0;
 }
 
 int bpffs_refuse_private(void)
 {
-	uint64_t own = mounts_of(getpid());
 	char option[NETNS_OPTION];
-	struct statfs fs;
-	int pid;
+	int pid = has_bpffs() ? 0 : ancestor_outside();
 
-	if (!statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC)
-		return 0;
-	for (pid = getppid(); pid > 0; pid = parent_of(pid)) {
-		uint64_t theirs = mounts_of(pid);
-
-		if (theirs && theirs != own)
-			break;
-	}
-	if (pid <= 0)
+	if (!pid)
 		return 0;
 	netns_option(netns_home(), netns_of_process(pid), option);
 	if (*option)
@@ -690,12 +676,10 @@ int bpffs_mount(void)
 	int err = bpffs_refuse_private();
 	struct statfs fs;
 
-	if (err)
+	if (err || has_bpffs())
 		return err;
 	if (statfs(BPFFS, &fs)) /* mounting a second bpffs over it would hide all gates */
 		return stat_failed(BPFFS);
-	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
-		return 0;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return error_add(errno, "bpffs-mount", BPFFS, "cannot mount bpffs there: %s",
 				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"

@@ -43,7 +43,7 @@ int pins_open_root(bool make, struct pins *ret);
 int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates a directory; shared: as open to its group as the parent is. Returns 0, too, if the name
+ * Creates a directory; shared: as open to its group as the parent is. Also returns 0 if the name
  * exists or the parent was removed: pins_open() finds out.
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
@@ -57,28 +57,20 @@ int pins_check_writable(const struct pins *pins);
 /* Refuses a change of what is in the directory, and names the users that may change it. */
 int pins_refuse_change(const struct pins *pins);
 
-/*
- * Lists the names for which `filter`, as of scandir(3), is true, in order. The caller frees each
- * entry and the array. A closed directory is empty.
- */
+/* scandir(3) of the directory, in order of names. A closed directory is empty. */
 int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
 	      struct dirent ***ret, int *ret_count);
 
 /* Removes an empty directory. */
 int pins_remove(const struct pins *parent, const char *name);
-
 void pins_close(struct pins *pins);
 
 /* --- Pins: these functions return 0, an fd or a negative errno without an error -------------- */
 
 /* Opens a pin and returns an fd. -ENOENT: it does not exist; -ELOOP: it is a symbolic link. */
 int pin_open(const struct pins *pins, const char *name);
-
 int pin_make(const struct pins *pins, const char *name, int fd);
-
-/* pin_make() that first removes a pin of that name. */
 int pin_replace(const struct pins *pins, const char *name, int fd);
-
 int pin_remove(const struct pins *pins, const char *name);
 int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	       const char *new_name);
@@ -87,7 +79,7 @@ bool pin_exists(const struct pins *pins, const char *name);
 /* Adds the error "cannot WHAT PATH/NAME: ...". */
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 
-/* Pins the maps whose bits are set, `gate` last. */
+/* Pins the maps whose bits are set, `gate` last. Adds an error. */
 int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which);
 
 /* --- The directory of a gate ---------------------------------------------------------------- */
@@ -105,17 +97,15 @@ int gate_dir_open(struct gate *gate);
 int gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Whether the open directory holds a gate: the pin `gate`, which is made last, or links. Links
- * without `gate`: that pin was lost, and programs still filter. Neither: making the gate was
- * interrupted.
+ * Whether the open directory holds a gate: the pin `gate`, which is made last, or links, whose
+ * programs still filter if that pin was lost. Otherwise making the gate was interrupted.
  */
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
 /*
  * Whether a resize was interrupted before it moved the pin `gate` from next/: then devices can
- * filter by two sets of maps. False while a command holds the lock. A reader that cannot lock the
- * directory takes a resize in progress for an interrupted one. The gate is open for reading. This
- * only tests that the pin exists, so a symbolic link in its path does no harm.
+ * filter by two sets of maps. False while a command holds the lock. A reader, which cannot lock the
+ * directory, takes a resize in progress for an interrupted one.
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 
@@ -127,7 +117,6 @@ int gate_dir_remove(struct gate *gate);
 
 /* --- Existing gates ------------------------------------------------------------------------- */
 
-/* Whether a gate of that name exists. */
 int gate_exists(const char *name, bool *ret);
 
 /*
@@ -146,10 +135,7 @@ int gates_only(const char *usual, char name[GATE_NAME + 1]);
 #define GATES_SHOWN 4 /* the most gates that a message names */
 #define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))
 
-/*
- * Formats the names of all gates but this one, as "'edge', 'lab'", and copies the first of them.
- * "": there are none.
- */
+/* Formats the names of all gates but this one, as "'edge', 'lab'", and copies the first of them. */
 int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT]);
 
 /* Adds the error that no such gate exists, and names those that do. */

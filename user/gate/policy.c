@@ -118,7 +118,7 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 /*
  * Copies a value whose first word is the generation since which it is in force. A change clears
  * that word before it writes the rest. Returns whether the copy is whole and in force. The fence
- * keeps the compiler, too, from reading the map again in place of the copy.
+ * also keeps the compiler from reading the map again in place of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -570,7 +570,7 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* Sets the budget: the rule's, or otherwise that of the parent. */
+/* Sets the budget: the rule's, or otherwise the parent's. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {

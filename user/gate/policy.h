@@ -60,10 +60,10 @@ bool policy_lacks_budget(const struct sl_policy *policy);
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
 /*
- * Compiles the limits of a rule, and those of version `parent` (0: none), into a free version for
- * the next generation. before: the version that the rule has now, or 0. A limit keeps its slot
- * while it keeps its name. It keeps its id, and so the state of each source, while it keeps its
- * key, too. A budget keeps its state. Refuses a policy that would have more than SL_LIMITS_MAX
+ * Compiles the limits of a rule, and the limits of version `parent` (0: none), into a free version
+ * for the next generation. before: the version that the rule has now, or 0. A limit of the same
+ * name keeps its slot, and if its key is the same, its id, and so the state of each source. A budget
+ * keeps its state. Refuses a policy that would have more than SL_LIMITS_MAX
  * limits. Returns 0, or -ECANCELED with an error.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
@@ -79,8 +79,8 @@ void policy_free(struct gate *gate, uint32_t version);
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
 /*
- * Finds the version that a policy of this prefix inherits from in a generation: that of the next
- * shorter rule with a policy; 0: none. In the next generation, shorter prefixes must be written
+ * Finds the version that a policy of this prefix inherits from in a generation, the version of the
+ * next shorter rule with a policy; 0: none. In the next generation, shorter prefixes must be written
  * first. Returns a negative errno without an error, and `ret` is 0.
  */
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
@@ -119,7 +119,7 @@ enum shadow_reason {
 
 #define SHADOWS_MAX 4
 
-/* What policies lack since a change. */
+/* The limits and budgets that policies lack since a change. */
 struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;

@@ -48,7 +48,7 @@ static bool content_is_sound(const struct gate *gate, const struct sl_rule_conte
 /*
  * Whether a value is one that a command writes for a prefix of at most `most` bits: the owner of
  * the gate may have written any other. Versions of policies are indexes in memory, and a walk to
- * ever shorter rules ends because each is as short as it says.
+ * ever shorter rules ends because each has the length that is checked here.
  */
 static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, uint32_t most)
 {

@@ -64,7 +64,7 @@ int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, 
  */
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Sets these counts to those of all rules, without those to remove. Sorts the entries. */
+/* Sets these counts for all rules but those to remove. Sorts the entries. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

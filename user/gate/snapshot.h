@@ -32,7 +32,7 @@ struct gate_snapshot {
 		.map = { [0 ... GATE_MAPS - 1] = -1 }                                              \
 	}
 
-/* What has changed, as bits. */
+/* Changes, as bits. */
 enum gate_changed {
 	CHANGED_GATE = 1,  /* it was removed, exists again, or has other maps */
 	CHANGED_RULES = 2, /* the generation */

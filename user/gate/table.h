@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: the table of states in memory (include/ways.h). Packets go on to change it. A command
- * reads it, and may charge or fill a state that is there. It never inserts one: only programs take
- * the locks of sets.
+ * reads it, and may charge or fill an existing state. Only programs take the locks of sets, and so
+ * insert states.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H

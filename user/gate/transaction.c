@@ -21,10 +21,7 @@ static bool content_allows(const struct sl_rule_content *content)
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-/*
- * Writes a list into a free place. No rule has its bit, so packets do not read its access and end
- * yet.
- */
+/* Writes a list into a free place. No rule has its bit, so packets do not read it yet. */
 static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
 {
 	struct sl_gate *state = gate->state;
@@ -74,10 +71,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
 	}
 }
 
-/*
- * Undoes a change of the lists if its generation is not in force, and completes it otherwise. Frees
- * the places of `ended`.
- */
+/* Undoes a change of the lists, or completes it if it is in force. Frees the places of `ended`. */
 static void lists_recover(struct gate *gate, uint64_t ended)
 {
 	uint32_t generation = gate_generation(gate);
@@ -219,46 +213,40 @@ unsigned int rules_expire(struct gate *gate)
 	return 0;
 }
 
-/* The least number of rules that each change looks at. */
+/* The number of rules that each change looks at. */
 #define EXPIRE_RULES 256
 
 struct expiry {
 	const struct gate *gate;
-	unsigned int in_force;
-	unsigned int ended;
+	unsigned int count;
+	bool ended;
 };
 
-/* Counts rules, and stops after EXPIRE_RULES of them as soon as one is in force. */
-static int expiry_count(void *data, const struct rulemap_entry *entry)
+/* Ends the walk at a rule that has ended, or after EXPIRE_RULES rules. */
+static int expiry_look(void *data, const struct rulemap_entry *entry)
 {
-	struct expiry *count = data;
-	bool ended = content_has_ended(count->gate, &entry->rule.cur);
+	struct expiry *expiry = data;
 
-	count->ended += ended;
-	count->in_force += !ended;
-	return count->in_force && count->in_force + count->ended >= EXPIRE_RULES ? -ECANCELED : 0;
+	expiry->ended = content_has_ended(expiry->gate, &entry->rule.cur);
+	return expiry->ended || ++expiry->count == EXPIRE_RULES ? -ECANCELED : 0;
 }
 
 void rules_expire_some(struct gate *gate)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
-	struct expiry count = {.gate = gate};
-	int err = rulemap_walk(gate, expiry_count, &count);
-	bool ended = (!err || err == -ECANCELED) && count.ended;
+	struct expiry expiry = {.gate = gate};
 
+	rulemap_walk(gate, expiry_look, &expiry); /* rules that cannot be read stay */
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
-		ended |= list_ended(&lists[place]);
-	if (ended)
+		expiry.ended |= list_ended(&lists[place]);
+	if (expiry.ended)
 		rules_expire(gate);
 }
 
 /* --- Preparing one rule --------------------------------------------------------------------- */
 
-/*
- * Results of this file beside those of the kernel, without an error: no policy is free, or `splits`
- * is full. -ECANCELED: an error was added.
- */
+/* Results without an error: no policy is free; `splits` is full. -ECANCELED: an error was added. */
 #define NO_POLICY (-EDQUOT)
 #define NO_SPLIT  (-EXFULL)
 
@@ -338,17 +326,8 @@ static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int ch
 }
 
 /*
- * Changes the number of runtime allows. Packets read it when a list denies them: while it is 0, no
- * shorter rule can allow them.
- */
-static void allows_add(struct gate *gate, int change)
-{
-	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
-}
-
-/*
  * Prepares one rule. Counts are raised before the rule is written: while they are 0, packets skip
- * the lookup.
+ * the lookup, and after a deny by a list the search for a runtime allow.
  */
 static int entry_prepare(struct gate *gate, const struct rule *wanted, struct transaction *t)
 {
@@ -378,7 +357,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 			counts_add(gate, &wanted->prefix, 1);
 	}
 	if (!err && content_allows(&entry->rule.cur) && !content_allows(&entry->rule.prev))
-		allows_add(gate, 1);
+		__atomic_add_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
 	return map_is_full(err) ? NO_SPLIT : err;
 }
 
@@ -499,7 +478,7 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 		if (prev->version != cur->version)
 			policy_free(gate, prev->version);
 		if (content_allows(prev) && !content_allows(cur))
-			allows_add(gate, -1);
+			__atomic_sub_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
 		entry->action = content_is_empty(cur) ? ENTRY_REMOVE : ENTRY_KEEP;
 	}
 	err = rulemap_write(gate, t->entries, t->count);

@@ -31,13 +31,12 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
 /* Recovers from an interrupted transaction: the rules are again those that packets see. */
 int rules_recover(struct gate *gate);
 
-/* Removes rules and lists that have ended. Returns the number of rules; 0, too, on errors. */
+/* Removes rules and lists that have ended. Returns the number of rules; 0 on errors. */
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * rules_expire(), but only if a list or one of the first 256 rules has ended. Rules are read on
- * until one is in force. So a change of one rule does not read millions, and a gate whose rules
- * have all ended is emptied.
+ * rules_expire(), but only if a list or one of the first 256 rules has ended: a change of one rule
+ * does not read millions.
  */
 void rules_expire_some(struct gate *gate);
 

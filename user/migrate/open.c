@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "attach/attach.h"
 #include "base/clock.h"
@@ -42,11 +43,6 @@
 static bool map_is_new(const struct gate *gate, const struct gate *next, enum gate_map map)
 {
 	return gate->state->map_ids[map] != next->state->map_ids[map];
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
 }
 
 /* --- Step 1: making the next gate ----------------------------------------------------------- */
@@ -114,7 +110,7 @@ static struct sl_state budget_read(const struct gate *gate, uint32_t number, uin
 
 static void policies_copy(const struct gate *gate, struct gate *next)
 {
-	uint32_t count = smaller(gate->policies_max, next->policies_max);
+	uint32_t count = MIN(gate->policies_max, next->policies_max);
 	uint64_t now = uptime_ticks();
 
 	if (!map_is_new(gate, next, MAP_POLICIES))
@@ -126,7 +122,7 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 	}
 	for (uint32_t number = 0; number < count; number++)
 		next->budgets[number] = budget_read(gate, number, now);
-	next->state->policies_seen = smaller(gate_policies_seen(gate), next->policies_max);
+	next->state->policies_seen = MIN(gate_policies_seen(gate), next->policies_max);
 	if (next->state->next_policy >= next->policies_max)
 		next->state->next_policy = SL_POLICY_FIRST;
 }
@@ -215,7 +211,7 @@ static int next_end(const struct gate *gate)
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
-	uint32_t count = smaller(gate->policies_max, next->policies_max);
+	uint32_t count = MIN(gate->policies_max, next->policies_max);
 
 	for (uint32_t number = 0; number < count; number++) {
 		uint64_t last = __atomic_load_n(&gate->budgets[number].empty_at, __ATOMIC_RELAXED);
@@ -273,7 +269,7 @@ static void gate_become(struct gate *gate, struct gate *next)
 
 /*
  * Does steps 3 to 5. If not all devices can be switched, none is. If some pins stay in next/, the
- * gate is the next one nevertheless: remake_recover() moves the pins of the open gate.
+ * gate is the next gate: remake_recover() moves the pins of the open gate.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)

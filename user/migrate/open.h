@@ -30,7 +30,7 @@ int gate_open(struct gate *gate, const char *name, enum gate_access access,
  * devices to programs on them. No packet passes unjudged. Rules and counters stay. The state of
  * sources stays if its maps do; otherwise it is reset, which is reported. Refuses sizes in which
  * the rules in force do not fit. The gate is open for a change. After a failure it is unchanged, or
- * a message says that the next command finishes the remake.
+ * a notice reports that the next command finishes the remake.
  */
 int remake(struct gate *gate, const struct gate_sizes *sizes);
 
