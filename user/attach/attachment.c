@@ -372,7 +372,7 @@ struct xdp_owner xdp_owner_find(unsigned int ifindex)
 			   ?: query.skb_prog_id ?: query.hw_prog_id;
 	if (!owner.program_id)
 		return owner;
-	gates_for_each(owner_look, &owner);
+	gates_for_each(owner_look, NULL, &owner);
 	fd = bpf_prog_get_fd_by_id(owner.program_id);
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
 		snprintf(owner.name, sizeof(owner.name), "%s", info.name);

@@ -70,7 +70,7 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 		if (all)
 			if_freenameindex(all);
 	} else if (!strcmp(name, "GATE")) {
-		gates_for_each(offer_gate, (void *)typed);
+		gates_for_each(offer_gate, NULL, (void *)typed);
 	} else if (!strcmp(name, "NETNS")) {
 		DIR *dir = opendir(NETNS_DIR);
 

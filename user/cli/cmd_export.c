@@ -342,7 +342,7 @@ static int export_run(const struct context *context, const void *args)
 				    "Prometheus's text is its only format: see 'sluice -j stats'");
 	print_metric(&readable, &export);
 	err = context->gate_given ? gate_export(context->gate, &export)
-				  : gates_for_each_or(gate_export, print_unread, &export);
+				  : gates_for_each(gate_export, print_unread, &export);
 	if (!err && !export.count)
 		err = bpffs_refuse_private();
 	if (err)

@@ -410,7 +410,7 @@ static int status_run(const struct context *context, const void *args)
 {
 	struct view view = {0};
 	int err = context->gate_given ? gate_view(context->gate, &view)
-				      : gates_for_each(gate_view, &view);
+				      : gates_for_each(gate_view, NULL, &view);
 
 	(void)args;
 	if (!err && !view.count && !view.err)

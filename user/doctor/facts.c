@@ -198,7 +198,7 @@ static int gates_read(struct doctor_facts *facts)
 	const char *wanted = facts->asked->gate;
 	unsigned int mark = error_count();
 	struct gate_facts *gate;
-	int err = gates_for_each(gate_read, facts);
+	int err = gates_for_each(gate_read, NULL, facts);
 
 	if (!err || err == -ENOMEM)
 		return err;

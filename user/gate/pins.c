@@ -522,8 +522,8 @@ int gate_exists(const char *name, bool *ret)
 	return pins_open_root(false, &root) ?: directory_is_gate(&root, name, ret);
 }
 
-int gates_for_each_or(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
-		      void *data)
+int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
+		   void *data)
 {
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	struct dirent **names = NULL;
@@ -544,11 +544,6 @@ int gates_for_each_or(int (*call)(const char *gate, void *data), void (*unread)(
 	}
 	free(names);
 	return err ?: bad;
-}
-
-int gates_for_each(int (*call)(const char *gate, void *data), void *data)
-{
-	return gates_for_each_or(call, NULL, data);
 }
 
 struct gate_names {
@@ -583,7 +578,7 @@ int gates_only(const char *usual, char name[GATE_NAME + 1])
 	int err = gate_exists(usual, &exists);
 
 	if (!err && !exists)
-		err = gates_for_each(name_add, &names);
+		err = gates_for_each(name_add, NULL, &names);
 	snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
 	return err;
 }
@@ -591,7 +586,7 @@ int gates_only(const char *usual, char name[GATE_NAME + 1])
 int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
 {
 	struct gate_names names = {.but = gate};
-	int err = gates_for_each(name_add, &names);
+	int err = gates_for_each(name_add, NULL, &names);
 
 	memcpy(first, names.first, sizeof(names.first));
 	memcpy(text, names.text, sizeof(names.text));
@@ -601,7 +596,7 @@ int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TE
 int gate_refuse_missing(const char *name)
 {
 	struct gate_names names = {0};
-	int err = gates_for_each(name_add, &names);
+	int err = gates_for_each(name_add, NULL, &names);
 
 	if (!err && !names.count)
 		err = bpffs_refuse_private();

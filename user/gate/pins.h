@@ -120,14 +120,12 @@ int gate_dir_remove(struct gate *gate);
 int gate_exists(const char *name, bool *ret);
 
 /*
- * Calls `call` for each existing gate, in the order of names, until it does not return 0. A
- * directory that cannot be read adds an error, which is returned after the other gates.
+ * Calls `call` for each existing gate, in the order of names, until it does not return 0, and
+ * `unread` for each directory that cannot be read. unread: NULL to return that error after the
+ * other gates.
  */
-int gates_for_each(int (*call)(const char *gate, void *data), void *data);
-
-/* The same, but if `unread` is not NULL, it is called for each directory that cannot be read. */
-int gates_for_each_or(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
-		      void *data);
+int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
+		   void *data);
 
 /* The name of the only gate. "": there is none, there are several, or `usual` exists. */
 int gates_only(const char *usual, char name[GATE_NAME + 1]);

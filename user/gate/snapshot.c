@@ -7,26 +7,19 @@
 
 #include "gate/pins.h"
 
-const char *gate_path(const char *name, char path[PINS_PATH])
+const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 {
-	snprintf(path, PINS_PATH, BPFFS "/" PINS_ROOT "/%s", name);
+	snprintf(path, PINS_PATH, BPFFS "/" PINS_ROOT "/%s%s%s", name, *below ? "/" : "", below);
 	return path;
 }
 
-const char *gate_links_path(const char *name, char path[PINS_PATH])
-{
-	snprintf(path, PINS_PATH, BPFFS "/" PINS_ROOT "/%s/" GATE_LINKS, name);
-	return path;
-}
-
-/* Reads a file below a gate's directory; `below` "": the directory. Zeros if there is none. */
+/* Reads the inode of a file as in gate_path(). Returns zeros if the file does not exist. */
 static struct stat file_of(const char *name, const char *below)
 {
 	char path[PINS_PATH];
 	struct stat st;
 
-	snprintf(path, sizeof(path), BPFFS "/" PINS_ROOT "/%s/%s", name, below);
-	return lstat(path, &st) ? (struct stat){0} : st;
+	return lstat(gate_path(name, below, path), &st) ? (struct stat){0} : st;
 }
 
 static void snapshot_read(const char *name, struct gate_snapshot *snapshot)
@@ -71,7 +64,7 @@ bool gate_snapshot_is_hidden(const char *name, const struct gate_snapshot *snaps
 	char path[PINS_PATH];
 
 	return snapshot->state && file_of(name, "").st_dev != snapshot->bpffs &&
-	       mount_hides(gate_path(name, path), snapshot->bpffs, ret);
+	       mount_hides(gate_path(name, "", path), snapshot->bpffs, ret);
 }
 
 unsigned int gate_snapshot_update(const char *name, struct gate_snapshot *snapshot)

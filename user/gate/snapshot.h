@@ -39,9 +39,8 @@ enum gate_changed {
 	CHANGED_TRIAL = 4, /* a trial has begun or ended */
 };
 
-/* The paths of a gate's directory, and of the directory of its attachments. */
-const char *gate_path(const char *name, char path[PINS_PATH]);
-const char *gate_links_path(const char *name, char path[PINS_PATH]);
+/* Formats the path of a file in a gate's directory, or with `below` "" of the directory. */
+const char *gate_path(const char *name, const char *below, char path[PINS_PATH]);
 
 /* Stores what an open gate is, and moves its maps and its mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);

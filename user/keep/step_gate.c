@@ -19,7 +19,7 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
 	/* at the start, the state file has the file system of the gate */
 	return !keep->has_config && keep->runtime.bpffs && keep->runtime.is_of_boot &&
-	       mount_hides(gate_path(keep->args->gate, path), keep->runtime.bpffs, ret);
+	       mount_hides(gate_path(keep->args->gate, "", path), keep->runtime.bpffs, ret);
 }
 
 /* --- Commands ------------------------------------------------------------------------------- */

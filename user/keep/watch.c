@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/netns.h"
+#include "gate/pins.h"
 #include "keep/keep.h"
 
 /*
@@ -110,9 +111,9 @@ void watch_gate(struct keep *keep)
 
 	watch_begin(&keep->watch, WATCH_GATE);
 	watch_begin(&keep->watch, WATCH_LINKS);
-	watch_add(&keep->watch, WATCH_GATE, gate_path(keep->args->gate, path),
+	watch_add(&keep->watch, WATCH_GATE, gate_path(keep->args->gate, "", path),
 		  GATE_MASK | IN_ONLYDIR);
-	watch_add(&keep->watch, WATCH_LINKS, gate_links_path(keep->args->gate, path),
+	watch_add(&keep->watch, WATCH_LINKS, gate_path(keep->args->gate, GATE_LINKS, path),
 		  LINKS_MASK | IN_ONLYDIR);
 	for (unsigned int i = 0; i < keep->config.places.count; i++)
 		if (*keep->config.places.list[i].netns)
