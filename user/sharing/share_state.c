@@ -30,7 +30,7 @@
 const struct share_number share_numbers[SHARE_NUMBERS] = {
 	{"nodes", NUMBER(nodes), false, "Nodes that share limits, this node included."},
 	{"unlike", NUMBER(unlike), false,
-	 "Nodes whose shared limits differ from those of this node."},
+	 "Nodes whose shared limits are not the limits of this node."},
 	{"same_node", NUMBER(same_node), false,
 	 "Other processes that share under the name of this node."},
 	{"reported", NUMBER(reported), false, "Keys that this node reports to the store."},
