@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of bpf/bucket.h for one CPU of the host: entries that the test evicts, or does not let in.
+ * The maps of bpf/bucket.h for one CPU on the host: the test evicts entries, or refuses insertions.
  * Include it between bpf_host.h and bucket.h.
  */
 #ifndef SLUICE_TEST_BUCKET_HOST_H
@@ -51,7 +51,7 @@ static inline bool bucket_host_has(const void *map)
 	return map == &buckets4 || map == &buckets6 || map == &in_use;
 }
 
-/* What the kernel does with a key that has no entry yet. */
+/* Adds a key without an entry, as the kernel does. */
 static long bucket_host_add(const void *map, const void *key, const void *value)
 {
 	assert_null(bucket_host_find(map, key));
@@ -66,7 +66,7 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 	return bucket_host.err ?: -ENOMEM;
 }
 
-/* Evicts all entries. The values stay for a program that still uses them, as in the kernel. */
+/* Evicts all entries. A program may still use the values, as in the kernel. */
 static inline void bucket_host_evict(void)
 {
 	for (int i = 0; i < HOST_BUCKETS; i++)

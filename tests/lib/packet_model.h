@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What holds of every frame that bpf/packet.h has looked at: shared by its tests and its fuzzer. */
+/* Properties of every frame that bpf/packet.h has inspected: for its tests and its fuzzer. */
 #ifndef SLUICE_TEST_PACKET_MODEL_H
 #define SLUICE_TEST_PACKET_MODEL_H
 
@@ -9,13 +9,13 @@
 #include <string.h>
 #include "packet.h"
 
-/* All of `some` are in `facts`. */
+/* Returns whether `facts` has all of `some`. */
 static inline bool facts_have(uint16_t facts, uint16_t some)
 {
 	return (facts & some) == some;
 }
 
-/* Whether what is said of the protocol agrees with itself. */
+/* Returns whether the facts about the protocol agree with each other. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -35,7 +35,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
-/* A packet says no more than its headers can. */
+/* Returns whether the facts of a packet agree with each other. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -51,7 +51,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Whether the answer of packet_inspect() agrees with what it found. */
+/* Returns whether the result of packet_inspect() agrees with its facts. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;
@@ -74,12 +74,12 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 /* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
- * Where a frame begins in its buffer: IP headers lie on a multiple of four, the kernel's
- * NET_IP_ALIGN. The machines that run this natively do not mind, but UBSan does.
+ * Offset of a frame in its buffer: IP headers are at a multiple of four, as with the kernel's
+ * NET_IP_ALIGN. UBSan requires it.
  */
 #define FRAME_ALIGN 2
 
-/* A buffer of FRAME_ALIGN bytes and the frame: AddressSanitizer sees any read behind it. */
+/* A buffer of FRAME_ALIGN bytes and the frame: AddressSanitizer reports any read after it. */
 static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 {
 	uint8_t *buffer = malloc(FRAME_ALIGN + size);
@@ -102,7 +102,7 @@ static inline struct reader reader_linear(const uint8_t *linear, size_t linear_s
 	};
 }
 
-/* One instance of the parser, and the other for what the first cannot see, as in the programs. */
+/* Parses with one reader, and with the other what the first cannot see, as the programs do. */
 static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
 					struct packet *packet)
 {

@@ -25,7 +25,7 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* What a CPU notes of a window, while host_between is set. */
+/* What a CPU has done to a window, while host_between is set. */
 struct host_notes {
 	__u64 turned;  /* to where it moved `charged_at` last */
 	__u64 charged; /* when the sub-window that it charged last began on the state */
@@ -77,7 +77,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* From here on the entry is that of the limit, for the source 0. */
+/* Gives the entry to a limit, for the source 0. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -88,7 +88,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	*host_state = state;
 }
 
-/* A packet of so many packets, or bytes, that came at a moment by the clock of its CPU. */
+/* A packet of this many packets or bytes, at a time by the clock of its CPU. */
 static inline struct packet host_packet(const struct sl_limit *limit, __u32 amount, __u64 now)
 {
 	return (struct packet){

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Where a key is in a table of states that lies in memory: tests ask it of tables that packets or
- * commands have filled.
- */
+/* Finds keys in a table of states in memory, which packets or commands have filled. */
 #ifndef SLUICE_TEST_TABLE_FIND_H
 #define SLUICE_TEST_TABLE_FIND_H
 
 #include "ways.h"
 
-/* Finds a key in one set. entries: all of `states`. NULL: not there. */
+/* Returns the entry of a key in one set, or NULL. entries: all of `states`. */
 static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
 					__u32 set, __u16 tag, const struct state_key *key)
 {
@@ -21,7 +18,7 @@ static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_ent
 	return 0;
 }
 
-/* The entry of a key; NULL: it has none. */
+/* Returns the entry of a key, or NULL. */
 static inline struct sl_entry *
 table_find_mapped(const struct sl_params *params, const __u64 secret[SL_SECRETS],
 		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)

@@ -18,7 +18,7 @@
 #include "base/array.h"
 #include "sluice.h"
 
-/* Spans in ticks; JIFFY is that of HZ=250. Where bpf_host.h is included, SEC is libbpf's macro. */
+/* Spans in ticks; JIFFY is for HZ=250. With bpf_host.h, SEC is libbpf's macro. */
 #define SEC   SL_TICKS_PER_SEC
 #define MS    (SL_TICKS_PER_SEC / 1000)
 #define JIFFY (4 * MS)

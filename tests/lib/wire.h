@@ -10,22 +10,20 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/*
- * Each `type` is the EtherType that follows. A tag is of VLAN 100 with priority 3, or as it says.
- */
+/* Each `type` is the EtherType that follows. TAG: VLAN 100 with priority 3. */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven tags without a VLAN, behind the EtherType of one. */
+/* Seven tags without a VLAN, after the EtherType of a tag. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /*
- * IP headers. WORD: with any first byte and, of IPv4, any fragment field. OF: with IP's length,
- * too; 0 says none, and the packet ends with the frame.
+ * IP headers. WORD: with any first byte and, in IPv4, any fragment field. OF: also with IP's
+ * length; 0: none, so the packet ends with the frame.
  */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
 	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, SOURCE_4, TARGET_4
@@ -35,7 +33,7 @@
 #define IPV6_WORD(first, next)		  IPV6_OF(0, first, next)
 #define IPV6(next)			  IPV6_WORD(0x60, next)
 
-/* IPv6 extension headers: of 8 bytes, of 16, a fragment's, and AH of 24. */
+/* IPv6 extension headers: of 8 bytes, of 16 bytes, of a fragment, and AH of 24 bytes. */
 #define EXT(next)			      next, 0, 1, 4, ZEROS4
 #define EXT16(next)			      next, 1, 1, 12, ZEROS4, ZEROS4, ZEROS4
 #define FRAGMENT_WORD(next, reserved, offset) next, reserved, U16(offset), 0, 0, 0, 7
