@@ -35,7 +35,7 @@ int mode_check(enum hook hook, enum mode mode)
 			    hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
-/* Accepts what the kernel accepts for the name of a device, and no slash in a pattern. */
+/* Parses a device name that the kernel accepts, or a pattern of such names. */
 static int device_parse(const struct value_type *type, const char *what, const char *text,
 			void *ret)
 {
@@ -45,8 +45,8 @@ static int device_parse(const struct value_type *type, const char *what, const c
 	if (!*text || strlen(text) >= room || strpbrk(text, "/: \t\n") || !strcmp(text, ".") ||
 	    !strcmp(text, ".."))
 		return error_misuse("bad-device", object_of(what, text),
-				    "not the name of a device; write at most %d letters, or a "
-				    "pattern such as eth*, at most %d",
+				    "not a device name; write at most %d characters, or a "
+				    "pattern such as eth* of at most %d",
 				    IF_NAMESIZE - 1, PLACE_DEVICE - 1);
 	strcpy(ret, text);
 	return 0;

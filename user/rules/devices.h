@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Rules: hooks and their modes, and the devices that a rules file names under `attach`.
- */
+/* Rules: hooks and their modes, and the entries of `attach` in a rules file. */
 #ifndef SLUICE_DEVICES_H
 #define SLUICE_DEVICES_H
 
@@ -20,7 +18,7 @@ enum hook {
 };
 
 enum mode {
-	MODE_AUTO, /* native, or else hook ingress; tcx, or else clsact */
+	MODE_AUTO, /* XDP: native, otherwise hook ingress. TC: tcx, otherwise clsact. */
 	MODE_NATIVE,
 	MODE_GENERIC,
 	MODE_TCX,
@@ -31,31 +29,31 @@ enum mode {
 extern const char *const hook_names[HOOKS];
 extern const char *const mode_names[MODES];
 
-/* Returns an error if the hook does not have the mode. */
+/* Returns 0, or -EINVAL and adds an error if the hook does not support the mode. */
 int mode_check(enum hook hook, enum mode mode);
 
-#define PLACE_DEVICE 64 /* a pattern may be longer than a name */
+#define PLACE_DEVICE 64 /* size of a device name or of a pattern of names */
 
 extern const struct value_type value_hook;   /* enum hook */
 extern const struct value_type value_mode;   /* enum mode */
-extern const struct value_type value_device; /* char[PLACE_DEVICE]: a name, or a pattern */
+extern const struct value_type value_device; /* char[PLACE_DEVICE]: a name or a pattern */
 extern const struct value_type value_netns;  /* char[NETNS_NAME] */
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 
-/* Devices on which a gate is to filter. */
+/* An entry of `attach`: the devices that a gate filters, and the hook. */
 struct place {
 	char device[PLACE_DEVICE]; /* a name, or a pattern of glob(7), such as eth* */
-	char netns[NETNS_NAME];	   /* "": the network namespace of the command */
+	char netns[NETNS_NAME];	   /* network namespace; "" is the namespace of the command */
 	enum hook hook;
 	enum mode mode;
-	bool optional; /* it is no error if there is no such device */
+	bool optional; /* the device need not exist */
 };
 
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool specified; /* a file without `attach` leaves attachments unchanged */
+	bool specified; /* the file has `attach`; otherwise attachments stay unchanged */
 };
 
 static inline bool place_is_pattern(const struct place *place)
@@ -64,8 +62,8 @@ static inline bool place_is_pattern(const struct place *place)
 }
 
 /*
- * Whether a rules file can name the place. The kernel accepts almost any byte in names: not text,
- * and a device's name that reads as a pattern.
+ * Returns whether a rules file can name the place. The kernel accepts almost any byte in a device
+ * name, so a name may be unprintable, or look like a pattern.
  */
 bool place_is_nameable(const struct place *place);
 

@@ -11,13 +11,19 @@
 #include "rules/value.h"
 #include "ways.h"
 
-/* All slices of a state together hold at most the burst divided by this. */
+/* The slices of a state together hold at most 1/16 of its burst. */
 #define SLICES_PART 16
 
-/* A slice that holds fewer packets is not worth its cost: each packet then draws its own cost. */
+/*
+ * A limit gets slices only if each holds this many packets. Otherwise each packet is charged to the
+ * state.
+ */
 #define SLICE_PACKETS_MIN 2
 
-/* Slices end this many jiffies early: the kernel may count a jiffy late, and clocks differ. */
+/*
+ * Slices end this many jiffies early, because the kernel may count a jiffy late and the clocks of
+ * CPUs differ.
+ */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -27,7 +33,9 @@ static wide divide_up(wide dividend, wide divisor)
 	return (dividend + divisor - 1) / divisor;
 }
 
-/* The cost in ticks a packet, or in scaled ticks a byte; rounded up. */
+/*
+ * Returns the cost of a packet in ticks, or of a byte in ticks << SL_BYTE_COST_SHIFT, rounded up.
+ */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
 	switch (spec->rate_unit) {
@@ -42,7 +50,7 @@ static uint64_t cost_of(const struct sl_limit_spec *spec)
 	}
 }
 
-/* The burst in ticks: the time that it takes to refill. */
+/* Returns the burst in ticks, which is the time that it takes to refill. */
 static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 {
 	switch (spec->burst_unit) {
@@ -62,12 +70,12 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 }
 
 /*
- * The longest life of a slice in ticks. A source that sends draws from its state at least this
- * often, which keeps its state from being forgotten in a flood.
+ * The longest life of a slice, in ticks. A source that sends borrows from its state at least this
+ * often, so that its state is not evicted in a flood.
  */
 #define SLICE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* Splits the burst between state and slices: rules 1 and 2 of include/credit.h. */
+/* Splits the burst between state and slices (rules 1 and 2 of include/credit.h). */
 static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_slices)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
@@ -87,8 +95,8 @@ static void bucket_split(struct sl_limit *limit, const struct machine *machine, 
 }
 
 /*
- * Cuts T, and what clocks may differ by, into sub-windows: include/window.h. A refusal holds for
- * the rest of a jiffy only where that is a small part of a sub-window.
+ * Divides T, plus the largest difference of clocks, into sub-windows (include/window.h). A refusal
+ * is cached for the rest of the jiffy only if a sub-window has at least two jiffies.
  */
 static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
 			   struct sl_limit *limit)
@@ -115,9 +123,9 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 }
 
 /*
- * The unit in which lines of a shared limit count: at most this part of a packet, or so many bytes,
- * and more than half of that. A reader must come before 2^31 are taken or 2^32 refused: at 20 Mpps
- * within 1.6 s, at 100 Gbit/s within 1.3 s.
+ * The unit in which entries of a shared limit count: at most 1/32 packet, or 16 bytes, and more
+ * than half of that. A node must read a count before 2^31 units pass or 2^32 are refused: at 20
+ * Mpps within 1.6 s, at 100 Gbit/s within 1.3 s.
  */
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16
@@ -126,7 +134,10 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* with the length of a source as key, one bucket entry a CPU belongs to each state */
+	/*
+	 * bits of the address in the key of a bucket: with this length, a state has one bucket a
+	 * CPU
+	 */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;
@@ -159,7 +170,9 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* no slice for a limit that blocks: its credit would pass packets in a block */
+		/*
+		 * a limit that blocks has no slices: their credit would pass packets during a block
+		 */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));
@@ -170,7 +183,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	return out;
 }
 
-/* The largest packet that the kernel merges on TC: of 64 KiB, in segments of 1,448 bytes. */
+/* The largest packet that the kernel merges before TC: 64 KiB, in segments of 1,448 bytes. */
 #define MERGED_BYTES   65550
 #define MERGED_PACKETS 45
 
@@ -206,7 +219,7 @@ bool limit_name_is_valid(const char name[SL_NAME])
 				      "0123456789-_";
 	size_t length = strnlen(name, SL_NAME);
 
-	/* no name begins with -: `show` would print it where an option can stand */
+	/* no leading -: `show` prints the name at a place where options are parsed */
 	return length && length < SL_NAME && *name != '-' && !name[strspn(name, allowed)];
 }
 
@@ -215,18 +228,23 @@ static bool is_within(uint64_t number, uint64_t least, uint64_t most)
 	return number >= least && number <= most;
 }
 
-static bool block_is_sound(const struct sl_limit_spec *spec)
-{
-	return is_within(spec->block_ns, 1, TIME_MAX_NS) &&
-	       (!spec->escalate ||
-		(spec->escalate >= 2 && is_within(spec->block_max_ns, 1, TIME_MAX_NS) &&
-		 limit_escalations(spec) <= BLOCK_STEPS_MAX));
-}
-
-static bool kind_is_sound(const struct sl_limit_spec *spec)
+bool limit_is_sound(const struct sl_limit_spec *spec)
 {
 	wide burst;
 
+	if (spec->rate_unit > SL_RATE_BITS || spec->burst_unit > SL_BURST_NS ||
+	    spec->action > SL_ACTION_BLOCK || spec->per[SL_IPV4] > 32 || spec->per[SL_IPV6] > 128 ||
+	    spec->key_dst > 1 || spec->start > SL_START_SHARE || spec->second > 1 ||
+	    spec->shared > SL_SHARED_BLOCK || (spec->shared && spec->kind != SL_TOKEN_BUCKET) ||
+	    (!spec->shared && spec->start == SL_START_SHARE) ||
+	    (spec->shared == SL_SHARED_BLOCK && spec->action != SL_ACTION_BLOCK))
+		return false;
+	if (spec->action == SL_ACTION_BLOCK && !is_within(spec->block_ns, 1, TIME_MAX_NS))
+		return false;
+	if (spec->action == SL_ACTION_BLOCK && spec->escalate &&
+	    (spec->escalate < 2 || !is_within(spec->block_max_ns, 1, TIME_MAX_NS) ||
+	     limit_escalations(spec) > BLOCK_STEPS_MAX))
+		return false;
 	if (spec->kind == SL_WINDOW)
 		return is_within(spec->rate, 1, WINDOW_MOST_MAX) &&
 		       is_within(spec->span_ns, 1, TIME_MAX_NS) &&
@@ -240,62 +258,42 @@ static bool kind_is_sound(const struct sl_limit_spec *spec)
 	return spec->kind == SL_TOKEN_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
 }
 
-bool limit_is_sound(const struct sl_limit_spec *spec)
-{
-	return spec->rate_unit <= SL_RATE_BITS && spec->burst_unit <= SL_BURST_NS &&
-	       spec->action <= SL_ACTION_BLOCK && spec->per[SL_IPV4] <= 32 &&
-	       spec->per[SL_IPV6] <= 128 && spec->key_dst <= 1 && spec->start <= SL_START_SHARE &&
-	       spec->second <= 1 && spec->shared <= SL_SHARED_BLOCK &&
-	       (!spec->shared || spec->kind == SL_TOKEN_BUCKET) &&
-	       (spec->shared || spec->start != SL_START_SHARE) &&
-	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK) &&
-	       kind_is_sound(spec) && (spec->action != SL_ACTION_BLOCK || block_is_sound(spec));
-}
-
-static int bucket_check(const struct sl_limit_spec *spec)
-{
-	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];
-	const char *rate = rate_format(spec, rate_text), *text = burst_format(spec, burst_text);
-	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = spec->rate_unit == SL_RATE_BITS};
-	wide burst = burst_of(spec, out.cost);
-
-	if (burst > SL_BURST_TICKS_MAX)
-		return error_misuse("out-of-range", object_of("burst", text),
-				    "more than 2 years to refill at %s; lower the burst", rate);
-	if (burst < credit_cost(&out, 1, 1))
-		return error_misuse("out-of-range", object_of("burst", text),
-				    "less than one %s at %s; raise the burst",
-				    out.by_bytes ? "byte" : "packet", rate);
-	return 0;
-}
-
-/* A horizon within which no second packet fits would make a limit that drops of one that shapes. */
-static int shape_check(const struct sl_limit_spec *spec)
-{
-	char rate_text[UNITS_TEXT], time_text[UNITS_TEXT], least_text[UNITS_TEXT];
-	const char *rate = rate_format(spec, rate_text);
-	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = spec->rate_unit == SL_RATE_BITS};
-	uint64_t least = credit_cost(&out, 1, FRAME_USUAL);
-
-	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= least)
-		return 0;
-	if (least > HORIZON_MAX_NS * SL_TICKS_PER_NS)
-		return error_misuse(
-			"out-of-range", object_of("shape", rate),
-			"too slow; a packet would wait for longer than 10s, the longest "
-			"horizon");
-	time_format(spec->span_ns, time_text);
-	return error_misuse(
-		"out-of-range", object_of("horizon", time_text),
-		"no second packet at %s; raise it to %s", rate,
-		left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
-}
-
 int limit_check(const struct sl_limit_spec *spec)
 {
-	return spec->kind == SL_SHAPE	 ? shape_check(spec)
-	       : spec->kind == SL_WINDOW ? 0
-					 : bucket_check(spec);
+	char rate_text[UNITS_TEXT], text[UNITS_TEXT], least_text[UNITS_TEXT];
+	const char *rate = rate_format(spec, rate_text);
+	struct sl_limit out = {.by_bytes = spec->rate_unit == SL_RATE_BITS};
+	uint64_t frame;
+	wide burst;
+
+	if (spec->kind == SL_WINDOW)
+		return 0;
+	out.cost = cost_of(spec);
+	if (spec->kind == SL_TOKEN_BUCKET) {
+		burst = burst_of(spec, out.cost);
+		if (burst > SL_BURST_TICKS_MAX)
+			return error_misuse(
+				"out-of-range", object_of("burst", burst_format(spec, text)),
+				"more than 2 years to refill at %s; lower the burst", rate);
+		if (burst < credit_cost(&out, 1, 1))
+			return error_misuse("out-of-range",
+					    object_of("burst", burst_format(spec, text)),
+					    "less than one %s at %s; raise the burst",
+					    out.by_bytes ? "byte" : "packet", rate);
+		return 0;
+	}
+	/* a shaper without room for a second packet would drop instead of delay */
+	frame = credit_cost(&out, 1, FRAME_USUAL);
+	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= frame)
+		return 0;
+	if (frame > HORIZON_MAX_NS * SL_TICKS_PER_NS)
+		return error_misuse("out-of-range", object_of("shape", rate),
+				    "too slow; a packet would wait for more than 10s, the longest "
+				    "horizon");
+	return error_misuse(
+		"out-of-range", object_of("horizon", time_format(spec->span_ns, text)),
+		"no room for a second packet at %s; raise it to %s", rate,
+		left_format((frame + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
 struct limit limit_second(const struct limit *limit)

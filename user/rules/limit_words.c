@@ -40,15 +40,18 @@ const struct limit limit_defaults = {
 	.match = {.fact = SL_FACT_ANY},
 };
 
-/* The longest block of `escalate` by default: few forged packets can keep an address blocked. */
+/*
+ * The default `max` of `escalate`, in ns. It is short because a few packets with a forged source
+ * can block an address.
+ */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
 
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 static const struct value_type value_horizon = VALUE_TIME(NS_PER_MS, HORIZON_MAX_NS);
 static const struct value_type value_groups =
-	VALUE_NUMBER(1, WINDOW_GROUPS_MAX, "the time of a window is cut into so many parts");
+	VALUE_NUMBER(1, WINDOW_GROUPS_MAX, "it is the number of sub-windows");
 static const struct value_type value_factor =
-	VALUE_NUMBER(2, 16, "each block is so many times as long as the last");
+	VALUE_NUMBER(2, 16, "each block is this many times as long as the block before");
 
 static const char *const key_words[] = {"src", "dst"};
 static const struct value_type value_key = VALUE_CHOICE("src|dst", key_words, 0);
@@ -67,20 +70,10 @@ static const struct value_type value_shared = VALUE_CHOICE("yes|no|block", share
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* Whether a word belongs to the one before it: "kpps" to "10", and "30" to "1 hour" of a time. */
-static bool word_goes_on(const char *last, const char *word, bool is_time)
-{
-	if (!isdigit((unsigned char)*last))
-		return false;
-	if (isdigit((unsigned char)last[strlen(last) - 1]))
-		return unit_is_known(word);
-	return is_time && isdigit((unsigned char)*word);
-}
-
 /*
- * Splits a copy of a text into words at blanks. A number and its unit are one word; with `is_time`
- * all numbers of a time are one word. Returns the number of words; most + 1: they are more, or
- * the text is too long.
+ * Splits a copy of a text at blanks into words. A number and its unit are one word. With `is_time`,
+ * "1 hour 30 minutes" is also one word. Returns the number of words, or most + 1 if the text has
+ * more words or is too long.
  */
 static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
 				unsigned int most, bool is_time)
@@ -91,9 +84,13 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 	if ((size_t)snprintf(copy, SPEC_TEXT, "%s", text) >= SPEC_TEXT)
 		return most + 1;
 	for (word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-		if (count && word_goes_on(words[count - 1], word, is_time)) {
-			char *end = words[count - 1] + strlen(words[count - 1]);
+		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
+		bool is_amount = isdigit((unsigned char)*last);
 
+		/* join a unit to its number, and a number to the time before it */
+		if (is_amount &&
+		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
+						     : is_time && isdigit((unsigned char)*word))) {
 			*end = ' ';
 			memmove(end + 1, word, strlen(word) + 1);
 			continue;
@@ -107,7 +104,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 
 /* --- Fields --------------------------------------------------------------------------------- */
 
-/* Parses a field of one byte, whose type stores an unsigned int. */
+/* Parses a value of one byte by a type that stores an unsigned int. */
 static int byte_parse(const struct value_type *type, const char *what, const char *text,
 		      uint8_t *ret)
 {
@@ -134,7 +131,9 @@ static int name_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/* Parses one amount, or one for each of two rates: "10kpps", "10kpps 100mbit", "2500 64kB". */
+/*
+ * Parses one or two amounts: "10kpps", "10kpps 100mbit", "2500 64kB". ret[1] is 0 if there is one.
+ */
 static int pair_parse(const struct value_type *type, const char *what, const char *text,
 		      struct value_amount ret[2])
 {
@@ -156,7 +155,7 @@ static int rates_parse(const char *text, struct limit *limit)
 		return err;
 	if (rate[1].number && (rate[0].unit == SL_RATE_BITS || rate[1].unit != SL_RATE_BITS))
 		return error_misuse("two-rates", object_of("rate", text),
-				    "two rates are one of packets and one of bits; write "
+				    "two rates must be a packet rate and a bit rate; write "
 				    "10kpps 100mbit");
 	limit->spec.rate = rate[0].number;
 	limit->spec.rate_unit = rate[0].unit;
@@ -216,29 +215,29 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* instead of the second length of a spec, if one is given */
+#define ONE_LENGTH 255 /* stored as second length if a value has only one length */
 
-/* Parses "24/56" into both lengths, "24" into the first. */
+/* Parses "24/56" into two lengths, or "24" into the first length. */
 static int per_parse(const char *text, struct limit *limit)
 {
 	unsigned int first, second = ONE_LENGTH;
-	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
+	const char *end = number_read(text + (*text == '/'), 128, &first); /* accept "/24" */
 	bool is_one = end && !*end;
 
 	if (end && *end == '/')
 		end = number_read(end + 1, 128, &second);
 	if (!end || *end || (!is_one && first > 32))
 		return error_misuse("bad-length", object_of("per", text),
-				    "not the length of a key; write 24, or 56, or for default "
-				    "24/56, of which the first is of IPv4, 0 to 32");
+				    "not a key length; write 24 or 56, or for default an IPv4 and "
+				    "an IPv6 length such as 24/56");
 	limit->spec.per[0] = first;
 	limit->spec.per[1] = second;
 	return 0;
 }
 
 /*
- * Parses "escalate N [max TIME]". The state of a limit counts only so many blocks in a row: with
- * more blocks the longest one would never be reached.
+ * Parses "escalate N [max TIME]". A state counts at most BLOCK_STEPS_MAX escalations, so a `max`
+ * that needs more is refused.
  */
 static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
@@ -259,18 +258,17 @@ static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec
 		return err;
 	time_format(spec->block_max_ns, most);
 	if (spec->block_max_ns <= spec->block_ns)
-		return error_misuse(
-			"bad-escalate", "escalate",
-			"the longest block, %s, is not longer than the first; write max "
-			"and a longer time",
-			most);
+		return error_misuse("bad-escalate", "escalate",
+				    "the longest block is %s, not longer than the first; write max "
+				    "and a longer time",
+				    most);
 	if (limit_escalations(spec) <= BLOCK_STEPS_MAX)
 		return 0;
 	for (unsigned int step = 0; step < BLOCK_STEPS_MAX; step++)
 		length *= spec->escalate;
 	return error_misuse("bad-escalate", "escalate",
-			    "the longest block, %s, is out of reach, because at most %llu blocks "
-			    "in a row get longer; write max %s or less",
+			    "the longest block of %s is never reached, because a block escalates "
+			    "at most %llu times; write max %s or less",
 			    most, BLOCK_STEPS_MAX, time_format(length, reach));
 }
 
@@ -301,10 +299,13 @@ static int action_parse(const char *text, struct limit *limit)
 #define DROPS		   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
-/* A field is parsed by a function, by the type of a byte, or in part_parse(). */
+/*
+ * How each field is parsed: by function `parse`, or by type `byte` into one byte. part_parse()
+ * parses fields that have neither.
+ */
 static const struct field {
-	uint8_t kinds;	/* the kinds that have it, as bits */
-	bool is_listed; /* it may have a value for each length of `per` */
+	uint8_t kinds;	/* bits of the kinds that have the field */
+	bool is_listed; /* accepts several values, separated by commas */
 	int (*parse)(const char *text, struct limit *limit);
 	const struct value_type *byte;
 	size_t offset;
@@ -329,7 +330,7 @@ static bool kind_has_field(enum sl_kind kind, enum spec_field field)
 	return fields[field].kinds >> kind & 1;
 }
 
-/* Parses one value of a field. */
+/* Parses one value of a field, and stores it in the limit. */
 static int part_parse(enum spec_field field, const char *text, struct limit *limit)
 {
 	const struct field *type = &fields[field];
@@ -340,7 +341,7 @@ static int part_parse(enum spec_field field, const char *text, struct limit *lim
 		return match_parse(text, &limit->match);
 	if (field == SPEC_HORIZON)
 		return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
-	if (field == SPEC_SHARED) /* true and false as in YAML and JSON */
+	if (field == SPEC_SHARED) /* accept the booleans of YAML and JSON */
 		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
 	return byte_parse(type->byte, spec_names[field], text, (uint8_t *)limit + type->offset);
 }
@@ -362,7 +363,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* commas end values, blanks may precede them */
+		if (count > 1) { /* a comma ends each value, and blanks may precede a value */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
@@ -407,9 +408,9 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit: the words of its match, joined by '-', without "port", with
- * '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A name that is too
- * long is cut and ends in a hash, so that limits with different matches have different names.
+ * Computes the default name of a limit: the words of its match joined by '-', without "port" and
+ * with '_' for ','; or "all" if it matches any packet. `suffix` is appended: "-24" or "". A name
+ * that is too long is cut and ends in a hash, so that different matches have different names.
  */
 static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
 {
@@ -446,12 +447,12 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
-/* Returns -EINVAL, and the field that the error is about. */
+/* Adds an error, stores in *at the field that it is about, and returns -EINVAL. */
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
- * Checks that one field specifies the kind, that the limits of that kind have the other fields, and
- * that a field with several values has as many as `per`.
+ * Finds the kind, which exactly one field must specify. Checks that the kind has all given fields,
+ * and that a field with several values has as many as `per`.
  */
 static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_kind *ret,
 			enum spec_field *at)
@@ -471,8 +472,8 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 				    "'window 1000 per 1min', or 'shape 10mbit'");
 	if (count > 1)
 		return error_misuse("two-kinds", spec_names[*at],
-				    "a limit has one of rate, window and shape; give the other a "
-				    "name of its own");
+				    "a limit has only one of rate, window and shape; write two "
+				    "limits with different names");
 	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
 		if (spec_has(spec, field) && !kind_has_field(*ret, field))
 			return refuse(at, field, "other-kind", spec_names[field],
@@ -482,8 +483,8 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 		if (spec_has(spec, field) && spec->count[field] != 1 &&
 		    spec->count[field] != lengths)
 			return refuse(at, field, "wrong-count", spec_names[field],
-				      "%u values, and %u %s after per; write one for each, or one "
-				      "for all",
+				      "%u values for %u %s of per; write a value for each length, "
+				      "or one value for all",
 				      spec->count[field], lengths,
 				      plural(lengths, "length", "lengths"));
 	return 0;
@@ -504,19 +505,20 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	snprintf(text, sizeof(text), is_one ? "%u" : "%u/%u", given[0], given[1]);
 	if (prefix->bits && !is_one)
 		return error_misuse("bad-length", object_of("per", text),
-				    "%s is %s alone; write one length", prefix_format(prefix, name),
+				    "%s is %s only; write one length", prefix_format(prefix, name),
 				    is_ipv4 ? "IPv4" : "IPv6");
 	if (is_ipv4 && bits > 32)
 		return error_misuse("bad-length", object_of("per", text),
-				    "%s is IPv4, and its keys have 0 to 32 bits",
+				    "%s is IPv4; write a length from 0 to 32",
 				    prefix_format(prefix, name));
 	if (!prefix->bits && is_one && spec->count[SPEC_PER] > 1) {
 		if (bits > 32)
 			return error_misuse("bad-length", object_of("per", text),
-					    "each of several lengths on default is of IPv4, 0 to "
-					    "32, and 32 longer for IPv6; or write both, 24/56");
+					    "several lengths on default are IPv4 lengths, 0 to 32; "
+					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
-		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0; /* 0: one key for all */
+		limit->spec.per[SL_IPV6] =
+			bits ? bits + 32 : 0; /* length 0: all addresses have one key */
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
 	} else {
@@ -526,7 +528,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	return 0;
 }
 
-/* Sets the name of the limit at `index`: "all", "all-24". */
+/* Sets the name of the limit at `index`: "all" for the first, "all-24" for a later limit. */
 static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
 {
 	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];
@@ -540,8 +542,8 @@ static int name_set(const struct spec *spec, unsigned int index, struct limit *l
 	snprintf(whole, sizeof(whole), "%s%s", limit->spec.name, suffix);
 	if (strlen(whole) >= SL_NAME)
 		return error_misuse("bad-name", object_of("name", limit->spec.name),
-				    "each length of a key makes a limit with a name such as '%s', "
-				    "of at most %d characters",
+				    "each length of per makes a limit; the name '%s' would be "
+				    "longer than %d characters",
 				    whole, SL_NAME - 1);
 	strcpy(limit->spec.name, whole);
 	return 0;
@@ -558,11 +560,12 @@ static int burst_unit_check(const struct sl_limit_spec *spec)
 	if (by_bytes)
 		return error_misuse("burst-unit", object_of("burst", text),
 				    "the burst of a bit rate needs a unit; write 64kB or 250ms");
-	return error_misuse("burst-unit", object_of("burst", text),
-			    "bytes are the burst of a bit rate; write 2000 (packets) or 250ms");
+	return error_misuse(
+		"burst-unit", object_of("burst", text),
+		"the burst of a packet rate is not in bytes; write 2000 (packets) or 250ms");
 }
 
-/* Completes the bursts of a bucket by their defaults, or checks them. */
+/* Sets the bursts of a token bucket to their defaults, or checks the units of the given bursts. */
 static int bursts_set(const struct spec *spec, struct limit *limit)
 {
 	struct limit second = limit_second(limit);
@@ -588,7 +591,10 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
-/* Completes a limit by the defaults of its kind, and checks that its parts fit each other. */
+/*
+ * Sets the fields that are not given to the defaults of the kind, and checks that all fields fit
+ * each other.
+ */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;
@@ -602,13 +608,16 @@ static int parts_set(const struct spec *spec, struct limit *limit, enum spec_fie
 	if (kind == SL_SHAPE && !spec_has(spec, SPEC_HORIZON))
 		limit->spec.span_ns = limit_defaults.spec.span_ns;
 	if (!limit->spec.shared && limit->spec.start == SL_START_SHARE)
-		return refuse(at, spec_has(spec, SPEC_SHARED) ? SPEC_SHARED : SPEC_START,
-			      "not-shared", "start 'share'",
-			      "it requires shared yes; a new source holds a share of the burst on "
-			      "all machines");
+		return refuse(
+			at, spec_has(spec, SPEC_SHARED) ? SPEC_SHARED : SPEC_START, "not-shared",
+			"start 'share'",
+			"each machine gives a new source its share of the burst, which requires "
+			"a shared limit; write shared yes");
 	if (limit->spec.shared == SL_SHARED_BLOCK && limit->spec.action != SL_ACTION_BLOCK)
-		return refuse(at, SPEC_SHARED, "no-block", "shared 'block'",
-			      "it requires an action that blocks; write action block 30s");
+		return refuse(
+			at, SPEC_SHARED, "no-block", "shared 'block'",
+			"only blocks are shared, but the action is not block; write action block "
+			"30s");
 	*at = spec_has(spec, SPEC_BURST)     ? SPEC_BURST
 	      : spec_has(spec, SPEC_HORIZON) ? SPEC_HORIZON
 					     : kind_fields[kind];
@@ -649,9 +658,8 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 			narrower |= limit->spec.per[family] > limit[-1].spec.per[family];
 		}
 		if (!err && i && (!wider || narrower))
-			err = error_misuse(
-				"wrong-order", "per",
-				"each length is shorter than the one before it; write 32,24,16");
+			err = error_misuse("wrong-order", "per",
+					   "the lengths do not descend; write 32,24,16");
 	}
 	if (!err)
 		*ret = limits;
@@ -680,7 +688,7 @@ _Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any
 
 typedef const char *format_fn(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
-/* Formats a rate or a burst, or two of them. */
+/* Formats the rate or the burst of a limit, or both rates or bursts if the limit has two. */
 static const char *pair_format(const struct limit *limit, format_fn *format, char text[SPEC_TEXT])
 {
 	struct limit second = limit_second(limit);

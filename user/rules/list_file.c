@@ -15,25 +15,25 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/* Report this many bad lines: a file of another format would otherwise be printed whole. */
+/* Report at most this many bad lines: every line of a file in another format is bad. */
 #define BAD_LINES_MAX 10
 
 #define BLANKS " \t\r\v\f"
 
-/* The end of an entry that ended before now. */
+/* Value of `until` for an entry that has ended already. */
 #define ENDED 1
 
-/* A file while it is read. */
+/* A list file while it is read. */
 struct list_reading {
 	const struct rule *entry;
-	const char *force;     /* of entry_check_width() */
-	unsigned int *skipped; /* counts bad lines; NULL: they are refused */
-	uint64_t age_ns;       /* of the file: its times began when it was written */
-	bool is_entry;	       /* of a rules file: `for` would begin again at each reading */
-	struct ruleset *set;   /* gets the entries */
-	const char *ipset;     /* the name of the first set of ipset, in the text; NULL: none */
-	int ipset_length;      /* of that name */
-	bool has_second_ipset; /* which was reported */
+	const char *force;     /* argument of entry_check_width() */
+	unsigned int *skipped; /* counts bad lines; if NULL, bad lines are refused */
+	uint64_t age_ns;       /* age of the file, because times count from when it was written */
+	bool is_entry;	       /* the text is an entry of a rules file, which may not have `for` */
+	struct ruleset *set;   /* entries are added here */
+	const char *ipset;     /* name of the first ipset of the file, or NULL */
+	int ipset_length;      /* length of `ipset` */
+	bool has_second_ipset; /* a second ipset was found and reported */
 };
 
 static char *blanks_skip(char *text)
@@ -41,7 +41,7 @@ static char *blanks_skip(char *text)
 	return text + strspn(text, BLANKS);
 }
 
-/* Cuts the blanks off both ends. */
+/* Removes leading and trailing blanks. */
 static char *blanks_strip(char *text)
 {
 	char *end;
@@ -54,7 +54,7 @@ static char *blanks_strip(char *text)
 	return text;
 }
 
-/* Returns the length of the begin that a line has; 0: none of them. */
+/* Returns the length of the string in `begins` that the line begins with, or 0. */
 static size_t begin_length(const char *line, const char *const *begins, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -63,7 +63,7 @@ static size_t begin_length(const char *line, const char *const *begins, size_t c
 	return 0;
 }
 
-/* Returns a whole word of a line, not the first; NULL: it is not in the line. */
+/* Finds a word between blanks in a line. Returns NULL if the line does not contain it. */
 static char *word_search(char *line, const char *word)
 {
 	size_t length = strlen(word);
@@ -76,7 +76,10 @@ static char *word_search(char *line, const char *word)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Adds a prefix, or all prefixes of a range. until: the end of each; 0: none. */
+/*
+ * Adds an entry for a prefix, or for each prefix of a range. until: end of the entries; 0 if they
+ * do not end.
+ */
 static int entry_add(const struct list_reading *reading, const char *text, uint32_t until)
 {
 	struct rule entry = *reading->entry;
@@ -92,7 +95,9 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/* Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: of ipset, in s; 0: none. */
+/*
+ * Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: from ipset, in seconds, or 0.
+ */
 static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
 	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
@@ -108,7 +113,7 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 	}
 	if (is_for && reading->is_entry)
 		return error_misuse("for-in-file", object_of("for", value),
-				    "it would begin again each time the rules are read; write "
+				    "the time would begin again each time the file is read; write "
 				    "'until MOMENT'");
 	if (end)
 		err = is_for ? value_parse(&value_time, "for", value, &ns)
@@ -123,8 +128,8 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 /* --- ipset ---------------------------------------------------------------------------------- */
 
 /*
- * Refuses a line of a second set. `ipset save` without a name prints all sets, of which some may be
- * allowed and some denied.
+ * Refuses a line of a second ipset. `ipset save` without a name prints all sets, and some sets may
+ * contain allowed prefixes and others denied prefixes.
  */
 static int check_one_ipset(struct list_reading *reading, const char *line)
 {
@@ -145,21 +150,21 @@ static int check_one_ipset(struct list_reading *reading, const char *line)
 	reading->has_second_ipset = true;
 	text_cut(name, length, cut);
 	return error_misuse("second-ipset", object_of("set", cut),
-			    "the file has set '%s' before it, and a list has one; write each to a "
-			    "file, with 'ipset save %s'",
+			    "the file also has set '%s', but a list is one set; write each set to "
+			    "a file: 'ipset save %s'",
 			    text_cut(reading->ipset, reading->ipset_length, cut_first),
 			    word_typed(cut));
 }
 
-/* The options of a member that change its meaning. */
+/* Options of an ipset member that change its meaning. */
 struct ipset_member {
 	bool is_exception;    /* `nomatch` */
-	unsigned int timeout; /* in seconds; 0: none */
+	unsigned int timeout; /* in seconds; 0 if it does not end */
 };
 
 /*
- * Returns the member in "[add SET] MEMBER [OPTION VALUE]...", and cuts its options off, unless they
- * are something else. A comment ends them.
+ * Parses "[add SET] MEMBER [OPTION VALUE]...". Returns the member, and cuts off its options if all
+ * of them are known. Option `comment` is the last.
  */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
@@ -202,17 +207,17 @@ static char *member_parse(char *line, struct ipset_member *ret)
 
 static int json_add(const struct list_reading *reading, json_t *value, const char *key);
 
-/* Adds the entry of an object: the value of its only key for entries. */
+/* Adds the entry of a JSON object: the value of its only key that is in `keys`. */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
-	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
+	/* AWS uses ip_prefix and ipv6_prefix, Google ipv4Prefix and ipv6Prefix */
 	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
 					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
 	const char *type = json_string_value(json_object_get(object, "type"));
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
 
-	if (type && !strcmp(type, "metadata")) /* of Spamhaus DROP */
+	if (type && !strcmp(type, "metadata")) /* the last line of Spamhaus DROP */
 		return 0;
 	json_object_foreach(object, key, value)
 	{
@@ -235,7 +240,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	return json_add(reading, found, found_key);
 }
 
-/* Adds an entry, an array of entries, or the entry of an object. key: the key of the value. */
+/* Adds the entries of a JSON string, array or object. key: key of the value, for errors. */
 static int json_add(const struct list_reading *reading, json_t *value, const char *key)
 {
 	json_t *item;
@@ -256,21 +261,12 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 	return err;
 }
 
-static int json_line_add(const struct list_reading *reading, const char *line)
-{
-	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	int err = value ? json_add(reading, value, "[]")
-			: error_misuse("bad-json", NULL,
-				       "not JSON; write each object on a line of its own, as "
-				       "'jq -c' does");
-
-	json_decref(value);
-	return err;
-}
-
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* Cuts off a comment. "//" begins one only where a word may begin: 192.0.2.0//24 is an error. */
+/*
+ * Cuts off a comment. "//" begins a comment only at the beginning of a word: 192.0.2.0//24 is an
+ * error.
+ */
 static void comment_cut(char *line)
 {
 	char *slashes = line;
@@ -283,8 +279,9 @@ static void comment_cut(char *line)
 }
 
 /*
- * Adds the entry of a line. A bad line is skipped and counted if that is asked for, except a line
- * without which other lines would change their meaning.
+ * Adds the entry of a line. A bad line is skipped and counted if `skipped` is set. A second ipset
+ * and `nomatch` are always refused, because without such a line other lines would change their
+ * meaning.
  */
 static int line_add(struct list_reading *reading, char *line)
 {
@@ -295,6 +292,7 @@ static int line_add(struct list_reading *reading, char *line)
 	unsigned int mark = error_count(), count = reading->set->count;
 	struct ipset_member member = {0};
 	char cut[TEXT_CUT];
+	json_t *json;
 	bool is_json;
 	int err;
 
@@ -311,11 +309,17 @@ static int line_add(struct list_reading *reading, char *line)
 	if (member.is_exception)
 		return error_misuse(
 			"exception", object_of(NULL, text_cut(line, SIZE_MAX, cut)),
-			"an exception (nomatch) of the set, and a list has none; remove "
-			"the line, and write its prefix to a list of the other kind "
-			"(allow or deny)");
-	err = is_json ? json_line_add(reading, line)
-		      : entry_add_line(reading, line, member.timeout);
+			"a list has no exceptions (nomatch); remove the line, and write "
+			"its prefix to a list with the opposite access (allow or deny)");
+	json = is_json ? json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL) : NULL;
+	if (is_json)
+		err = json ? json_add(reading, json, "[]")
+			   : error_misuse("bad-json", NULL,
+					  "not JSON; write each object on a line of its own, as "
+					  "'jq -c' does");
+	else
+		err = entry_add_line(reading, line, member.timeout);
+	json_decref(json);
 	if (err != -EINVAL || !reading->skipped)
 		return err;
 	error_drop(mark);
@@ -324,7 +328,9 @@ static int line_add(struct list_reading *reading, char *line)
 	return 0;
 }
 
-/* Parses every line, and reports up to BAD_LINES_MAX bad lines. */
+/*
+ * Parses all lines, or stops after BAD_LINES_MAX bad lines. Reports each bad line with its number.
+ */
 static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;
@@ -348,7 +354,8 @@ static int lines_parse(const char *name, char *text, struct list_reading *readin
 		bad++;
 	}
 	if (bad && text)
-		error_notice("more-bad-lines", name, "the first %d bad lines are reported",
+		error_notice("more-bad-lines", name,
+			     "more lines may be bad; only the first %d are reported",
 			     BAD_LINES_MAX);
 	return bad ? -EINVAL : 0;
 }

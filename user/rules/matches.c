@@ -9,9 +9,9 @@
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
-#define WORDS_MAX  12 /* more than any match has, which are refused, and NULL */
+#define WORDS_MAX  12 /* more words than a valid match has, and NULL at the end */
 
-/* The first of several kinds with one fact is printed. */
+/* The kinds of packets. If several kinds have the same fact, the first is printed. */
 static const struct match_kind {
 	const char *name;
 	enum sl_fact fact;
@@ -67,7 +67,7 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 	return text;
 }
 
-/* Parses a list of ports: "53", "80,8000-8080". text: the match, for errors. */
+/* Parses a list of ports: "53", "80,8000-8080". text: the whole match, for errors. */
 static int ports_parse(const char *text, const char *list, struct sl_match *match)
 {
 	char range[UNITS_TEXT], other[UNITS_TEXT];
@@ -88,7 +88,7 @@ static int ports_parse(const char *text, const char *list, struct sl_match *matc
 		ports = (struct sl_ports){.first = first, .last = last};
 		ports_format(&ports, range);
 		if (first > last)
-			return refuse(text, "the range %s runs backwards", range);
+			return refuse(text, "the first port of %s is higher than the last", range);
 		for (int i = 0; i < match->ports; i++)
 			if (first <= match->port[i].last && match->port[i].first <= last)
 				return refuse(text, "ports %s and %s overlap; write each port once",
@@ -100,7 +100,7 @@ static int ports_parse(const char *text, const char *list, struct sl_match *matc
 	return 0;
 }
 
-/* Parses a whole word. Returns false unless it is a number from `least` to `most`. */
+/* Parses a word as a number. Returns false unless the word is a number from `least` to `most`. */
 static bool number_parse_word(const char *word, unsigned int least, unsigned int most,
 			      unsigned int *ret)
 {
@@ -119,11 +119,13 @@ static int refuse_kind(const char *text, const char *word)
 		names[i] = kinds[i].name;
 	nearly = nearly_find(word, names, KINDS);
 	if (nearly)
-		return refuse(text, "no kind of packet '%s'; did you mean '%s'?", word, nearly);
-	return refuse(text,
-		      "no kind of packet '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, proto "
-		      "N or vlan N",
-		      word);
+		return refuse(text, "unknown kind of packet '%s'; did you mean '%s'?", word,
+			      nearly);
+	return refuse(
+		text,
+		"unknown kind of packet '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, proto "
+		"N or vlan N",
+		word);
 }
 
 static int refuse_rest(const char *text, const char *word)
@@ -132,14 +134,14 @@ static int refuse_rest(const char *text, const char *word)
 	const char *nearly = nearly_find(word, keywords, ARRAY_SIZE(keywords));
 
 	if (is_word(word, "sport"))
-		return refuse(text, "no limit is by the port of the source; write port, which is "
-				    "the port of the destination");
+		return refuse(text, "a limit cannot match the source port; write port, which is "
+				    "the destination port");
 	if (nearly)
 		return refuse(text, "'%s' is unexpected; did you mean '%s'?", word, nearly);
 	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
 }
 
-/* `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
+/* A match that begins with `vlan` matches any packet of the VLAN. `tcp syn` means tcp-syn. */
 int match_parse(const char *text, struct sl_match *ret)
 {
 	char copy[MATCH_TEXT], *words[WORDS_MAX] = {0}, **word = words, *rest;
@@ -218,7 +220,8 @@ const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 			   __VA_ARGS__)
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append("%s", kind ? kind->name : "?"); /* ?: a fact of another version */
+		append("%s",
+		       kind ? kind->name : "?"); /* a later version may have written another fact */
 	if (match->fact == SL_FACT_PROTO)
 		append(" %u", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)

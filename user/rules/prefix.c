@@ -26,7 +26,7 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
 	return cut;
 }
 
-/* All IPv4-mapped addresses (RFC 4291, 2.5.5.2). */
+/* Returns ::ffff:0:0/96, which contains all IPv4-mapped addresses (RFC 4291, 2.5.5.2). */
 static struct sl_prefix mapped(void)
 {
 	return (struct sl_prefix){
@@ -37,9 +37,9 @@ static struct sl_prefix mapped(void)
 }
 
 /*
- * Replaces an IPv4-mapped prefix of /96 or longer by the IPv4 prefix in it: dual-stack
- * servers log IPv4 sources in this form. No rule can name the source of an IPv6 packet from a
- * mapped address. The kernel refuses TCP connections from such sources, but accepts their UDP
+ * Returns the IPv4 prefix in an IPv4-mapped prefix of /96 or longer, because dual-stack servers log
+ * IPv4 sources in this form. Returns any other prefix unchanged. So rules cannot cover IPv6 packets
+ * with a mapped source; the kernel refuses TCP connections from such a source, but accepts its UDP
  * packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
@@ -56,8 +56,8 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 }
 
 /*
- * Whether a prefix of /81 to /95 contains all mapped addresses. It contains nothing else that is
- * in use, so it is refused: its IPv4 addresses would not be matched.
+ * Returns whether a prefix of /81 to /95 contains all mapped addresses. No other address in it is
+ * in use, and the rules of IPv4 packets are IPv4 prefixes, so such a prefix is refused.
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {
@@ -67,7 +67,7 @@ static bool surrounds_mapped(const struct sl_prefix *prefix)
 	       prefix_covers(prefix, &all);
 }
 
-/* Parses an address, and leaves an IPv4-mapped one as it is. */
+/* Parses an address. Does not convert an IPv4-mapped address. */
 static int address_read(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix = {0};
@@ -129,8 +129,9 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 		return 0;
 	}
 	/*
-	 * Files have millions of addresses, which are not compared with words. `all` is refused: it
-	 * could mean all sources, all rules, or the limit of that name.
+	 * A text that has none of ".:/" may be a misspelt word. Other texts are not compared with
+	 * words, because files have millions of addresses. `all` is refused because it could mean
+	 * all sources, all rules, or the limit of that name.
 	 */
 	if (!text[strcspn(text, ".:/")] &&
 	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))
@@ -246,7 +247,7 @@ struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4)
 	return prefix_source(&address);
 }
 
-/* The last address of a prefix. */
+/* Returns the last address of a prefix. */
 static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
 {
 	struct sl_prefix last = *prefix;
@@ -278,7 +279,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*from = last;
 	while (byte >= 0 && !++from->addr[byte])
 		byte--;
-	if (byte < 0) /* it was the last address */
+	if (byte < 0) /* the last address of the family is in the prefix */
 		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;

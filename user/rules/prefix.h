@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: addresses and prefixes in words. */
+/* Rules: parses, formats and compares addresses and prefixes. */
 #ifndef SLUICE_PREFIX_H
 #define SLUICE_PREFIX_H
 
@@ -8,25 +8,26 @@
 
 #include "rules/value.h"
 
-#define PREFIX_TEXT 52 /* room for any formatted prefix */
+#define PREFIX_TEXT 52 /* size of a buffer for any formatted prefix */
 
 /*
- * Parses `default`, an address, or ADDRESS/LENGTH. Bits beyond the length are refused. An
- * IPv4-mapped prefix of /96 or longer becomes the IPv4 prefix, and a shorter one is refused.
+ * Parses `default`, an address, or ADDRESS/LENGTH. Refuses bits beyond the length. An IPv4-mapped
+ * prefix of /96 or longer becomes the IPv4 prefix; a shorter IPv4-mapped prefix is refused. Returns
+ * 0, or -EINVAL and adds an error.
  */
 int prefix_parse(const char *text, struct sl_prefix *ret);
 
-/* Parses an IPv4 or IPv6 address without a length. An IPv4-mapped one becomes the IPv4 address. */
+/* Parses an address without a length. An IPv4-mapped address becomes the IPv4 address. */
 int address_parse(const char *text, struct sl_prefix *ret);
 
-/* The same as types, which store a struct sl_prefix. */
+/* Types that parse a prefix or an address into a struct sl_prefix. */
 extern const struct value_type value_prefix, value_address;
 
-/* Formats a prefix: `default`, an address for a whole one, or ADDRESS/LENGTH. */
+/* Formats a prefix as `default`, ADDRESS for a single address, or ADDRESS/LENGTH. */
 __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_prefix *prefix,
 							      char text[PREFIX_TEXT]);
 
-/* The family of a prefix. `default` has none. */
+/* Returns whether a prefix is IPv4. `default` is neither IPv4 nor IPv6. */
 static inline bool prefix_is_ipv4(const struct sl_prefix *prefix)
 {
 	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV4);
@@ -37,13 +38,15 @@ static inline bool prefix_is_ipv6(const struct sl_prefix *prefix)
 	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
 }
 
-/* The index of its family in arrays of SL_FAMILIES; `default` counts as IPv6. */
+/*
+ * Returns the family of a prefix, as an index of arrays of SL_FAMILIES. `default` counts as IPv6.
+ */
 static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
 {
 	return prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
 }
 
-/* Whether the prefix is one whole address. */
+/* Returns whether a prefix is a single address. */
 static inline bool prefix_is_host(const struct sl_prefix *prefix)
 {
 	return prefix->bits == SL_FAMILY_BITS + (prefix_is_ipv4(prefix) ? 32 : 128);
@@ -54,28 +57,41 @@ static inline bool prefix_equal(const struct sl_prefix *a, const struct sl_prefi
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Whether prefix_parse() could have made it. */
+/* Returns whether prefix_parse() could have made the prefix. */
 bool prefix_is_sound(const struct sl_prefix *prefix);
+
+/* Returns whether a prefix contains an address, or another prefix as a whole. */
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
-/* Orders `default`, IPv4, IPv6; then by address; then the shorter prefix first. */
+/*
+ * Orders prefixes: first `default`, then IPv4, then IPv6; then by address; then by length, the
+ * shorter first.
+ */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
-/* The first `bits` bits of an address or prefix, which has at least as many; 0: `default`. */
+/*
+ * Returns the first `bits` bits of a prefix that has at least as many; `default` if `bits` is 0.
+ * `bits` includes SL_FAMILY_BITS.
+ */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /*
- * The longest prefix that begins at `from` and ends at `to` or before; `from` moves to the address
- * after the prefix. Both are addresses of one family. Returns false if no address is left.
+ * Finds the largest prefix that begins at address `from` and ends at address `to` or before, and
+ * moves `from` to the address after it. Both have the same family. Returns false if no address is
+ * left.
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
 /*
- * The source of an address (include/identity.h): the address itself, or the /64 of an IPv6 address.
+ * Returns the source that an address belongs to (include/identity.h): the address itself, or the
+ * /64 of an IPv6 address.
  */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/* The source with this key: an IPv4 address in the first 4 bytes, or bucket_key6(). */
+/*
+ * Returns the source with the key of a bucket: an IPv4 address in the first 4 bytes, or
+ * bucket_key6().
+ */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif

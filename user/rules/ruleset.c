@@ -153,7 +153,7 @@ bool limit_equal(const struct limit *a, const struct limit *b)
 	       x->start == y->start && x->shared == y->shared && match_equal(&a->match, &b->match);
 }
 
-/* Whether the rule has an equal limit. The order of limits is ignored. */
+/* Returns whether a rule has an equal limit, at any index. */
 static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
 {
 	const struct limit *same = rule_find_limit(rule, limit->spec.name);
@@ -169,7 +169,7 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
-/* The lists that both rules have, as bits, on which the entries end at different times. */
+/* Returns the bits of lists that contain both rules, but with different ends. */
 static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
 {
 	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;
@@ -278,8 +278,8 @@ int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int p
 	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
 		return error_add(
 			ENOSPC, "too-many-lists", object_of("list", list->name),
-			"at most %d lists exist; remove one with 'sluice del -f NAME' (see "
-			"'sluice lists')",
+			"a gate has at most %d lists; remove a list of 'sluice lists': 'sluice del "
+			"-f NAME'",
 			SL_LISTS_MAX);
 	lists[place] = *list;
 	return 0;
@@ -313,12 +313,12 @@ int list_name_check(const char *name)
 	if (name_is_valid(name))
 		return 0;
 	return error_misuse("bad-list-name", object_of("list", name),
-			    "not the name of a list; write 'as LIST', of 1 to %d letters, digits "
-			    "and signs, without blanks, quotes and backslashes",
+			    "not a list name; write 'as LIST' with 1 to %d characters, without "
+			    "blanks, quotes, $ and backslashes",
 			    SL_LIST_NAME - 1);
 }
 
-/* The last second of the year 9999: moments have years of four digits. */
+/* The last second of the year 9999 since 1970: a formatted moment has a year of four digits. */
 #define MOMENT_LAST 253402300799ULL
 
 bool list_is_sound(const struct sl_list_info *list)
@@ -330,7 +330,7 @@ bool list_is_sound(const struct sl_list_info *list)
 
 /*
  * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so
- * a link that points to a new file every day names one list. Returns 0 or a negative errno.
+ * the list of a link keeps its name when the link is replaced. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {
@@ -379,7 +379,7 @@ int list_name_of(const char *file, char name[SL_LIST_NAME])
 
 	if (err == -ENAMETOOLONG)
 		return error_misuse("bad-list-name", object_of("file", file),
-				    "its path is too long for the name of a list; write 'as LIST'");
+				    "its path is too long for a list name; write 'as LIST'");
 	if (err)
 		return error_add(err, "no-directory", NULL,
 				 "cannot find the current directory: %s; write 'as LIST'",
@@ -442,7 +442,7 @@ static int rule_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* By prefix, then by the end on a list: no end first, then the last. */
+/* Orders rules by prefix, then by the end on a list: first no end, then the latest. */
 static int rule_order(const void *a, const void *b)
 {
 	const struct rule *left = a, *right = b;
@@ -453,7 +453,8 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	for (unsigned int i = 1; i < set->count; i++) /* most long files are sorted */
+	for (unsigned int i = 1; i < set->count;
+	     i++) /* qsort() is slow for long files, and most of them are sorted */
 		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
 			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
 			return;
@@ -566,7 +567,7 @@ const char *const size_names[SIZES] = {
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
 
-/* The entries that a gate reserves for itself. */
+/* The number of entries of each size that a gate reserves for itself. */
 static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
 
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size)

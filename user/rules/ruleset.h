@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: rules and named lists in memory: of a command, of a rules file, or of a gate; and the
- * sizes of a gate's maps that they require.
+ * Rules: the rules and named lists of a command, a rules file or a gate, in memory; and the sizes
+ * of maps that the rules require.
  */
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
@@ -11,46 +11,55 @@
 #include "rules/limit.h"
 #include "rules/value.h"
 
-/* Whether a policy also has the limits of the next shorter policy. */
+/* Whether a policy also has the limits of the policy of the next shorter prefix. */
 enum inherit {
-	INHERIT_UNSPECIFIED, /* no; in a difference: both rules agree */
+	INHERIT_UNSPECIFIED, /* like INHERIT_NO; in a difference: both rules agree */
 	INHERIT_NO,
 	INHERIT_YES,
 };
 
 /*
- * The rule of one prefix: an entry by hand, lists that name the prefix, a policy. A rule that has
- * none of these means that the prefix has no rule. A policy is limits, and perhaps a budget for
- * newcomers, which has no effect without limits. The rule owns its policy.
+ * The rule of one prefix: a runtime entry, the lists that contain the prefix, and a policy. An
+ * empty rule means that the prefix has no rule. A policy consists of limits and an optional budget
+ * for new sources. Without limits the budget has no effect. The rule owns its policy.
  */
 struct rule {
 	struct sl_prefix prefix;
-	uint64_t lists;	     /* a bit for each list that names the prefix, at its place */
-	uint32_t until;	     /* end of the entry by hand, as in struct sl_rule_content; 0: no end */
-	uint32_t list_until; /* end of the entry on the list at place `timed`; 0: no end */
-	uint8_t access;	     /* enum sl_access: of the entry by hand */
-	uint8_t limits;	     /* elements of `limit`, at most SL_LIMITS_MAX */
+	uint64_t lists; /* bit N: the list at place N contains the prefix */
+	uint32_t until; /* end of the runtime entry (unit of until_at()); 0 if it does not end */
+	uint32_t list_until; /* end of the entry on list `timed`; 0 if it does not end */
+	uint8_t access;	     /* enum sl_access of the runtime entry */
+	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;     /* enum inherit */
-	uint8_t timed;
+	uint8_t timed;	     /* place of the list whose entry ends at `list_until` */
 	struct limit *limit;
-	struct limit *newcomers; /* NULL: no budget */
+	struct limit *newcomers; /* budget for new sources, or NULL */
 };
 
 /* --- Policies ------------------------------------------------------------------------------- */
 
-/* Adds a limit to a rule that has fewer than SL_LIMITS_MAX and none of that name. */
+/* Adds a limit to a rule that has fewer than SL_LIMITS_MAX limits, and no limit of that name. */
 int rule_add_limit(struct rule *rule, const struct limit *limit);
+
+/* Returns the limit with a name, or NULL. */
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 
-/* Sets the budget of a rule to a copy; NULL: none. */
+/* Sets the budget of a rule to a copy of `newcomers`, or removes it if `newcomers` is NULL. */
 int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
-/* Copies a rule with its policy; moves the policy to a rule without one; frees the policy. */
+/* Copies a rule and its policy. */
 int rule_copy(const struct rule *rule, struct rule *ret);
+
+/* Moves the policy of `from` to a rule without a policy. */
 void rule_take_policy(struct rule *rule, struct rule *from);
+
+/* Frees the policy of a rule. */
 void rule_free(struct rule *rule);
 
-/* How many of SL_LIMITS_MAX slots the limits of a rule occupy: two rates occupy two. */
+/*
+ * Returns how many of the SL_LIMITS_MAX slots the limits of a rule occupy. A limit with two rates
+ * occupies two.
+ */
 unsigned int rule_slots(const struct rule *rule);
 
 static inline bool rule_inherits(const struct rule *rule)
@@ -58,30 +67,37 @@ static inline bool rule_inherits(const struct rule *rule)
 	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
-/* Whether the budget drops nothing, because no limit drops or blocks: bpf/charge.h. */
+/* Returns whether the budget drops no packet, because all limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/* Whether its newcomers are destinations: the keys of all its limits that drop. */
+/*
+ * Returns whether the budget counts new destinations instead of new sources: all limits that drop
+ * have destinations as keys.
+ */
 bool rule_sees_destinations(const struct rule *rule);
 
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
-/* The end of the rule's entry on the list at a place, without the list's own end; 0: none. */
+/*
+ * Returns the end of the rule's entry on the list at a place, or 0. The end of the list itself is
+ * not considered.
+ */
 static inline uint32_t rule_list_end(const struct rule *rule, int place)
 {
 	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
 }
 
 /*
- * Puts the prefix on the list at a place, with an end of its own; 0: none. A prefix has such an end
- * on one list at a time: returns false, and changes nothing, if it has one on another list.
+ * Adds the prefix to the list at a place. until: the end of the entry; 0 if it does not end. A
+ * prefix may have an entry with an end on only one list. Returns false, and changes nothing, if
+ * another list has such an entry.
  */
 bool rule_add_list(struct rule *rule, int place, uint32_t until);
 
-/* Removes the prefix from the lists of these bits. */
+/* Removes the prefix from all lists whose bits are set. */
 void rule_remove_lists(struct rule *rule, uint64_t bits);
 
-/* Whether it has no entry, no list and no policy. */
+/* Returns whether a rule has neither a runtime entry nor lists nor a policy. */
 static inline bool rule_is_empty(const struct rule *rule)
 {
 	return !rule->access && !rule->lists && !rule->limits;
@@ -89,61 +105,79 @@ static inline bool rule_is_empty(const struct rule *rule)
 
 /* --- Differences ---------------------------------------------------------------------------- */
 
-/* Whether both are equal. Ids, the order of limits, and a budget without limits are ignored. */
+/*
+ * Return whether both are equal. Ids, the order of limits, and a budget without limits are ignored.
+ */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 
-/* The parts of a rule that another rule of the same prefix lacks. The caller frees `ret`. */
+/*
+ * Stores in *ret the parts of a rule in which it differs from another rule of the same prefix. The
+ * caller frees it.
+ */
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* An array of SL_LIST_PLACES. The place of a list is its bit in rules; without a name it is free. */
+/*
+ * Named lists are in an array of SL_LIST_PLACES elements. The place of a list is its index, and its
+ * bit in rules. A place is free if its element has no name.
+ */
 
-/* The place of the list of that name, or of the name that list_name_of() gives a file; -1: none. */
+/* Returns the place of a list by its name, or -1. */
 int lists_find(const struct sl_list_info *lists, const char *name);
+
+/* Returns the place of the list that has the default name of a file (list_name_of()), or -1. */
 int lists_find_file(const struct sl_list_info *lists, const char *file);
 
-/* Puts a list into a free place. Returns -ENOSPC if SL_LISTS_MAX lists exist. */
+/* Stores a list at a free place. Returns 0, or -ENOSPC if SL_LISTS_MAX lists exist. */
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
 
-/* The places that have a list, as bits, and their number. */
+/* Returns the places that have a list, as bits. */
 uint64_t lists_bits(const struct sl_list_info *lists);
+
+/* Returns the number of lists. */
 static inline unsigned int lists_count(const struct sl_list_info *lists)
 {
 	return __builtin_popcountll(lists_bits(lists));
 }
 
-/* Whether both have the same name, access and end. */
+/* Returns whether both lists have the same name, access and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
+/* Returns whether the end of a list has passed. */
 bool list_ended(const struct sl_list_info *list);
 
-/* Whether a command could have written a list: its name and its access are known. */
+/* Returns whether a command could have written a list: its name, access and time are valid. */
 bool list_is_sound(const struct sl_list_info *list);
 
-/* Checks a name: printable ASCII without blanks, quotes and backslashes, that fits SL_LIST_NAME. */
+/*
+ * Checks the name of a list: printable ASCII without blanks, quotes, $ and backslashes, shorter
+ * than SL_LIST_NAME.
+ */
 int list_name_check(const char *name);
 
-/* Names the list of a file by its absolute path, with links unresolved. "-" keeps its name. */
+/*
+ * Stores the default name of the list of a file: its absolute path with links unresolved, or "-".
+ */
 int list_name_of(const char *file, char name[SL_LIST_NAME]);
 
 /* --- Access, by enum sl_access -------------------------------------------------------------- */
 
-extern const char *const access_words[]; /* the commands "allow" and "deny" */
+extern const char *const access_words[]; /* "allow" and "deny", also the names of the commands */
 extern const char *const access_done[];	 /* "allowed" and "denied" */
 extern const char *const access_verbs[]; /* "allows" and "denies" */
 
-/* The access of a prefix on the lists of these bits. */
+/* Returns the access of a prefix that the lists with these bits contain. An allow list wins. */
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
- * Whether the prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and denies by hand
- * with such a prefix need `force`: most of them are mistakes, and lock out the operator.
+ * Returns whether a prefix is shorter than /8 (IPv4) or /16 (IPv6). Such an entry of a list, or a
+ * runtime entry that denies, requires `force`: most are mistakes, and lock out the operator.
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
-/* Refuses a wide prefix. force: how to accept it, for the error; NULL: it is accepted. */
+/* Refuses a wide prefix. force: what to do to accept it, for the error; if NULL, it is accepted. */
 int entry_check_width(const struct sl_prefix *prefix, const char *force);
 
 /* --- Sets ----------------------------------------------------------------------------------- */
@@ -152,58 +186,66 @@ struct ruleset {
 	struct rule *rules;
 	unsigned int count;
 	unsigned int room;
-	struct sl_list_info *lists; /* SL_LIST_PLACES of them, one for each bit; or NULL */
+	struct sl_list_info *lists; /* SL_LIST_PLACES elements, by place; or NULL */
 };
 
-/* Allocates the lists, with all places free, unless the set has lists. */
+/* Allocates the lists of a set, with all places free. Does nothing if the set has lists. */
 int ruleset_make_lists(struct ruleset *set);
 
-/* Appends a rule, and owns its policy, also on failure. */
+/* Appends a rule, whose policy the set owns. If it fails, it frees the policy. */
 int ruleset_add(struct ruleset *set, const struct rule *rule);
 
 /* Appends a copy of `entry`, which has no policy, for each prefix of "PREFIX" or "FIRST-LAST". */
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
-/* Sorts by prefix (prefix_compare), then by the end of the entry on a list, the last first. */
+/*
+ * Sorts by prefix (prefix_compare()), and rules of one prefix by the end of the entry on a list:
+ * first no end, then the latest.
+ */
 void ruleset_sort(struct ruleset *set);
 
-/* Sorts, and keeps the first rule of each prefix. */
+/* Sorts the rules, and keeps only the first rule of each prefix. */
 void ruleset_unique(struct ruleset *set);
 
-/* The rule of this prefix in a sorted set; NULL: none. */
+/* Returns the rule of a prefix in a sorted set, or NULL. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
 /*
- * Moves the lists of a set to the places that they have in `others`; NULL: does nothing. A list
- * that `others` lack moves to a place that is free there.
+ * Moves each list of a set to the place that it has in `others`, or to a place that is free there.
+ * Does nothing if `others` is NULL.
  */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
-/* A walk over the prefixes of two sets, which are sorted and have one rule a prefix. */
+/* A walk over the prefixes of two sets. Each set is sorted, and has one rule for each prefix. */
 struct rule_pairs {
 	const struct ruleset *from, *to;
 	unsigned int i, j;
 };
 
-/* Returns the next prefix: its rule in each set, or NULL. Returns false at the end. */
+/*
+ * Stores both rules of the next prefix; NULL if a set has no such rule. Returns false at the end.
+ */
 bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
-/* Calls `call` for each prefix whose rule differs, until a call returns an error. */
+/* Calls `call` for each prefix whose rules differ, until a call returns an error. */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),
 		 void *data);
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* The entries of a gate's maps, in the order of enum size. 0: not set. */
+/*
+ * The number of entries of the maps of a gate, in the order of enum size. A size of 0 is not
+ * specified.
+ */
 struct gate_sizes {
-	uint32_t sources;  /* states */
-	uint32_t buckets;  /* entries of `buckets4`, and of `buckets6` */
-	uint32_t policies; /* rules with limits; the gate reserves the first SL_POLICY_FIRST */
-	uint32_t hosts;	   /* rules of whole addresses, of each family */
-	uint32_t prefixes; /* other rules */
+	uint32_t sources;  /* number of states, with one limit a source */
+	uint32_t buckets;  /* entries of map `buckets4`, and of map `buckets6` */
+	uint32_t policies; /* policies, and SL_POLICY_FIRST that the gate reserves */
+	uint32_t hosts;	   /* rules of single addresses, for each family */
+	uint32_t prefixes; /* rules of other prefixes */
 };
 
 enum size {
@@ -217,7 +259,7 @@ enum size {
 
 #define SIZE_BIT(size) (1U << (size))
 
-/* The keys of `gate` in a rules file. */
+/* The names of sizes, which are the keys of `gate` in a rules file. */
 extern const char *const size_names[SIZES];
 
 static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
@@ -225,38 +267,40 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return &sizes->sources + size;
 }
 
-/* The size as users write it: without what the gate reserves. */
+/* Returns a size as users write it: without the entries that the gate reserves. */
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
+
+/* Sets a size that a user wrote. */
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* The entries that rules require in each map. */
+/* The number of entries that rules require in the maps of rules. */
 struct room {
 	uint32_t policies;
 	uint32_t prefixes;
 	uint32_t hosts[SL_FAMILIES];
 };
 
-/* Adds what `to` requires beyond `from`, a rule of the same prefix; NULL: none. */
+/* Adds the entries that `to` requires in addition to `from`, a rule of the same prefix or NULL. */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
 
-/* What a set of rules requires. An empty rule requires nothing. */
+/* Returns the entries that a set of rules requires. An empty rule requires none. */
 struct room room_needed(const struct ruleset *rules);
 
-/* The least sizes that hold the rules; 0: a size that rules do not decide. */
+/* Returns the smallest sizes with room for the rules. A size that does not depend on rules is 0. */
 struct gate_sizes room_sizes(const struct room *room);
 
-/* Whether each size is at least what is needed. */
+/* Returns whether no size is smaller than the needed size. */
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
- * Doubles each size that is too small, or more, to a power of two. fixed: a bit (SIZE_BIT) for each
- * size that stays. The result does not hold what is needed if a fixed size is too small, or if no
- * size is large enough.
+ * Returns `has` with each size that is smaller than needed at least doubled, to a power of two.
+ * fixed: bits (SIZE_BIT) of sizes that stay. The result may still be too small: a fixed size, or a
+ * size above SIZE_MAX_ENTRIES.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);
 
-/* The bits of the sizes that are not 0. */
+/* Returns the bits (SIZE_BIT) of the sizes that are not 0. */
 uint32_t sizes_bits(const struct gate_sizes *sizes);
 
 #endif

@@ -13,8 +13,8 @@
 /* --- Units ---------------------------------------------------------------------------------- */
 
 /*
- * A unit, and its spellings with '|' between them. The first spelling is printed, and the first
- * unit of a kind that divides a value: scales descend.
+ * A unit and its spellings, separated by '|'. The first spelling is printed. A value is printed in
+ * the first unit of its kind that divides it, so the units of a kind are in descending order.
  */
 struct unit {
 	const char *names;
@@ -38,7 +38,10 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/* Go writes µ as U+00B5, other programs as U+03BC. Weeks are parsed and never printed. */
+/*
+ * Go writes µ as U+00B5, other programs as U+03BC. Weeks are last, so they are accepted but never
+ * printed.
+ */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},
@@ -67,15 +70,15 @@ static const struct unit *unit_find(const struct unit *units, const char *name, 
 	return NULL;
 }
 
-/* Case matters only in units of few letters: 5M could be months, and B is byte, b is bit. */
+/* Finds a unit of time. Names of one or two letters are case-sensitive: 5M could mean months. */
 static const struct unit *time_unit_find(const char *name, size_t length)
 {
 	return unit_find(time_units, name, length, length > 2 ? strncasecmp : strncmp);
 }
 
 /*
- * In upper or lower case: 10Mbit can only mean 10mbit. "packets/s", "per second" and "packets per
- * second" are "/s".
+ * Finds a unit of a rate, in upper or lower case, because 10Mbit can only mean 10mbit. "packets/s",
+ * "per second" and "packets per second" mean "/s".
  */
 static const struct unit *rate_unit_find(const char *name)
 {
@@ -101,7 +104,10 @@ static const struct unit *amount_unit_find(const char *name)
 	return unit_find(burst_units, name, strlen(name), strncmp);
 }
 
-/* A time of one letter, except s and h, could be a number of packets, and the longest unit is h. */
+/*
+ * Finds a unit of a burst. The times of one letter are s and h, because others could be meant as
+ * numbers of packets. The longest time is an hour.
+ */
 static const struct unit *burst_unit_find(const char *name)
 {
 	const struct unit *unit = amount_unit_find(name);
@@ -130,7 +136,8 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	return "?"; /* a unit of another version: every known kind has a scale of 1 */
+	/* A unit that this version does not know: each known kind has a unit of scale 1. */
+	return "?";
 }
 
 /* --- Errors --------------------------------------------------------------------------------- */
@@ -179,8 +186,9 @@ const char *words_join(const char *const words[], unsigned int count, char text[
 /* --- Numbers -------------------------------------------------------------------------------- */
 
 /*
- * Splits "1.5gbit" or "1.5 gbit" into 15 / 10^1 and "gbit". Returns false if it does not begin with
- * a plain decimal number, or if the number has leading zeros or is too long for 64 bits.
+ * Splits "1.5gbit" or "1.5 gbit" into the digits 15, the divisor 10 and "gbit". Returns false if
+ * the text does not begin with a plain decimal number, or if the number has leading zeros or does
+ * not fit into 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
 			 const char **ret_unit)
@@ -216,7 +224,7 @@ static int refuse_number(const struct value_type *type, const char *what, const 
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
 
-/* Computes digits / divisor x scale. Returns false if the result is no whole number of 64 bits. */
+/* Computes digits / divisor * scale. Returns false if the result is not an integer of 64 bits. */
 static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
 {
 	unsigned __int128 product = (unsigned __int128)digits * scale;
@@ -301,7 +309,7 @@ bool rate_is_sound(const struct sl_limit_spec *spec)
 	       spec->rate <= rate_ranges[spec->rate_unit].most;
 }
 
-/* Refuses a unit such as "Mbps": megabits in most tools, and megabytes in tc. */
+/* Refuses a unit such as "Mbps", which is megabits in most tools and megabytes in tc. */
 static int refuse_bps(const char *what, const char *text, const char *name)
 {
 	char scale[2] = {tolower((unsigned char)*name)};
@@ -314,7 +322,7 @@ static int refuse_bps(const char *what, const char *text, const char *name)
 			    name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
-/* Parses a number and its unit, which `find` finds. */
+/* Parses a number and its unit. find: returns the unit of a name. */
 static int scaled_parse(const struct value_type *type, const char *what, const char *text,
 			const struct unit *find(const char *name), struct value_amount *ret)
 {
@@ -334,7 +342,7 @@ static int scaled_parse(const struct value_type *type, const char *what, const c
 		return value_refuse(type, "bad-unit", what, text, "no such unit here");
 	if (!number_scale(digits, divisor, unit->scale, &number))
 		return value_refuse(type, "not-whole", what, text,
-				    "not a whole number of its smallest unit, or too large");
+				    "too large, or a fraction of its smallest unit");
 	*ret = (struct value_amount){number, unit->kind};
 	return 0;
 }
@@ -395,7 +403,7 @@ static int burst_parse(const struct value_type *type, const char *what, const ch
 		return err;
 	if (!burst.number)
 		return error_misuse("out-of-range", object_of(what, text),
-				    "zero: no packet would ever pass");
+				    "no packet would ever pass; write more than zero");
 	*(struct value_amount *)ret = burst;
 	return 0;
 }
@@ -428,7 +436,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-/* Parses numbers and units, the largest unit first. */
+/* Parses a time of one or several parts, such as 1h30m, the largest unit first. */
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	char least[UNITS_TEXT], most[UNITS_TEXT];
@@ -450,7 +458,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 			return value_refuse(type, "bad-unit", what, text, "not a unit of time");
 		if (unit->scale >= last)
 			return value_refuse(type, "bad-time", what, text,
-					    "large units come first, and each once");
+					    "each unit may occur once, the largest first");
 		if (!number_scale(digits, divisor, unit->scale, &part) ||
 		    __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS)
 			return error_misuse("out-of-range", object_of(what, text),
@@ -475,7 +483,7 @@ const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	if (ns)
 		return units_format(time_units, ns, SL_BURST_NS, text);
-	snprintf(text, UNITS_TEXT, "0s"); /* each unit divides 0 */
+	snprintf(text, UNITS_TEXT, "0s"); /* otherwise 0 would be printed in days, the first unit */
 	return text;
 }
 

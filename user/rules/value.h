@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: types of the values that users write, with one parser for each type. The command line,
- * rules files, list files and completion parse a value by its type.
+ * Rules: the types of the values that users write, with one parser for each type. The command line,
+ * rules files, list files and shell completion parse values by these types.
  */
 #ifndef SLUICE_VALUE_H
 #define SLUICE_VALUE_H
@@ -16,21 +16,21 @@
 
 enum value_extent {
 	VALUE_WORD,    /* one word */
-	VALUE_NUMBERS, /* a word, and the numbers and units after it: "10 kpps 100 mbit" */
+	VALUE_NUMBERS, /* one word, and the numbers and units that follow: "10 kpps 100 mbit" */
 	VALUE_WORDS,   /* all words up to the next keyword */
 };
 
 struct value_type {
-	const char *name; /* in a help: "RATE", "src|dst" */
+	const char *name; /* placeholder in help: "RATE", "src|dst" */
 	/*
-	 * Stores the value of a text. what: the word before the value, for errors; NULL: none.
-	 * Returns 0; or -EINVAL, adds an error, and leaves *ret unchanged.
+	 * Parses a text, and stores the value. what: the word before the value, for errors, or
+	 * NULL. Returns 0; or -EINVAL, adds an error, and leaves *ret unchanged.
 	 */
 	int (*parse)(const struct value_type *type, const char *what, const char *text, void *ret);
-	const char *expected;	  /* the hint of errors: "write 65536, 64k or 4m"; NULL: none */
-	const char *const *words; /* the words that the type accepts; NULL: any text */
+	const char *expected;	  /* hint of errors, or NULL: "write 65536, 64k or 4m" */
+	const char *const *words; /* the words that the type accepts; NULL if it accepts any text */
 	unsigned int word_count;
-	uint64_t least, most; /* the range of a number or a time, in ns */
+	uint64_t least, most; /* range of a number, or of a time in ns */
 	enum value_extent extent;
 };
 
@@ -41,14 +41,14 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 }
 
 #define TIME_MAX_NS                                                                                \
-	(730 * 86400000000000ULL) /* 2 years: the longest time, below SL_BURST_TICKS_MAX */
+	(730 * 86400000000000ULL) /* the longest time, 2 years, is below SL_BURST_TICKS_MAX */
 
-/* Each type stores a value of the C type in its comment. */
+/* Each type stores a value of the C type in the comment beside it. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
 extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
 extern const struct value_type value_rate;   /* struct value_amount, unit enum sl_rate_unit */
 extern const struct value_type value_burst;  /* struct value_amount, unit enum sl_burst_unit */
-extern const struct value_type value_amount; /* the same, without times */
+extern const struct value_type value_amount; /* struct value_amount: a burst without times */
 extern const struct value_type value_time;   /* uint64_t, ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 
@@ -58,13 +58,14 @@ struct value_amount {
 };
 
 struct value_end {
-	uint32_t until; /* as until_at() returns it */
+	uint32_t until; /* in the unit of until_at() */
 	bool has_passed;
 };
 
 /*
- * Parsers of types that have a range, words or a placeholder. They store an unsigned int, a
- * uint64_t, an unsigned int, and a const char *, the text itself.
+ * Parsers for types with a range, words or a placeholder. They store an unsigned int
+ * (number_parse(), choice_parse()), a uint64_t (time_parse()), or the pointer to the text
+ * (raw_parse()).
  */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
@@ -81,10 +82,10 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
 		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
 	}
-/* A pointer to a type of texts that are parsed later. */
+/* Returns a pointer to a type that stores the text itself, which is parsed later. */
 #define VALUE_TEXT(placeholder, ...)                                                               \
 	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
-/* The value of a choice is the index of the word, plus `first`. */
+/* Initializes a type of words. Its value is the index of the word, plus `first`. */
 #define VALUE_CHOICE(placeholder, array, first)                                                    \
 	{                                                                                          \
 		.name = (placeholder), .parse = choice_parse, .words = (array),                    \
@@ -94,18 +95,18 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-#define TEXT_CUT 128 /* room for a text that an error quotes */
+#define TEXT_CUT 128 /* size of a buffer for a text that an error quotes */
 
-/* Copies the first `length` bytes, at most 120, and cuts at the end of a character. */
+/* Copies a text of `length` bytes, but at most 120 bytes, and does not cut within a character. */
 const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
 
 #define VALUE_OBJECT 160
 
-/* Formats "what 'text'", or "'text'" if `what` is NULL: the object of an error. */
+/* Formats the object of an error: "what 'text'", or "'text'" if `what` is NULL. */
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);
 #define object_of(what, text) value_object((char[VALUE_OBJECT]){0}, what, text)
 
-/* Adds an error with the hint of the type. Returns -EINVAL. */
+/* Adds an error whose hint is the type's `expected`. Returns -EINVAL. */
 int value_refuse(const struct value_type *type, const char *id, const char *what, const char *text,
 		 const char *problem);
 
@@ -116,12 +117,12 @@ const char *words_join(const char *const words[], unsigned int count, char text[
 
 /* --- Formats -------------------------------------------------------------------------------- */
 
-#define UNITS_TEXT 32 /* room for any formatted rate, burst, amount or time */
+#define UNITS_TEXT 32 /* size of a buffer for any formatted rate, burst, amount or time */
 #define SIZE_TEXT  16
 
-#define SIZE_MAX_ENTRIES (1U << 26) /* the largest size */
+#define SIZE_MAX_ENTRIES (1U << 26) /* the largest size of a map that users can specify */
 
-/* Format values in words that parse to the same values. */
+/* Format values as words that parse to the same values. */
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TEXT]);
@@ -129,23 +130,24 @@ const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *size_format(uint32_t size, char text[SIZE_TEXT]);
 
 /*
- * Formats a remaining time, such as "27s": rounded up to a second, or below one to a millisecond.
+ * Formats a remaining time, such as "27s", rounded up to a second, or to a millisecond if it is
+ * less than a second.
  */
 const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /* --- Numbers and units ---------------------------------------------------------------------- */
 
-/* Whether a word alone is a unit of a rate, an amount or a time. */
+/* Returns whether a word is a unit of a rate, an amount or a time. */
 bool unit_is_known(const char *word);
 
-/* Whether value_rate could have stored the rate. */
+/* Returns whether value_rate could have stored the rate. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 
-/* The rate in packets or bits per second; of a window, the rate of all that it lets pass. */
+/* Returns a rate in packets or bits per second. The rate of a window is its N divided by its T. */
 double rate_per_second(const struct sl_limit_spec *spec);
 
 /*
- * Parses a whole number of 0 to `most`, without leading zeros. Returns what follows the number, or
+ * Parses a number from 0 to `most` without leading zeros. Returns the text after the number, or
  * NULL if there is no such number.
  */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);

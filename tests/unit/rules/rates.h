@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rates of every unit and spelling, with what they mean: for two tests. */
+/* Rates in each unit and spelling, and the numbers that they mean. */
 #ifndef SLUICE_TEST_RATES_H
 #define SLUICE_TEST_RATES_H
 
@@ -14,7 +14,7 @@ static const struct {
 	uint64_t rate;
 	uint32_t unit;
 	double per_second;
-	const char *printed; /* NULL: as it was written */
+	const char *printed; /* NULL if it is printed as written */
 } rates[] = {
 	{"1pps", 1, SL_RATE_PPS, 1, NULL},
 	{"1000pps", 1000, SL_RATE_PPS, 1000, "1kpps"},

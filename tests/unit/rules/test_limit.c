@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: the numbers of a limit that packets are charged by. */
+/* user/rules/limit.h: compiles limits into the numbers by which packets are charged. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
@@ -32,13 +32,17 @@ static void test_limits_compile_to_these_numbers(void **state)
 		bool by_bytes, by_jiffy;
 	} cases[] = {
 		/*
-		 * slices: a sixteenth of the burst, over two CPUs, for as many whole ticks less one
+		 * with slices: 1/16 of the burst, divided by two CPUs, for all but one of the
+		 * jiffies that it lasts
 		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* too short for a slice, in ticks or in packets; too short to refuse by tick */
+		/*
+		 * too small for slices, in jiffies or in packets; the last is too short to cache
+		 * refusals
+		 */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -78,7 +82,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 	}
 }
 
-/* A burst holds a packet, or a byte of a bit rate, and refills in two years. */
+/* A burst must hold a packet, or a byte of a bit rate, and refill within two years. */
 static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 {
 	static const struct {
@@ -113,7 +117,7 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 	}
 }
 
-/* Checks the rules of include/credit.h for a limit. */
+/* Checks that a limit obeys the rules of include/credit.h. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;
@@ -122,7 +126,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->slice * m->cpus <= slices);
 	assert_true(slices <= limit->burst / 16);
-	if (limit->slice) /* one more: the kernel may count a tick late */
+	if (limit->slice) /* a slice lasts a jiffy longer if the kernel counts a jiffy late */
 		assert_true((limit->life + 1) * jiffy <= slices);
 	assert_int_equal(!limit->slice, !limit->life);
 	if (limit->slice)
@@ -131,7 +135,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 		assert_int_equal(limit->refill, limit->burst);
 	if (limit->refuse_by_jiffy)
 		assert_true(limit->refill >= 2 * jiffy);
-	/* what credit_cost relies on: nothing wraps */
+	/* credit_cost() requires this, so that no product wraps */
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
@@ -162,7 +166,7 @@ static void test_slices_and_state_are_one_burst(void **state)
 	assert_true(compiled > 3000);
 }
 
-/* Rounding never lets a rate be exceeded, and costs at most a part in 100,000 of any rate. */
+/* A rounded cost is never less than the exact cost, and hardly more. */
 static void test_costs_are_never_too_small(void **state)
 {
 	(void)state;
@@ -194,7 +198,7 @@ static void test_id_and_start_are_compiled(void **state)
 	assert_true(limit.start_share && !limit.start_empty && limit.shared);
 }
 
-/* The counts of an entry are exact to a part of a packet, and do not wrap before they are read. */
+/* A unit is a small part of a packet, and no count wraps before a node reads it. */
 static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 {
 	(void)state;
@@ -211,7 +215,10 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
-		/* ticks at the rate of the limit, and what is refused at 20 Mpps, or 100 Gbit/s */
+		/*
+		 * 2^31 units last a second at the rate of the limit, and at refused 20 Mpps or 100
+		 * Gbit/s
+		 */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
 				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31
@@ -221,7 +228,7 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 	}
 }
 
-/* A burst in bytes is not made smaller by rounding: so many bytes pass at once. */
+/* A burst in bytes holds a packet of that size: rounding does not make it smaller. */
 static void test_a_burst_in_bytes_holds_them(void **state)
 {
 	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",
@@ -246,7 +253,7 @@ static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
 
 /* --- Keys ------------------------------------------------------------------------------------ */
 
-/* The mask of a length is the address of all ones, cut to a prefix of it. */
+/* The mask for a key length is an address of ones, cut to that length. */
 static void test_masks_are_prefixes(void **state)
 {
 	static const char *const ones[SL_FAMILIES] = {"255.255.255.255",
@@ -275,20 +282,23 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a slice needs a bucket of one state, and no block that could begin while it is spent */
+	/*
+	 * a state has slices only if each bucket belongs to one state, and its limit does not block
+	 */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/*
-	 * apart: the sources of one bucket have states of their own, or the key is not the source
-	 */
+	/* apart: sources of one bucket have different states, or the key is not the source */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A slice ends within two seconds, however long the burst: a source that sends draws that often. */
+/*
+ * A slice ends within two seconds even if the burst is large, so an active source often charges its
+ * state.
+ */
 static void test_slices_end_soon(void **state)
 {
 	struct limit limit = limit_of("100pps", "30000");
@@ -321,7 +331,7 @@ static void test_every_key_and_action(void **state)
 
 /* --- Families -------------------------------------------------------------------------------- */
 
-/* By default both get the same, but for what their keys keep of an address. */
+/* The same limit compiles to the same numbers for both families, except for the mask of keys. */
 static void test_families_are_equal(void **state)
 {
 	static const struct {
@@ -341,7 +351,7 @@ static void test_families_are_equal(void **state)
 	}
 }
 
-/* The key length of one family means nothing to the other. */
+/* The key length of one family does not change the limit of the other family. */
 static void test_families_are_apart(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit_words.h: limits from words and back to words. */
+/* user/rules/limit_words.h: parses limits from words, and formats them as words. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
@@ -13,7 +13,7 @@
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
 
-/* Makes the first limit of these texts, which stays unchanged if they are refused. */
+/* Checks that texts are refused, and that the result stays unchanged. Returns the error. */
 static int texts_refuse(const struct spec_texts *texts, const char *prefix_text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
@@ -48,7 +48,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Formats all fields of a limit. whole: also defaults, which are NULL otherwise. */
+/* Formats all fields of a limit. whole: format defaults too, which are NULL otherwise. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -82,7 +82,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 		const char *prefix;
 		enum spec_field field;
 		const char *text;
-		const char *printed; /* NULL: as it was written; "": nothing, it is the default */
+		const char *printed; /* NULL if it is printed as written; "" if it is the default */
 	} cases[] = {
 		{"default", SPEC_NAME, "all", ""},
 		{"default", SPEC_NAME, "syn", NULL},
@@ -154,7 +154,10 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	}
 }
 
-/* Limits without a name are named after their matches, with different names. */
+/*
+ * The default name of a limit consists of words of its match. Different matches have different
+ * names.
+ */
 static void test_the_default_name_is_that_of_the_match(void **state)
 {
 	static const struct {
@@ -224,7 +227,7 @@ static struct limit limit_of_words(const char *text)
 	return limit;
 }
 
-/* The words that `show` prints of a limit. */
+/* Returns the words that `show` prints for a limit. */
 static const char *shown(const struct limit *limit)
 {
 	static char line[LIMIT_TEXT];
@@ -283,7 +286,7 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 	}
 }
 
-/* `show` leaves out the name "all" only if the limit matches any packet. */
+/* `show` omits the name "all" only if the limit matches any packet. */
 static void test_names_are_written_unless_all_is_the_default(void **state)
 {
 	static const struct {
@@ -303,7 +306,7 @@ static void test_names_are_written_unless_all_is_the_default(void **state)
 	}
 }
 
-/* A window and a shaper compose with the rest, and each kind has its own words alone. */
+/* Each kind accepts the fields that all kinds share, and its own fields. */
 static void test_kinds_compose_with_the_other_words(void **state)
 {
 	static const char window[] =
@@ -351,7 +354,7 @@ static void test_two_rates_are_one_limit(void **state)
 	}
 }
 
-/* limit_second() returns the limit of the second rate alone, marked as second. */
+/* limit_second() returns the limit of the second rate alone, with `second` set. */
 static void test_the_second_rate_is_a_limit_of_bits(void **state)
 {
 #define WEB(rate, burst)                                                                           \
@@ -537,7 +540,7 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 		}
 }
 
-/* What is nearly right is refused with the words that are right. */
+/* An error about a misspelt word names the correct word. */
 static void test_what_was_meant_is_named(void **state)
 {
 	static const struct {
@@ -569,15 +572,15 @@ static void test_what_was_meant_is_named(void **state)
 	}
 }
 
-/* Each message begins with the field that it is about. */
+/* Each message begins with the field that is wrong. */
 static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 {
 	static const struct {
 		const char *prefix;
 		const char *words;
-		const char *errors; /* as assert_errors() */
+		const char *errors; /* in the form of assert_errors() */
 	} cases[] = {
-		/* of which kind it is */
+		/* the kind */
 		{"default", "", "- no-rate"},
 		{"default", "rate 1kpps window 9 per 1s", "window: window two-kinds"},
 		{"default", "window 9 per 1s horizon 1s", "horizon: horizon other-kind"},
@@ -609,7 +612,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		 "burst: burst '64kB' burst-unit"},
 		{"default", "rate 1pps 1kbit burst 8 10GB", "burst: burst '10GB' out-of-range"},
 		{"default", "rate 10kpps burst 9 9", "burst: burst '9 9' two-bursts"},
-		/* blocks that escalate */
+		/* escalating blocks */
 		{"default", "rate 1kpps action block 10s 2", "action: block '10s 2' no-unit"},
 		{"default", "rate 1kpps action block 10s escalate 2 up 1h",
 		 "action: action block 'escalate' bad-action"},
@@ -637,7 +640,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* every error, and none of a burst whose rate is wrong itself */
+		/* all errors are reported, but no error of a burst whose rate is wrong */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
@@ -666,7 +669,7 @@ static void test_a_budget_has_one_rate(void **state)
 	assert_one_error("two-rates", "rate");
 }
 
-/* A text is never cut short: what does not fit is refused. */
+/* A text that does not fit a buffer is refused instead of cut. */
 static void test_long_values_are_refused_and_not_cut(void **state)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * user/rules/list_file.h: lists in the formats of other tools, and which lines are refused.
- */
+/* user/rules/list_file.h: reads lists in the formats of other tools, and refuses bad lines. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -32,7 +30,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
-	assert_int_equal(ruleset_add(&set, &first), 0); /* stays */
+	assert_int_equal(ruleset_add(&set, &first), 0); /* is in the set already, and stays */
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
 				   "\n"
@@ -60,13 +58,13 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-/* Lines as Spamhaus, FireHOL and ipset print them, and what they come to. */
+/* Lists in the formats of Spamhaus, FireHOL, ipset and others, and their prefixes. */
 static void test_formats_of_other_tools_are_read_or_refused(void **state)
 {
 	static const struct {
 		const char *name;
 		const char *text;
-		const char *prefixes; /* sorted; NULL: the line is bad */
+		const char *prefixes; /* the sorted prefixes; NULL if a line is bad */
 	} cases[] = {
 		{"Spamhaus DROP", "; Spamhaus DROP List 2026/11/22\n1.10.16.0/20 ; SBL256894\n",
 		 "1.10.16.0/20"},
@@ -115,7 +113,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		 "192.0.2.66 192.0.2.67 192.0.2.68/31"},
 		{"a mapped prefix of less than 96 bits", "::ffff:0:0/95\n", NULL},
 		{"a range around mapped addresses", "::fffe:0:0-::1:0:0:1",
-		 NULL}, /* of all IPv4 addresses */
+		 NULL}, /* contains all IPv4-mapped addresses */
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},
 		{"ipset save",
@@ -159,10 +157,11 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct ruleset set = {0};
-		int err = list_parse("list", text, 0, &(struct rule){0}, "say 'force'", NULL, &set);
+		int err =
+			list_parse("list", text, 0, &(struct rule){0}, "write 'force'", NULL, &set);
 		const char *said = errors_text("list");
 
-		assert_true(text_is_printable(said)); /* whatever the file has */
+		assert_true(text_is_printable(said)); /* even if the file is not */
 		for (unsigned int j = 0; j < set.count; j++)
 			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
 				 j ? " " : "", prefix_format(&set.rules[j].prefix, prefix));
@@ -178,7 +177,7 @@ static void test_lines_may_have_an_end(void **state)
 {
 	static const struct {
 		const char *line;
-		double seconds; /* 0: no end; negative: past; NAN: the line is bad */
+		double seconds; /* 0 if it never ends; negative if it has ended; NAN if refused */
 	} cases[] = {
 		{"192.0.2.1 for 3h59m58s", 14398},
 		{"192.0.2.1\tfor\t 2 days # x", 172800},
@@ -190,7 +189,7 @@ static void test_lines_may_have_an_end(void **state)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
-		/* the last end of a prefix counts */
+		/* if a prefix occurs several times, its latest end counts */
 		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
 		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
 		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
@@ -227,7 +226,7 @@ static void test_lines_may_have_an_end(void **state)
 	}
 }
 
-/* So a file that is read again gives the same ends. */
+/* The ends of entries do not change if the same file is read again later. */
 static void test_a_time_begins_when_the_file_is_written(void **state)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";
@@ -248,19 +247,20 @@ static void test_a_time_begins_when_the_file_is_written(void **state)
 }
 
 /*
- * Bad lines are refused with their numbers, the first ten. `skip` leaves them out and counts them,
- * except exceptions and second sets, without which the other lines would change their meaning.
+ * The first ten bad lines are reported with their numbers. With `skip`, bad lines are counted
+ * instead. An exception and a second ipset are refused even then, because without such a line other
+ * lines would change their meaning.
  */
 static void test_bad_lines_are_refused_or_skipped(void **state)
 {
 	static const struct {
 		const char *text;
 		const char *force;
-		int skipped; /* -1: bad lines are refused */
+		int skipped; /* expected count; -1 if bad lines are refused */
 		unsigned int entries;
 		const char *errors;
 	} cases[] = {
-		{"192.0.2.1\n10.0.0.0/7\n", "say 'force'", -1, 0, "2 wide-prefix"},
+		{"192.0.2.1\n10.0.0.0/7\n", "write 'force'", -1, 0, "2 wide-prefix"},
 		{"10.0.0.0/7\ndefault\n", NULL, -1, 2, ""},
 		{"192.0.2.1\n192.0.2.256\n\n192.0.2.1 192.0.2.2\n192.0.2.1/24\n", NULL, -1, 0,
 		 "2 bad-address; 4 bad-address; 5 host-bits"},
@@ -268,12 +268,13 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 		 "1 bad-address; 2 bad-address; 3 bad-address; 4 bad-address; 5 bad-address; "
 		 "6 bad-address; 7 bad-address; 8 bad-address; 9 bad-address; 10 bad-address; "
 		 "list more-bad-lines"},
-		{"192.0.2.1\n", "say 'force'", 0, 1, ""},
-		{"192.0.2.1\nx\n{\"cidr\":null}\n192.0.2.0/024\n\n# c\n", "say 'force'", 3, 1, ""},
-		{"192.0.2.1\n[\"192.0.2.2\",null]\n192.0.2.3\n", "say 'force'", 1, 2, ""},
-		{"192.0.2.1\n0.0.0.0/0\n0.0.0.1-127.0.0.0\n", "say 'force'", 2, 1, ""},
-		{"<html>\n<body>\n", "say 'force'", 2, 0, ""},
-		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n192.0.2.1\n", "say 'force'", 12, 1, ""},
+		{"192.0.2.1\n", "write 'force'", 0, 1, ""},
+		{"192.0.2.1\nx\n{\"cidr\":null}\n192.0.2.0/024\n\n# c\n", "write 'force'", 3, 1,
+		 ""},
+		{"192.0.2.1\n[\"192.0.2.2\",null]\n192.0.2.3\n", "write 'force'", 1, 2, ""},
+		{"192.0.2.1\n0.0.0.0/0\n0.0.0.1-127.0.0.0\n", "write 'force'", 2, 1, ""},
+		{"<html>\n<body>\n", "write 'force'", 2, 0, ""},
+		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n192.0.2.1\n", "write 'force'", 12, 1, ""},
 		{"add a 192.0.2.0/24\nadd a 192.0.2.1 timeout 5 nomatch\n", NULL, 0, 0,
 		 "2 exception"},
 		{"add a 192.0.2.1\nx\nadd b 192.0.2.2\n", NULL, 1, 0, "3 second-ipset"},
@@ -300,8 +301,8 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 }
 
 /*
- * 20,000 prefixes in no order: with strict_string_checks ASan reads the rest of the file at each
- * line.
+ * Reads 20,000 prefixes that are not sorted. There are no more, because ASan with
+ * strict_string_checks reads the rest of the file at each line.
  */
 static void test_a_long_list_is_read_in_order(void **state)
 {
@@ -311,7 +312,8 @@ static void test_a_long_list_is_read_in_order(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < count; i++) {
-		uint32_t address = i * 2654435761U; /* odd: no address twice */
+		uint32_t address =
+			i * 2654435761U; /* the factor is odd, so no address occurs twice */
 
 		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
 			address >> 8 & 255, address & 255);

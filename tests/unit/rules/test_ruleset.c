@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/ruleset.h: rules in memory, what differs between them, and how they are printed. */
+/* user/rules/ruleset.h: compares rules in memory, and prints them as commands. */
 #include <errno.h>
 #include "test.h"
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static void limit_add(struct rule *rule, const char *name, const char *rate, con
 	assert_int_equal(rule_add_limit(rule, &limit), 0);
 }
 
-/* A rule with two limits. */
+/* Returns a rule with two limits. */
 static struct rule policy_of(const char *prefix)
 {
 	struct rule rule = {.prefix = prefix_of(prefix)};
@@ -51,16 +51,16 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 
 	(void)state;
 	assert_true(rule_equal(&a, &b));
-	b.limit[0].spec.id = 7; /* the gate's business */
+	b.limit[0].spec.id = 7; /* ids are ignored */
 	assert_true(rule_equal(&a, &b));
-	first = b.limit[0]; /* so is the order */
+	first = b.limit[0]; /* the order of limits is ignored */
 	b.limit[0] = b.limit[1];
 	b.limit[1] = first;
 	assert_true(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 54;
 	assert_false(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 53;
-	b.limit[0].match.port[1].last = 54; /* is not in use */
+	b.limit[0].match.port[1].last = 54; /* beyond the number of ports, so it is ignored */
 	assert_true(rule_equal(&a, &b));
 	b.prefix = prefix_of("0.0.0.0/0");
 	assert_false(rule_equal(&a, &b));
@@ -72,7 +72,10 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 	rule_free(&b);
 }
 
-/* Each field counts, and a second rate. What a kind does not have does not count. */
+/*
+ * Limits are equal only if all fields of their kind, and their second rates, are equal. Fields of
+ * other kinds are ignored.
+ */
 static void test_every_word_of_a_kind_counts(void **state)
 {
 	static const struct spec_texts specs[] = {
@@ -114,7 +117,7 @@ static void test_every_word_of_a_kind_counts(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* with fields of other kinds set */
+	other = limits[0]; /* fields of other kinds */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;
@@ -151,7 +154,7 @@ static void test_ends_within_two_seconds_are_equal(void **state)
 	assert_false(rule_equal(&a, &b));
 	assert_false(rule_equal(&b, &a));
 	a.until = 1;
-	b.until = 0; /* for good */
+	b.until = 0; /* the entry does not end */
 	assert_false(rule_equal(&a, &b));
 	b = a;
 	b.access = SL_ACCESS_ALLOW;
@@ -184,7 +187,7 @@ static void test_a_budget_makes_rules_differ(void **state)
 	assert_int_equal(rule_set_newcomers(&b, &budget), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_ptr_not_equal(a.newcomers, b.newcomers);
-	a.limits = b.limits = 0; /* then it is nothing */
+	a.limits = b.limits = 0; /* without limits the budget is ignored */
 	assert_int_equal(rule_set_newcomers(&b, NULL), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));
@@ -237,7 +240,7 @@ static void test_a_set_is_sorted_by_prefix(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-/* "-default *10.0.0.0/8 +::1": what goes, changes and comes. */
+/* Appends a change to a text: "-default *10.0.0.0/8 +::1" is removed, changed, added. */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;
@@ -317,8 +320,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * A list that both sets have gets the place that it has in the other; any other gets a free place.
- * A list that allows is another than the one of the same name that denies.
+ * A list moves to the place that the same list has in the other set, or to a free place. Lists of
+ * one name but different access are different lists.
  */
 static void test_lists_are_matched(void **state)
 {
@@ -341,7 +344,7 @@ static void test_lists_are_matched(void **state)
 	ruleset_free(&other);
 }
 
-/* The end of an entry on a list moves with its list, and is part of what rules are equal in. */
+/* The end of an entry moves with its list. Rules with different ends are not equal. */
 static void test_ends_on_lists(void **state)
 {
 	struct ruleset set = {0}, other = {0};
@@ -406,13 +409,16 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
 			    "sluice -g edge deny 203.0.113.0/24 in 59min\n");
-	rule.until = 1; /* long over */
+	rule.until = 1; /* has ended */
 	assert_string_equal(printed(&rule, "edge", ""), "");
 	assert_string_equal(printed(&none, "edge", ""), "");
 	rule_free(&rule);
 }
 
-/* The first line of a list that ends sets that end; the end of an entry needs a line of its own. */
+/*
+ * The first command for a list that ends sets the end of the list. An entry with an end of its own
+ * is printed with a second command.
+ */
 static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 {
 	struct rules_shown shown = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/ruleset.h: the sizes that rules require. */
+/* user/rules/ruleset.h: the sizes of maps that rules require. */
 #include "test.h"
 #include "rules/ruleset.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/value.h: types of values, and what they print. */
+/* user/rules/value.h: parses values by their types, and formats them. */
 #include "test.h"
 #include "errors.h"
 #include "rates.h"
@@ -35,7 +35,7 @@ static const struct {
 	const char *text;
 	uint64_t number;
 	uint32_t unit;
-	const char *printed; /* NULL: as it was written */
+	const char *printed; /* NULL if it is printed as written */
 } bursts[] = {
 	{"1", 1, SL_BURST_PACKETS, NULL},
 	{"18446744073709551615", UINT64_MAX, SL_BURST_PACKETS, NULL},
@@ -58,7 +58,7 @@ static const struct {
 	{"140TB", 140000000000000, SL_BURST_BYTES, NULL},
 };
 
-/* An amount has the units of a burst except its times. */
+/* An amount accepts the units of a burst, except times. */
 static void test_bursts_and_amounts_are_read_and_written_back(void **state)
 {
 	(void)state;
@@ -95,7 +95,7 @@ static void test_times_are_read_and_written_back(void **state)
 	static const struct {
 		const char *text;
 		uint64_t ns;
-		const char *printed; /* NULL: as it was written */
+		const char *printed; /* NULL if it is printed as written */
 	} cases[] = {
 		{"1ns", 1, NULL},
 		{"1000us", 1000000, "1ms"},
@@ -120,7 +120,7 @@ static void test_times_are_read_and_written_back(void **state)
 		{"1h 30min", 5400000000000, "90min"},
 		{"1 hour 30 minutes", 5400000000000, "90min"},
 		{"1d2h3m4s5ms6us7ns", 93784005006007, "93784005006007ns"},
-		/* as Go writes them */
+		/* the spellings that Go prints */
 		{"3h59m58s", 14398000000000, "14398s"},
 		{"1h0m0s", 3600000000000, "1h"},
 		{"3h59m58.876543s", 14398876543000, "14398876543us"},
@@ -262,7 +262,7 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 	static const struct {
 		const char *text;
 		unsigned int most;
-		int number; /* -1: no number */
+		int number; /* -1 if it is refused */
 		const char *rest;
 	} cases[] = {
 		{"0", 0, 0, ""},
