@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the document of a rules file by tables of keys. A key has the type of its value, as a word
- * of a command has. An error is added with its place, and reading goes on.
+ * Reads the document of a rules file by tables of keys. The type of a key parses its value, as on a
+ * command line. After an error, which is added with its position, reading continues.
  */
 #include "config/config.h"
 
@@ -18,40 +18,44 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-#define NAME_TEXT 160 /* room for the name of a node */
-#define KEYS_MAX  16  /* no map has as many keys */
-#define TWICE_MAX 10  /* report this many duplicates: a list given twice could cause a million */
+#define NAME_TEXT 160 /* size of a buffer for the description of a node */
+#define KEYS_MAX  16  /* more keys than any map has */
+/* Report at most this many duplicate prefixes: a list that is given twice may have a million. */
+#define TWICE_MAX 10
 
 struct reader;
 struct map;
 
-/* All keys are optional here: the finish functions report a missing key. */
+/* All keys are optional for this code. The finish functions report missing keys. */
 struct key {
 	const char *name;
-	const struct value_type *type; /* of a word, or of the words of a list; NULL: no word */
-	const struct map *map;	       /* of a map, or of the maps of a list; NULL: no map */
+	const struct value_type *type; /* of the word, or of words in the list; NULL: no words */
+	const struct map *map;	       /* of the map, or of maps in the list; NULL: no maps */
 	bool is_list;
-	size_t offset; /* of the value, in the struct of the map; of a list: none */
+	size_t offset; /* offset of the value in the struct of the map; unused for a list */
 };
 
-/* A map that is being read. */
+/* A map of the document while it is read. */
 struct item {
 	const struct map *map;
 	const struct node *node;
 	void *data;   /* the struct of the map */
-	void *parent; /* the struct of the map around it */
-	int err;      /* of the values; 0: all are read */
+	void *parent; /* the struct of the enclosing map */
+	int err;      /* the first error of the values, or 0 */
 };
 
-/* docs/sluice.schema.json describes the same maps, and changes with them. */
+/*
+ * Describes a map of a rules file. docs/sluice.schema.json describes the same maps, and must be
+ * changed with them.
+ */
 struct map {
 	const struct key *keys;
 	unsigned int count;
-	size_t size;	  /* of its struct, whose values are 0 if they are not given */
-	bool or_word;	  /* an item of a list may be a word instead, the value of the first key */
-	int access;	  /* enum sl_access, of the entries of `allow` and `deny` */
-	const char *many; /* a noun for its words: "prefixes" */
-	bool ends_bad;	  /* `finish` is also called if a value is wrong */
+	size_t size;	  /* of the struct that stores the values, which are 0 by default */
+	bool or_word;	  /* an item of a list may be a word, which is the value of the first key */
+	int access;	  /* enum sl_access of `allow` and `deny` */
+	const char *many; /* what its words are, for errors: "prefixes" */
+	bool ends_bad;	  /* `finish` is called even if a value is wrong */
 	int (*finish)(struct reader *reader, const struct item *item);
 };
 
@@ -60,34 +64,34 @@ struct map {
 		.keys = (array), .count = ARRAY_SIZE(array), .size = sizeof(type), __VA_ARGS__     \
 	}
 
-/* A policy, an entry by hand or an entry of a list, which one place of the file specifies. */
+/* A policy, or an entry of `allow` or `deny`, and its position in the file. */
 struct claim {
 	struct rule rule;
 	struct position at;
 };
 
 struct reader {
-	const char *path; /* relative names of list files begin at its directory */
-	bool leaves_out;  /* see config_parse() */
+	const char *path; /* relative paths of list files begin at the directory of this path */
+	bool leaves_out;  /* leave out bad lists: config_parse() */
 	struct document document;
 	struct config config;
-	const struct node *defaults; /* NULL: none */
+	const struct node *defaults; /* the map `defaults`, or NULL */
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
-	/* the last value of `for` and its end: entries of equal times end together */
+	/* the last value of `for`, and its end, so that entries with equal times end together */
 	uint64_t for_ns;
 	uint32_t for_until;
-	/* the number of entries whose `until` has passed, and the first of them */
+	/* number of entries whose `until` has passed, and the position of the first */
 	unsigned int ended;
 	struct position first_ended;
-	unsigned int mark; /* errors before it have their place */
-	int err;	   /* the first error, or a later error that is no misuse */
+	unsigned int mark; /* errors before this index have a position already */
+	int err;	   /* the first error, or a later error other than misuse */
 };
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-/* Remembers an error, and returns it. */
+/* Stores an error in the reader, and returns it. */
 static int fail(struct reader *reader, int err)
 {
 	if (err && (!reader->err || err != -EINVAL))
@@ -95,7 +99,7 @@ static int fail(struct reader *reader, int err)
 	return err;
 }
 
-/* Puts a place before the errors and notices without a place, and remembers the error. */
+/* Adds a position to the errors and notices that have none, stores the error, and returns it. */
 static int fail_at(struct reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
@@ -147,7 +151,7 @@ struct config_entry {
 	struct value_end until;
 };
 
-/* The largest struct of a map. */
+/* Size of the largest struct of a map. */
 #define DATA_MAX sizeof(struct spec)
 _Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
 	       "DATA_MAX");
@@ -163,8 +167,8 @@ static int map_read(struct reader *reader, const struct node *node, const char *
 		    const struct map *map, void *parent);
 
 /*
- * Reads the items of a list. The first item decides whether they are words or maps. The words of a
- * list without maps are read by the map around it.
+ * Reads the items of a list. The first item decides whether all must be words or maps. If the key
+ * has no map, the enclosing map reads the words.
  */
 static int items_read(struct reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
@@ -181,12 +185,13 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		if (map) /* a file has millions of words, which are not to cost DATA_MAX each */
+		if (map) /* a word without a map needs no struct, and files have millions of them */
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
 			err = refuse(reader, node->at, "mixed-list", name,
-				     "bare %s, or entries with keys, but not both; write '%s: ...' "
-				     "in each",
+				     "a list has either bare %s or entries with keys; write '%s: "
+				     "...' in "
+				     "each entry",
 				     map->many, map->keys->name);
 		else if (!is_bare)
 			err = map_read(reader, node, name, map, parent);
@@ -200,7 +205,7 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 	return first;
 }
 
-/* Reads the value of a key: a word, a list or a map. */
+/* Reads the value of a key, which is a word, a list or a map. */
 static int key_read(struct reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
@@ -216,7 +221,10 @@ static int key_read(struct reader *reader, const struct node *node, const struct
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/* Reads a map of the document. name: what it is, for errors. Returns 0 or the first error. */
+/*
+ * Reads a map of the document. name: description of the map, for errors. Returns 0 or the first
+ * error.
+ */
 static int map_read(struct reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
@@ -252,7 +260,7 @@ static int map_read(struct reader *reader, const struct node *node, const char *
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/* Adds a claim, and owns the policy of the rule, also on failure. */
+/* Adds a claim, which owns the policy of the rule. If it fails, it frees the policy. */
 static int claim(struct reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -266,7 +274,7 @@ static int claim(struct reader *reader, const struct rule *rule, struct position
 	return 0;
 }
 
-/* Orders claims by prefix, then by place in the file. */
+/* Orders claims by prefix, then by position in the file. */
 static int claim_compare(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -276,7 +284,7 @@ static int claim_compare(const void *a, const void *b)
 				  ?: (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-/* Refuses a second policy of a prefix, or a second entry by hand. */
+/* Refuses a second policy of a prefix, or a second entry without a list. */
 static int refuse_twice(struct reader *reader, const struct claim *claim, const struct claim *first)
 {
 	char text[PREFIX_TEXT];
@@ -285,7 +293,7 @@ static int refuse_twice(struct reader *reader, const struct claim *claim, const 
 	if (reader->twice > TWICE_MAX)
 		return -EINVAL;
 	if (reader->twice == TWICE_MAX) {
-		error_notice("more-twice", NULL, "more prefixes are given twice");
+		error_notice("more-twice", NULL, "more prefixes occur twice");
 		return fail_at(reader, claim->at, -EINVAL);
 	}
 	return refuse(reader, claim->at, "prefix-twice", prefix_format(&claim->rule.prefix, text),
@@ -294,7 +302,7 @@ static int refuse_twice(struct reader *reader, const struct claim *claim, const 
 		      first->at.line, first->at.column);
 }
 
-/* Makes the rule of one prefix from its claims. */
+/* Makes the rule of a prefix from all its claims. */
 static int prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
 {
 	struct rule rule = {.prefix = claims->rule.prefix};
@@ -311,7 +319,7 @@ static int prefix_merge(struct reader *reader, struct claim *claims, unsigned in
 			*slot = claim;
 		else if (!rule_add_list(&rule, list, rule_list_end(&claim->rule, list)))
 			refuse(reader, claim->at, "two-ends", prefix_format(&rule.prefix, text),
-			       "it has a time on list '%s', and can have a time on one list only",
+			       "it has an end on list '%s', and may have an end on one list only",
 			       reader->config.rules.lists[rule.timed].name);
 	}
 	if (entry) {
@@ -323,7 +331,7 @@ static int prefix_merge(struct reader *reader, struct claim *claims, unsigned in
 	return ruleset_add(&reader->config.rules, &rule);
 }
 
-/* Makes one rule of all claims to a prefix, in the order of prefixes. */
+/* Sorts the claims, and makes one rule for each prefix. */
 static int claims_merge(struct reader *reader)
 {
 	unsigned int count = reader->claim_count, next;
@@ -351,7 +359,10 @@ static const struct key place_keys[] = {
 	{"optional", .type = &value_flag, .offset = offsetof(struct place, optional)},
 };
 
-/* Refuses a device that is named twice for a hook, because its modes could differ. */
+/*
+ * Checks an entry of `attach`. Refuses a second entry for a device and a hook, because the modes of
+ * both could differ.
+ */
 static int place_finish(struct reader *reader, const struct item *item)
 {
 	struct places *places = &reader->config.places;
@@ -391,7 +402,9 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/* Puts the place of a field before errors: of the map, if the field is missing or a default. */
+/*
+ * Adds to an error the position of a field; or of the map, if the map does not contain the field.
+ */
 static int field_fail(struct reader *reader, const struct node *map, enum spec_field field, int err)
 {
 	const struct node *node = field < SPEC_FIELDS ? node_find(map, spec_names[field]) : NULL;
@@ -399,7 +412,7 @@ static int field_fail(struct reader *reader, const struct node *map, enum spec_f
 	return fail_at(reader, (node ?: map)->at, err);
 }
 
-/* Checks the defaults as the fields of a limit. An error is not repeated for each limit. */
+/* Checks `defaults` as fields of a limit, so that an error is not repeated for each limit. */
 static int defaults_finish(struct reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
@@ -413,8 +426,8 @@ static int defaults_finish(struct reader *reader, const struct item *item)
 	if (!err && limits.count > 1) {
 		field = SPEC_PER;
 		err = error_misuse("several-lengths", "per",
-				   "several lengths make a limit each; write them where the limit "
-				   "is");
+				   "defaults have only one length; write several lengths in a "
+				   "limit");
 	}
 	if (err)
 		return field_fail(reader, item->node, field, err);
@@ -433,10 +446,13 @@ static const struct map defaults_map = {
 struct config_policy {
 	struct sl_prefix prefix;
 	bool inherit;
-	struct rule rule; /* the policy alone */
+	struct rule rule; /* the policy, without its prefix */
 };
 
-/* Parses the defaults of fields that a limit lacks. A prefix of one family has one length. */
+/*
+ * Sets the fields that a limit lacks to their defaults. If the prefix has one family, only the
+ * length of that family is set.
+ */
 static void defaults_add(const struct reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
 {
@@ -461,7 +477,7 @@ static int limit_finish(struct reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* which was reported */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* this error was reported already */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -470,8 +486,8 @@ static int limit_finish(struct reader *reader, const struct item *item)
 		err = rule_find_limit(rule, limits.list[i].spec.name)
 			      ? error_misuse("limit-twice",
 					     object_of("name", limits.list[i].spec.name),
-					     "%s has this limit already; give this one a name of "
-					     "its own",
+					     "%s already has a limit of this name; write another "
+					     "name",
 					     prefix_format(&policy->prefix, prefix))
 			      : rule_add_limit(rule, &limits.list[i]);
 	}
@@ -480,8 +496,9 @@ static int limit_finish(struct reader *reader, const struct item *item)
 	if (rule_slots(rule) <= SL_LIMITS_MAX)
 		return 0;
 	return refuse(reader, item->node->at, "too-many-limits", NULL,
-		      "a policy has %d limits at most%s", SL_LIMITS_MAX,
-		      rule_slots(rule) > rule->limits ? ", and two rates are two of them" : "");
+		      "a policy has at most %d limits%s", SL_LIMITS_MAX,
+		      rule_slots(rule) > rule->limits ? "; a limit with two rates counts as two"
+						      : "");
 }
 
 static const struct map limit_map = MAP(limit_keys, struct spec, .finish = limit_finish);
@@ -528,7 +545,7 @@ static const struct key policy_keys[] = {
 	{"newcomers", .type = &value_none, .map = &budget_map},
 };
 
-/* Checks which keys a policy has. A policy without `inherit` does not inherit. */
+/* Checks the keys of a policy, and claims it. Without `inherit`, a policy does not inherit. */
 static int policy_finish(struct reader *reader, const struct item *item)
 {
 	const struct node *prefix = node_find(item->node, "prefix");
@@ -570,7 +587,10 @@ static const struct key entry_keys[] = {
 	{"until", .type = &value_moment, .offset = offsetof(struct config_entry, until)},
 };
 
-/* The path of a list file. A relative one begins at the directory of the rules file. */
+/*
+ * Returns the path of a list file. A relative path begins at the directory of the rules file.
+ * Returns NULL, and adds an error, if out of memory.
+ */
 static char *list_path(const struct reader *reader, const char *file)
 {
 	const char *slash = *file == '/' ? NULL : strrchr(reader->path, '/');
@@ -584,8 +604,8 @@ static char *list_path(const struct reader *reader, const char *file)
 }
 
 /*
- * Claims the prefixes of a set. A rule without access and list, or with an end in the past, is of
- * an entry that has ended: its prefixes are checked, but not claimed.
+ * Claims the prefixes of a set. A rule that has neither access nor list, or whose end has passed,
+ * is from an entry that has ended. It was checked, but is not claimed.
  */
 static int rules_claim(struct reader *reader, const struct ruleset *set, struct position at)
 {
@@ -611,8 +631,8 @@ static int prefix_claim(struct reader *reader, const struct node *node, const st
 }
 
 /*
- * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
- * in a command. With `skip`, bad lines are left out, and their number is noted.
+ * Reads a list file. Without `force`, a list that is empty or has very short prefixes is refused,
+ * as on a command line. With `skip`, bad lines are skipped, and a notice reports their number.
  */
 static int file_check(const char *path, const struct rule *rule, const struct config_entry *entry,
 		      struct ruleset *set)
@@ -629,12 +649,15 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 		error_notice("lines-skipped", path, "%u %s skipped", skipped,
 			     plural(skipped, "line", "lines"));
 	if (force && !set->count)
-		return error_misuse("empty-list", path, "no entry; %s if the list is to be empty",
+		return error_misuse("empty-list", path, "no entry; if the list is to be empty, %s",
 				    force);
 	return 0;
 }
 
-/* Reads a list file, and claims its prefixes. Leaves out its list if that is asked for. */
+/*
+ * Reads a list file, and claims its prefixes. If the file is bad and `leaves_out` is set, its list
+ * is left out.
+ */
 static int file_claim(struct reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
@@ -667,8 +690,8 @@ static int file_claim(struct reader *reader, const struct config_entry *entry,
 }
 
 /*
- * Makes the list of an entry that has a file or a name: the value of `list`, or else the path of
- * the file. The access and the end of the rule move to the list.
+ * Makes the list of an entry that has a file or a name. The name of the list is the value of
+ * `list`, or otherwise the path of the file. Access and end move from the rule to the list.
  */
 static int list_make(struct reader *reader, const struct config_entry *entry, struct rule *rule)
 {
@@ -695,7 +718,7 @@ static int list_make(struct reader *reader, const struct config_entry *entry, st
 	return err;
 }
 
-/* Checks which keys an entry has, and computes its end. */
+/* Checks the keys of an entry of `allow` or `deny`, and computes its end. */
 static int entry_check(struct reader *reader, const struct item *item, struct rule *rule)
 {
 	const struct node *until = node_find(item->node, "until");
@@ -708,10 +731,11 @@ static int entry_check(struct reader *reader, const struct item *item, struct ru
 			      "an entry has one of prefix, prefixes and file");
 	if (only && !file)
 		return refuse(reader, only->at, "no-file", object_of(NULL, only->key),
-			      "it is for a file of prefixes; write 'file: ...', or leave it out");
+			      "only an entry with a file has this key; write 'file: ...', or "
+			      "remove the key");
 	if (entry->for_ns && until)
 		return refuse(reader, until->at, "two-ends", NULL,
-			      "'for' and 'until'; write one of them");
+			      "an entry has either 'for' or 'until'; remove one");
 	if (entry->for_ns && entry->for_ns != reader->for_ns) {
 		reader->for_ns = entry->for_ns;
 		reader->for_until = until_after(entry->for_ns);
@@ -719,7 +743,7 @@ static int entry_check(struct reader *reader, const struct item *item, struct ru
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/* no error, because a file is applied again and again; but a part of it is left out */
+	/* a file is applied again and again, so an end in the past is no error */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;
@@ -740,7 +764,7 @@ static int entry_finish(struct reader *reader, const struct item *item)
 		err = list_make(reader, entry, &rule);
 		fail_at(reader, (list ?: file)->at, err);
 	}
-	if (err) /* the prefixes are only checked */
+	if (err) /* check the prefixes, but do not claim them */
 		rule = (struct rule){0};
 	if (entry->prefix)
 		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);
@@ -794,7 +818,7 @@ static const struct key file_keys[] = {
 	{"deny", .map = &deny_map, .is_list = true},
 };
 
-/* Refuses a file without any rules: it is more likely an error than meant to delete all rules. */
+/* Refuses a file without any rules. It would delete all rules, which is probably not meant. */
 static int file_finish(struct reader *reader, const struct item *item)
 {
 	const struct node *root = item->node;
@@ -810,7 +834,7 @@ static int file_finish(struct reader *reader, const struct item *item)
 static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
-/* Computes how much of a size the rules require: those on the list at a place; -1: all. */
+/* Returns the size that the rules of the list at `place` require, or all rules if it is -1. */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
 	struct room room = {0};
@@ -823,7 +847,10 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 	return size_specified(&sizes, size);
 }
 
-/* Leaves out the list of a file that requires most of a size. Returns false without such a list. */
+/*
+ * Leaves out the list, read from a file, that requires most of a size. Returns false if no list can
+ * be left out.
+ */
 static bool longest_leave_out(struct config *config, enum size size)
 {
 	struct ruleset *rules = &config->rules;
@@ -853,14 +880,14 @@ static bool longest_leave_out(struct config *config, enum size size)
 	}
 	rules->count = kept;
 	rules->lists[place] = (struct sl_list_info){0};
-	error_notice("list-left-out", longest->path, "left out, because it requires most, %u",
-		     most);
+	error_notice("list-left-out", longest->path,
+		     "the list is left out, because it requires most: %u", most);
 	return true;
 }
 
 /*
- * Refuses a size that does not hold the rules of the same file, or leaves out lists if that is
- * asked for, because list files grow without the administrator.
+ * Refuses a size that is too small for the rules of the file. If `leaves_out` is set, lists are
+ * left out instead, because list files grow without the administrator.
  */
 static int sizes_check(struct reader *reader)
 {
@@ -874,8 +901,8 @@ static int sizes_check(struct reader *reader)
 			bool is_left_out;
 
 			error_misuse("size-too-small", size_names[i],
-				     "%u %s too few for the rules of this file, which require %u",
-				     size, plural(size, "is", "are"), least);
+				     "%u is too small; the rules of this file require %u", size,
+				     least);
 			is_left_out = reader->leaves_out && longest_leave_out(config, i);
 			fail_at(reader, node_find(gate, size_names[i])->at,
 				is_left_out ? 0 : -EINVAL);
@@ -904,8 +931,8 @@ int config_parse(const char *path, const char *text, size_t size, bool leaves_ou
 		unsigned int others = reader.ended - 1;
 
 		error_notice("entry-ended", NULL,
-			     "this 'until' has passed, and the entry is left out; so are %u other "
-			     "%s",
+			     "this 'until' has passed, so the entry is left out, and %u other %s "
+			     "too",
 			     others, plural(others, "entry", "entries"));
 		fail_at(&reader, reader.first_ended, 0);
 	}

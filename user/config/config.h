@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Config: a rules file, in YAML (and so JSON), to rules and from rules. */
+/* Config: reads rules files in YAML, and so in JSON, and writes rules as a rules file. */
 #ifndef SLUICE_CONFIG_H
 #define SLUICE_CONFIG_H
 
@@ -11,12 +11,15 @@
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
 
-/* A list file. Its stamp is older than its contents, so that a change while it is read is seen. */
+/*
+ * A list file that a rules file names. The stamp is taken before the file is read, so a change
+ * during the read shows later.
+ */
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* without a name: the entry of the rules file has ended */
-	bool is_left_out;	  /* see config_parse() */
+	struct sl_list_info list; /* has no name if the entry in the rules file has ended */
+	bool is_left_out;	  /* the list was left out: config_parse() */
 };
 
 struct list_paths {
@@ -24,36 +27,37 @@ struct list_paths {
 	unsigned int count, room;
 };
 
-/* Whether a list was left out. */
+/* Returns whether any list was left out. */
 bool list_paths_left_out(const struct list_paths *paths);
 
 struct config {
 	struct gate_sizes sizes;
-	struct ruleset rules;	 /* sorted, one rule a prefix */
-	struct places places;	 /* where the gate is to filter */
-	struct list_paths files; /* the list files that were read */
+	struct ruleset rules;	 /* sorted by prefix, with one rule for each prefix */
+	struct places places;	 /* the entries of `attach` */
+	struct list_paths files; /* the list files of the rules file */
 };
 
 /*
- * Reads and checks a file, or standard input for "-". Adds every error, with its place. Returns 0;
- * -EINVAL if all errors are misuse; or another negative errno.
+ * Reads and checks a rules file, or standard input if `path` is "-". Adds each error with its
+ * position in the file. Returns 0; -EINVAL if all errors are misuse; or another negative errno.
  */
 int config_read(const char *path, struct config *ret);
 
 /*
- * config_read() for a text in memory, with a NUL after it. Lists that it names are files relative
- * to the directory of `path`. leaves_out: a bad list file adds its error and leaves out the list
- * (`is_left_out`); if the sizes of the rules file do not hold all lists, the longest is left out.
+ * Does the same as config_read() for a text in memory, with a NUL after it. Paths of list files are
+ * relative to the directory of `path`. leaves_out: if a list file is bad, its error is added, and
+ * only its list is left out; if the sizes in the rules file are too small for all lists, the
+ * longest lists are left out.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);
 
 void config_free(struct config *config);
 
-/* Formats a config as JSON that reads to an equal config; NULL: out of memory. */
+/* Returns a config as JSON that parses to an equal config, or NULL if out of memory. */
 json_t *config_json(const struct config *config);
 
-/* Writes config_json() as YAML. */
+/* Writes a config as YAML that parses to an equal config. */
 int config_write(FILE *out, const struct config *config);
 
 #endif

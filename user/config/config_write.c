@@ -32,7 +32,7 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 		const char *words = spec_format(limit, prefix, field, text);
 		json_t *value = NULL;
 
-		/* numbers need no quotes; a name stays a string whatever its letters */
+		/* numbers are written without quotes, except in a name */
 		if (words && field != SPEC_NAME && strspn(words, "0123456789") == strlen(words))
 			value = json_integer(strtoll(words, NULL, 10));
 		else if (words && field == SPEC_SHARED && !strcmp(words, "yes"))
@@ -54,13 +54,13 @@ static json_t *policy_json(const struct rule *rule)
 			limits, limit_json(&rule->limit[i], &rule->prefix, 0, SPEC_FIELDS - 1));
 	if (rule->newcomers)
 		newcomers = limit_json(rule->newcomers, &rule->prefix, SPEC_RATE, SPEC_BURST);
-	if (rule->prefix.bits) /* `default` has no shorter prefix to inherit from */
+	if (rule->prefix.bits) /* `default` cannot inherit */
 		inherit = json_boolean(rule_inherits(rule));
 	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
 			 inherit, "limits", limits, "newcomers", newcomers);
 }
 
-/* Appends an entry with an array of prefixes. list: its name; NULL: by hand. */
+/* Appends an entry with an array of prefixes. list: name of its list, or NULL. */
 static void entry_append(json_t *array, const char *list, json_t *prefixes, uint32_t until)
 {
 	char text[MOMENT_TEXT];
@@ -70,7 +70,7 @@ static void entry_append(json_t *array, const char *list, json_t *prefixes, uint
 				 until ? moment_format(until_time(until), text) : NULL));
 }
 
-/* Returns an array or an object, or NULL if it is empty. */
+/* Returns an array or an object. If it is empty, frees it and returns NULL. */
 static json_t *unless_empty(json_t *tree)
 {
 	if (json_array_size(tree) || json_object_size(tree))
@@ -79,7 +79,7 @@ static json_t *unless_empty(json_t *tree)
 	return NULL;
 }
 
-/* An entry of a list: its prefix, and its own end. NULL: it has ended. */
+/* Returns an entry of a list, with its end; or NULL if it has ended. */
 static json_t *list_entry_json(const struct rule *rule, int place)
 {
 	uint32_t until = rule_list_end(rule, place);
@@ -94,8 +94,9 @@ static json_t *list_entry_json(const struct rule *rule, int place)
 }
 
 /*
- * One entry for all prefixes without end; one for each run of prefixes that end together; then one
- * for each list. NULL: none.
+ * Returns the entries of `allow` or `deny`: an entry for all prefixes without an end, then an entry
+ * for each run of prefixes that end together, then an entry for each list. Returns NULL if the
+ * array would be empty.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
@@ -115,7 +116,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		json_array_append_new(rule->until ? run : endless, prefix_json(&rule->prefix));
 	}
 	endless = unless_empty(endless);
-	if (endless) /* first */
+	if (endless) /* prefixes without an end are first */
 		json_array_insert_new(array, 0, json_pack("{s:o}", "prefixes", endless));
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &rules->lists[place];
@@ -133,39 +134,32 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 	return unless_empty(array);
 }
 
-static json_t *sizes_json(const struct gate_sizes *sizes)
-{
-	json_t *object = json_object();
-
-	for (unsigned int i = 0; i < SIZES; i++)
-		if (size_specified(sizes, i))
-			json_object_set_new(object, size_names[i],
-					    json_integer(size_specified(sizes, i)));
-	return unless_empty(object);
-}
-
-static json_t *place_json(const struct place *place)
-{
-	const char *hook = place->hook != HOOK_XDP ? hook_names[place->hook] : NULL;
-	const char *mode = place->mode != MODE_AUTO ? mode_names[place->mode] : NULL;
-
-	return json_pack("{s:s, s:s*, s:s*, s:s*, s:o*}", "device", place->device, "netns",
-			 *place->netns ? place->netns : NULL, "hook", hook, "mode", mode,
-			 "optional", place->optional ? json_true() : NULL);
-}
-
 json_t *config_json(const struct config *config)
 {
 	const struct ruleset *rules = &config->rules;
-	json_t *places = config->places.specified ? json_array() : NULL, *policies = json_array();
+	json_t *places = config->places.specified ? json_array() : NULL;
+	json_t *sizes = json_object(), *policies = json_array();
 
-	for (unsigned int i = 0; places && i < config->places.count; i++)
-		json_array_append_new(places, place_json(&config->places.list[i]));
+	for (enum size i = 0; i < SIZES; i++)
+		if (size_specified(&config->sizes, i))
+			json_object_set_new(sizes, size_names[i],
+					    json_integer(size_specified(&config->sizes, i)));
+	for (unsigned int i = 0; places && i < config->places.count; i++) {
+		const struct place *place = &config->places.list[i];
+
+		json_array_append_new(
+			places,
+			json_pack("{s:s, s:s*, s:s*, s:s*, s:o*}", "device", place->device, "netns",
+				  *place->netns ? place->netns : NULL, "hook",
+				  place->hook != HOOK_XDP ? hook_names[place->hook] : NULL, "mode",
+				  place->mode != MODE_AUTO ? mode_names[place->mode] : NULL,
+				  "optional", place->optional ? json_true() : NULL));
+	}
 	for (unsigned int i = 0; i < rules->count; i++)
 		if (rules->rules[i].limits)
 			json_array_append_new(policies, policy_json(&rules->rules[i]));
-	return json_pack("{s:o*, s:o*, s:o, s:o*, s:o*}", "gate", sizes_json(&config->sizes),
-			 "attach", places, "policies", policies, "allow",
+	return json_pack("{s:o*, s:o*, s:o, s:o*, s:o*}", "gate", unless_empty(sizes), "attach",
+			 places, "policies", policies, "allow",
 			 entries_json(rules, SL_ACCESS_ALLOW), "deny",
 			 entries_json(rules, SL_ACCESS_DENY));
 }
@@ -173,9 +167,9 @@ json_t *config_json(const struct config *config)
 /* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Whether every reader of YAML reads a text without quotes as a string. A colon turns addresses and
- * moments into keys, numbers to base 60 or dates; a name may look like a number, a date or a truth
- * value.
+ * Returns whether all YAML parsers read the unquoted text as a string. With a colon, some read an
+ * address or a moment as a key, a number to base 60, or a date. A name may look like a number, a
+ * date or a boolean.
  */
 static bool is_plain(const char *text)
 {
@@ -208,14 +202,14 @@ static void scalar_write(FILE *out, json_t *node)
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
 	} else if (is_plain(text)) {
 		fprintf(out, " %s\n", text);
-	} else { /* a string of JSON is also a string of YAML */
+	} else { /* every JSON string is also a YAML string */
 		fputc(' ', out);
 		json_dumpf(node, out, JSON_ENCODE_ANY);
 		fputc('\n', out);
 	}
 }
 
-/* Writes what follows "key:" or "-". after_dash: the first key of a map follows its dash. */
+/* Writes the value after "key:" or "-". after_dash: the first key is on the line of the dash. */
 static void node_write(FILE *out, json_t *node, int indent, bool after_dash)
 {
 	const char *key;

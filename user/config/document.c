@@ -13,13 +13,13 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-/* The bytes allocated at once, or more for one longer word. */
+/* Size of a chunk in bytes. A chunk for one longer word is larger. */
 #define CHUNK_BYTES (64 << 10)
 
-/* A block of memory for nodes and words, which are freed together. */
+/* A chunk of memory, which nodes and words are allocated from. */
 struct chunk {
 	struct chunk *next;
-	size_t left; /* free bytes, which are used from the end */
+	size_t left; /* number of free bytes; allocations begin at the end of `bytes` */
 	_Alignas(struct node) char bytes[];
 };
 
@@ -64,7 +64,7 @@ static struct position position_of(const yaml_mark_t *mark)
 	return (struct position){mark->line + 1, mark->column + 1};
 }
 
-/* Adds an error at a place. */
+/* Adds an error with a position in the document. */
 #define refuse(builder, at, id, object, ...)                                                       \
 	({                                                                                         \
 		unsigned int mark_ = error_count();                                                \
@@ -73,36 +73,13 @@ static struct position position_of(const yaml_mark_t *mark)
 		err_;                                                                              \
 	})
 
-/* libyaml reports bytes that are no characters by their offset. */
-static struct position position_of_offset(const char *text, size_t offset)
-{
-	struct position at = {1, 1};
-
-	for (size_t i = 0; i < offset && text[i]; i++) {
-		at.column++;
-		if (text[i] == '\n')
-			at = (struct position){at.line + 1, 1};
-	}
-	return at;
-}
-
-/* Whether the character is in a word of hexadecimal digits and at least two colons. */
-static bool is_in_address(const char *line, size_t column)
-{
-	static const char digits[] = ":0123456789abcdefABCDEF";
-	size_t end = column + strspn(line + column, digits);
-	int colons = 0;
-
-	while (column && strchr(digits, line[column - 1]))
-		column--;
-	for (size_t i = column; i < end; i++)
-		colons += line[i] == ':';
-	return colons > 1;
-}
-
-/* Returns the likely cause of an error that libyaml's message does not explain, or "". */
+/* Returns the likely cause of a syntax error, which libyaml's message does not name, or "". */
 static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 {
+	static const char digits[] = ":0123456789abcdefABCDEF";
+	size_t begin = mark->column;
+	int colons = 0;
+
 	for (size_t i = 0; i < mark->line; i++) {
 		line = strchr(line, '\n');
 		if (!line)
@@ -111,21 +88,32 @@ static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 	}
 	if (line[strspn(line, " ")] == '\t')
 		return ": a tab cannot indent, use spaces";
-	if (strcspn(line, "\n") > mark->column && line[mark->column] == ':' &&
-	    is_in_address(line, mark->column))
-		return ": put an IPv6 address into quotes";
-	return "";
+	if (strcspn(line, "\n") <= mark->column || line[mark->column] != ':')
+		return "";
+	/* a word of hexadecimal digits and several colons is an IPv6 address */
+	while (begin && strchr(digits, line[begin - 1]))
+		begin--;
+	for (; line[begin] && strchr(digits, line[begin]); begin++)
+		colons += line[begin] == ':';
+	return colons > 1 ? ": put an IPv6 address into quotes" : "";
 }
 
 static int refuse_syntax(struct builder *builder)
 {
 	const yaml_parser_t *parser = &builder->parser;
+	struct position at = {1, 1};
 
 	if (parser->error == YAML_MEMORY_ERROR)
 		return error_add(ENOMEM, "no-memory", builder->document.name, "out of memory");
-	if (parser->error == YAML_READER_ERROR)
-		return refuse(builder, position_of_offset(builder->text, parser->problem_offset),
-			      "bad-yaml", NULL, "not YAML: %s", parser->problem);
+	if (parser->error ==
+	    YAML_READER_ERROR) { /* has only the offset of bytes that are not UTF-8 */
+		for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
+			at.column++;
+			if (builder->text[i] == '\n')
+				at = (struct position){at.line + 1, 1};
+		}
+		return refuse(builder, at, "bad-yaml", NULL, "not YAML: %s", parser->problem);
+	}
 	return refuse(builder, position_of(&parser->problem_mark), "bad-yaml", NULL,
 		      "not YAML: %s%s%s%s", parser->context ?: "", parser->context ? ": " : "",
 		      parser->problem, syntax_hint(builder->text, &parser->problem_mark));
@@ -133,7 +121,9 @@ static int refuse_syntax(struct builder *builder)
 
 /* --- Building ------------------------------------------------------------------------------- */
 
-/* Allocates memory that lives as long as the document. Returns NULL, after an error. */
+/*
+ * Allocates memory that document_free() frees. Returns NULL, and adds an error, if out of memory.
+ */
 static void *document_allocate(struct document *document, size_t size)
 {
 	struct chunk *chunk = document->chunks;
@@ -154,7 +144,7 @@ static void *document_allocate(struct document *document, size_t size)
 	return chunk->bytes + chunk->left;
 }
 
-/* Copies the text of a scalar. Returns NULL, after an error. */
+/* Returns a copy of the text of a scalar. Returns NULL, and adds an error, if out of memory. */
 static const char *scalar_copy(struct builder *builder, const yaml_event_t *event)
 {
 	size_t size = event->data.scalar.length + 1;
@@ -163,7 +153,7 @@ static const char *scalar_copy(struct builder *builder, const yaml_event_t *even
 	return text ? memcpy(text, event->data.scalar.value, size) : NULL;
 }
 
-/* Takes the next event, which the caller deletes. */
+/* Parses the next event, which the caller deletes. */
 static int event_next(struct builder *builder, yaml_event_t *ret)
 {
 	if (yaml_parser_parse(&builder->parser, ret))
@@ -172,7 +162,7 @@ static int event_next(struct builder *builder, yaml_event_t *ret)
 	return refuse_syntax(builder);
 }
 
-/* Refuses an alias, anchors, tags and NUL characters. Returns the kind of the node. */
+/* Refuses aliases, anchors, tags and NUL characters. Stores the kind of the node in *ret. */
 static int event_check(struct builder *builder, const yaml_event_t *event, enum node_kind *ret)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -222,17 +212,17 @@ static int key_read(struct builder *builder, const yaml_event_t *event, const ch
 	*ret = scalar_copy(builder, event);
 	if (!*ret)
 		return -ENOMEM;
-	/* an IPv6 address, whole or without the colon at its end */
+	/* an IPv6 address, or an IPv6 address without its last colon */
 	if (strchr(*ret, ':') && !(*ret)[strspn(*ret, "0123456789abcdefABCDEF:.")])
 		return refuse(builder, at, "bare-ipv6", *ret,
-			      "the colon at its end makes it a key; put an IPv6 address into "
+			      "the colon at its end makes it a key; write an IPv6 address in "
 			      "quotes");
 	return 0;
 }
 
 static int children_read(struct builder *builder, struct node *parent, unsigned int depth);
 
-/* Makes a node of an event, and of the events of its children. */
+/* Makes a node from an event, and its children from the events that follow. */
 static int node_read(struct builder *builder, const yaml_event_t *event, unsigned int depth,
 		     struct node **ret)
 {
@@ -289,7 +279,7 @@ static int children_read(struct builder *builder, struct node *parent, unsigned 
 	}
 }
 
-/* Reads the stream: a document, and no second one. */
+/* Reads the stream, and refuses a second document. */
 static int stream_read(struct builder *builder)
 {
 	for (;;) {

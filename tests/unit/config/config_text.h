@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules files as texts: read, shown, refused, written. */
+/* Helpers for tests that read and write rules files as texts. */
 #ifndef SLUICE_TEST_CONFIG_TEXT_H
 #define SLUICE_TEST_CONFIG_TEXT_H
 
@@ -11,13 +11,13 @@
 #include "ends.h"
 #include "errors.h"
 
-/* Reads a text as the file "rules.yaml". */
+/* Reads a text as if it were file "rules.yaml". */
 static inline int text_read(const char *text, struct config *ret)
 {
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
-/* The rules of a text, as `show` prints them. */
+/* Returns the rules of a text, as `show` prints them. */
 static inline const char *shown(const char *text)
 {
 	struct capture capture;
@@ -32,7 +32,7 @@ static inline const char *shown(const char *text)
 	return ends_as_spans(capture_end(&capture));
 }
 
-/* Reads a text that is refused. Its errors stay in the list. */
+/* Checks that a text is refused. Its errors stay in the list of errors. */
 static inline void text_refuse(const char *text)
 {
 	struct config untouched = {.sizes.buckets = 42}, config = untouched;
@@ -43,13 +43,14 @@ static inline void text_refuse(const char *text)
 	assert_memory_equal(&config, &untouched, sizeof(config));
 }
 
-/* Checks by assert_errors() why a text is refused. */
+/* Checks that a text is refused with these errors (assert_errors()). */
 static inline void assert_refusal(const char *text, const char *errors)
 {
 	text_refuse(text);
 	assert_errors("rules.yaml", errors);
 }
 
+/* Returns a config as YAML. The caller frees it. */
 static inline char *written(const struct config *config)
 {
 	char *text = NULL;
@@ -61,6 +62,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
+/* Prints a rule that differs; for ruleset_diff() of sets that must be equal. */
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;

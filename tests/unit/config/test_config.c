@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: rules files, what they become, and what is wrong with them. */
+/* user/config/config.h: reads rules files, and refuses wrong ones. */
 #include <errno.h>
 #include <time.h>
 #include "test.h"
@@ -74,7 +74,7 @@ static void test_keys_of_each_kind_are_read(void **state)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A shaper leaves out the defaults that it cannot have, and takes the others. */
+/* A default applies to a limit only if the kind of the limit has the field. */
 static void test_defaults_are_those_of_the_kind(void **state)
 {
 	(void)state;
@@ -114,7 +114,7 @@ static void test_other_spellings_mean_the_same(void **state)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* One notice has the place of the first entry that has ended. */
+/* If entries have ended, a notice reports the position of the first. */
 static void test_until_that_has_passed(void **state)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
@@ -176,7 +176,9 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* A prefix may have an entry and a policy. Longer and shorter prefixes are other rules. */
+/*
+ * An entry and a policy of one prefix make one rule. Longer and shorter prefixes are other rules.
+ */
 static void test_one_rule_a_prefix(void **state)
 {
 	struct config config;
@@ -218,7 +220,7 @@ static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
-/* The hint about an unknown key has the known keys in this order. */
+/* Checks that the hint about an unknown key lists these keys in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char joined[WORDS_TEXT], hint[WORDS_TEXT + 8];
@@ -230,7 +232,7 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 	error_drop(0);
 }
 
-/* The keys are the words of `set`. */
+/* The keys of a limit and of sizes are the words of the commands. */
 static void test_keys_are_keywords(void **state)
 {
 	(void)state;
@@ -251,14 +253,14 @@ static void test_one_error_is_one_message(void **state)
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
 	static const struct {
-		const char *text, *errors; /* as assert_errors() */
+		const char *text, *errors; /* in the form of assert_errors() */
 	} cases[] = {
-		/* nothing */
+		/* no rules */
 		{"", "rules.yaml empty-file"},
 		{"# nothing\n", "rules.yaml empty-file"},
 		{"{}", "rules.yaml empty-file"},
 		{"gate: {buckets: 64k}", "rules.yaml empty-file"},
-		/* no YAML */
+		/* not YAML */
 		{"policies: [", "2:1 bad-yaml"},
 		{"policies:\n\t- prefix: default\n", "2:1 bad-yaml"},
 		{"deny:\n - prefixes: [2001:db8::]\n", "2:24 bad-yaml"},
@@ -270,7 +272,7 @@ static void test_one_error_is_one_message(void **state)
 		{"de\001ny: []", "1:3 bad-yaml"},
 		{"deny: []\n\xff: 5", "2:1 bad-yaml"},
 		{"deny: []\n---\nallow: []\n", "2:1 bad-yaml"},
-		/* too much YAML */
+		/* refused features of YAML */
 		{"deny: &x []", "1:7 yaml-alias"},
 		{"deny: *x", "1:7 yaml-alias"},
 		{"deny: !!seq []", "1:7 yaml-tag"},
@@ -278,7 +280,7 @@ static void test_one_error_is_one_message(void **state)
 		{"? [deny]\n: []", "1:3 bad-key"},
 		{"[[[[[[[[[[]]]]]]]]]]", "1:9 too-deep"},
 		{"a: {a: {a: {a: {a: {a: {a: {a: {}}}}}}}}", "1:32 too-deep"},
-		/* the wrong kind */
+		/* values of the wrong kind */
 		{"policies:", "1:10 wrong-kind"},
 		{"policies: default", "1:11 wrong-kind"},
 		{"policies: [{prefix: default, limits: [5]}]", "1:39 wrong-kind"},
@@ -341,7 +343,7 @@ static void test_one_error_is_one_message(void **state)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-/* A list file that does not exist is an error of the system: the exit status is 1. */
+/* A list file that does not exist is not misuse: the exit status is 1. */
 static void test_no_such_list(void **state)
 {
 	struct config config;
@@ -354,7 +356,7 @@ static void test_no_such_list(void **state)
 	error_drop(0);
 }
 
-/* Only a colon in an address is an error that quotes correct. */
+/* The hint about quotes is only given if the colon is part of an IPv6 address. */
 static void test_only_an_address_is_to_be_quoted(void **state)
 {
 	static const char *const texts[] = {
@@ -400,7 +402,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "bad-address; 10:15 no-unit; 11:16 bad-match; 13:9 no-such-key; 12:9 no-rate; "
 		 "14:5 no-prefix; 14:5 no-limits; 16:10 no-unit; 17:13 bad-address; 19:13 "
 		 "prefix-twice"},
-		/* errors of shape alone: values are not looked at then */
+		/* if a value is of the wrong kind, it is not parsed */
 		{"gate: []\n"
 		 "policies:\n"
 		 "  prefix: default\n"
@@ -410,13 +412,13 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "  - 10.0.0.1\n",
 		 "1:7 wrong-kind; 3:3 wrong-kind; 6:5 no-such-key; 5:13 wrong-kind; 7:5 "
 		 "mixed-list"},
-		/* each time but the first is refused, and names the first */
+		/* every repetition of a key is refused */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* a key that is refused has no value: the limit lacks its rate */
+		/* the value of a refused key is not used, so the limit lacks a rate */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* items of the first kind are read, and items of another kind are only refused */
+		/* items of the same kind as the first are read; other items are refused */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
 		{"deny: [x, {prefix: z, for: []}, y]",

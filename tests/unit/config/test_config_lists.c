@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: lists with a name, and lists that a rules file takes from files. */
+/* user/config/config.h: reads named lists and list files. */
 #include <fcntl.h>
 #include "test.h"
 #include "base/clock.h"
@@ -13,8 +13,8 @@ static void text_make(const char *path, const char *text)
 }
 
 /*
- * A list file is looked for beside the rules file, its errors have its own lines, and its path
- * names the list.
+ * The path of a list file is relative to the directory of the rules file. Errors in a list file
+ * have its path and line. The path is the default name of the list.
  */
 static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 {
@@ -64,7 +64,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_errors(path, line);
 }
 
-/* A bad list file leaves out its own list only. */
+/* If a list file is bad, only its list is left out. */
 static void test_bad_list_files_are_left_out(void **state)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
@@ -79,7 +79,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	text_make("good.txt", "192.0.2.2\n");
 	error_drop(0);
 	assert_int_equal(config_parse("rules.yaml", text, strlen(text), true, &config), 0);
-	assert_int_equal(error_count(), 3); /* one of each file */
+	assert_int_equal(error_count(), 3); /* one error for each bad file */
 	error_drop(0);
 	assert_int_equal(lists_count(config.rules.lists), 1);
 	assert_int_equal(config.rules.count, 3);
@@ -97,7 +97,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	config_free(&config);
 	error_drop(0);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
-	/* what is wrong in the rules file itself is still refused */
+	/* errors in the rules file are refused even so */
 	error_drop(0);
 	assert_int_equal(
 		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),
@@ -108,7 +108,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	unlink("good.txt");
 }
 
-/* If a size does not hold all lists, the longest list is left out. */
+/* If a size is too small for all lists, the longest list is left out. */
 static void test_lists_that_are_too_long_are_left_out(void **state)
 {
 	static const struct {
@@ -149,7 +149,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 	unlink("wide.txt");
 }
 
-/* A list is as old as its file. */
+/* The time of a list is the modification time of its file, or now if that is in the future. */
 static void test_a_list_is_as_old_as_its_file(void **state)
 {
 	static const struct {
@@ -177,7 +177,10 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 	unlink("list.txt");
 }
 
-/* Reads a rules file with an entry of a list file of this text, and these keys. */
+/*
+ * Reads a rules file that has an entry with a list file of this text and with these keys. Checks
+ * the errors.
+ */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -195,7 +198,7 @@ static void assert_list(const char *list, const char *keys, const char *errors)
 		config_free(&config);
 }
 
-/* Short prefixes and empty files require `force: true`. */
+/* A list file that is empty, or has very short prefixes, requires `force: true`. */
 static void test_short_or_empty_list_files_take_force(void **state)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
@@ -209,7 +212,7 @@ static void test_short_or_empty_list_files_take_force(void **state)
 	assert_list("", ", force: true", "");
 }
 
-/* `skip: true` leaves out lines that are not understood, but a file of such lines is refused. */
+/* With `skip: true`, bad lines are skipped, but a file with only bad lines is refused. */
 static void test_bad_lines_of_a_list_file_are_skipped_if_asked(void **state)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
@@ -250,7 +253,7 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 	assert_errors("rules.yaml", "34:12 too-many-lists");
 }
 
-/* Entries that have ended are left out of rules files and of list files. */
+/* Entries that have ended are left out, in rules files and in list files. */
 static void test_entries_of_a_list_may_have_an_end(void **state)
 {
 	char path[128];
@@ -272,7 +275,9 @@ static void test_entries_of_a_list_may_have_an_end(void **state)
 	config_free(&config);
 }
 
-/* A prefix has an end of its own on one list: the second is refused, where it is written. */
+/*
+ * A prefix may have an entry with an end on one list only. A second end is refused at its position.
+ */
 static void test_a_prefix_has_one_end_on_lists(void **state)
 {
 	char soon[MOMENT_TEXT], text[256];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config_write.c: what is written is read as the same, and in linear time. */
+/* user/config/config_write.c: a written config reads back equal, and writing takes linear time. */
 #include <time.h>
 #include "test.h"
 #include "capture.h"
 #include "config_text.h"
 
-/* Checks what is written of a config. */
+/* Checks the YAML of a config. */
 static void assert_writes(const struct config *config, const char *expected)
 {
 	char *text = written(config);
@@ -14,7 +14,7 @@ static void assert_writes(const struct config *config, const char *expected)
 	free(text);
 }
 
-/* Checks what is written of a text that is read. */
+/* Reads a text, and checks the YAML that is written of it. */
 static void assert_written(const char *text, const char *expected)
 {
 	struct config config;
@@ -87,7 +87,9 @@ static void test_written_rules_read_the_same(void **state)
 	assert_written("deny: []", "policies: []\n");
 }
 
-/* Defaults are left out; a list without devices is not. */
+/*
+ * Default hooks and modes are not written. An `attach` without devices is written as an empty list.
+ */
 static void test_devices_are_written_as_they_are_read(void **state)
 {
 	static const char text[] = "attach:\n"
@@ -115,7 +117,10 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	config_free(&config);
 }
 
-/* Entries that end together stand together, and end at the same moment when they are read again. */
+/*
+ * Prefixes that end together are written as one entry, and have the same end when they are read
+ * again.
+ */
 static void test_entries_that_end_together_stand_together(void **state)
 {
 	struct config config, again;
@@ -143,7 +148,7 @@ static void test_entries_that_end_together_stand_together(void **state)
 	config_free(&config);
 }
 
-/* As JSON it is the same file. */
+/* A config that is written as JSON reads back equal. */
 static void test_json_reads_the_same(void **state)
 {
 	struct config config, again;
@@ -163,7 +168,7 @@ static void test_json_reads_the_same(void **state)
 	config_free(&config);
 }
 
-/* Lists with a name: what is written reads to the same lists, and a prefix may be on several. */
+/* Named lists read back equal. A prefix may be on several lists. */
 static void test_named_lists_read_the_same(void **state)
 {
 	static const char text[] = "policies: []\n"
@@ -197,17 +202,17 @@ static void test_ends_of_entries_read_the_same(void **state)
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
 	assert_writes(&config, text);
-	config.rules.rules[0].list_until = 1; /* ended meanwhile */
+	config.rules.rules[0].list_until = 1; /* the entry has ended */
 	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 			       "      - 192.0.2.2\n");
 	config_free(&config);
 }
 
-/* Prefixes are listed in blocks of BLOCK. */
+/* number of prefixes of an entry, and number of entries */
 #define BLOCK  1000
 #define BLOCKS 24
 
-/* The text of a file that denies so many prefixes, in no order. */
+/* Returns a rules file that denies `count` prefixes, unsorted, in entries of `block` prefixes. */
 static char *long_text(unsigned int count, unsigned int block)
 {
 	char *text = NULL;
@@ -222,7 +227,9 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* The CPU time to read so many files, to write each, and to compare each with itself. */
+/*
+ * Returns the CPU time to read a number of files, to write each, and to compare each with itself.
+ */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);
@@ -247,8 +254,9 @@ static clock_t least(clock_t a, clock_t b)
 }
 
 /*
- * Prefixes take hardly longer in one file than in many. Comparing each with all before takes them
- * five times as long. A busy machine makes a run longer, so the shortest of each counts.
+ * The time of a prefix hardly depends on how many prefixes are in its file. If each were compared
+ * with all others, it would be five times as long. A busy machine makes a run longer, so the
+ * shortest run counts.
  */
 static void test_prefixes_of_one_file_take_linear_time(void **state)
 {
