@@ -16,8 +16,8 @@
 #include "ways.h"
 
 /*
- * Reads the buckets of a source on all CPUs, which the caller frees, and its key. *ret is NULL if
- * the source has no entry.
+ * Reads the buckets of a source on all CPUs, and their map and key. *ret is NULL if the source has
+ * no entry. The caller frees it.
  */
 static int buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
 			  enum gate_map *ret_map, __u64 ret_key[2], struct sl_bucket **ret)
@@ -37,7 +37,7 @@ static int buckets_lookup(const struct gate *gate, const struct sl_prefix *addre
 	return err && err != -ENOENT ? gate_map_unread(gate, *ret_map, err) : 0;
 }
 
-/* Moves the buckets that a CPU has used to the front. Returns their number. */
+/* Moves the buckets that their CPUs have used to the front of the array. Returns their number. */
 static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buckets,
 				 const __u64 key[2])
 {
@@ -76,7 +76,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 		buckets[cpu].generation = 0;
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
-	/* BPF_EXIST: the kernel evicts no entry for an update of one that exists */
+	/* with BPF_EXIST the kernel evicts no other entry for the update */
 	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
 	if (err && err != -ENOENT)
 		return error_add(err, "map-write", NULL, "cannot write map '%s' of gate '%s': %s",
@@ -87,8 +87,8 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 /* --- A walk --------------------------------------------------------------------------------- */
 
 /*
- * Entries of a page. The kernel returns whole hash buckets, which have far fewer entries: the map
- * has at least as many buckets as entries.
+ * Number of entries of a page. The kernel returns whole hash buckets. They have far fewer entries,
+ * because the map has at least as many hash buckets as entries.
  */
 #define PAGE_ENTRIES 1024U
 
@@ -145,10 +145,12 @@ static int list_failed(const struct gate *gate)
 struct lister {
 	const struct gate *gate;
 	const struct sl_prefix *within;
-	struct source_list list; /* in no order; a source may be there several times */
+	struct source_list list; /* unsorted; may contain a source several times */
 };
 
-/* Adds a source within the prefix. count: of its buckets; 0: it only has states. */
+/*
+ * Adds a source if it is within the prefix. count: number of its buckets, 0 if it only has states.
+ */
 static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		      unsigned int count)
 {
@@ -170,7 +172,7 @@ static int source_add(void *data, const struct sl_prefix *source, const struct s
 	return 0;
 }
 
-/* Lists the sources with buckets. If the prefix is one source, the maps are not walked. */
+/* Lists the sources that have buckets. If the prefix is a single source, only its entry is read. */
 static int buckets_list(struct lister *lister)
 {
 	const struct sl_prefix *within = lister->within;
@@ -190,10 +192,10 @@ static int buckets_list(struct lister *lister)
 	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
-/* A limit whose keys are sources, or addresses of a source. */
+/* A limit by source. Its keys are sources, or addresses within a source. */
 struct source_limit {
-	__u32 limit;	 /* as in struct sl_entry */
-	bool only_whole; /* only keys of sources that are whole addresses: identity_key() */
+	__u32 limit;	 /* id and family, as in struct sl_entry */
+	bool only_whole; /* only for sources that are single addresses: identity_key() */
 };
 
 static int limit_order(const void *a, const void *b)
@@ -203,7 +205,7 @@ static int limit_order(const void *a, const void *b)
 	return (x->limit > y->limit) - (x->limit < y->limit);
 }
 
-/* Collects such limits of all policies, sorted. The caller frees them. */
+/* Collects the limits by source of all policies, sorted. The caller frees them. */
 static int limits_collect(const struct gate *gate, struct source_limit **ret,
 			  unsigned int *ret_count)
 {
@@ -240,7 +242,7 @@ static int limits_collect(const struct gate *gate, struct source_limit **ret,
 	return 0;
 }
 
-/* Lists the sources with a state that is not full. */
+/* Lists the sources that have a state that is not full. */
 static int states_list(struct lister *lister, const struct table *table)
 {
 	_cleanup_free_ struct source_limit *limits = NULL;
@@ -268,7 +270,7 @@ static int states_list(struct lister *lister, const struct table *table)
 	return err;
 }
 
-/* By prefix; the item with counts is the first. */
+/* Orders items by prefix; of one prefix, the item with counts is first. */
 static int source_order(const void *a, const void *b)
 {
 	const struct listed_source *x = a, *y = b;

@@ -33,13 +33,13 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 	if (err)
 		return gate_map_unread(gate, MAP_ADMISSION, err);
-	/* the clocks are read after the counts, so that no count is later */
+	/* read the clocks after the counts, so that no count is from the future */
 	second = uptime_ns() >> SL_SECOND_SHIFT;
 	jiffy = jiffies_now();
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		struct sl_admission *here = &cpus[cpu];
 
-		/* as the CPU would at its next new key */
+		/* advance the interval, as the CPU does at its next new key */
 		flood_count_interval(here);
 		flood_turn(here, second);
 		for (int event = 0; event < SL_EVENTS; event++) {
@@ -54,7 +54,10 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
-		/* counted in 2^SL_SECOND_SHIFT ns, which is a little more than a second; rounded */
+		/*
+		 * the CPU counts in units of 2^SL_SECOND_SHIFT ns, a little more than a second;
+		 * convert and round
+		 */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
 	pressure.bursts_lost = (double)evicted / EVICT_PARTS;
@@ -64,7 +67,10 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- Policies without a budget -------------------------------------------------------------- */
 
-/* Reads what a policy counted itself: its base is what its counters showed before. */
+/*
+ * Reads what a policy itself has counted. `base` is what its counters had counted before they
+ * became the counters of this policy.
+ */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
@@ -120,7 +126,10 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	/* a policy is after the policies that it inherits from, because policies are by prefix */
+	/*
+	 * policies are sorted by prefix: first the policy that has a budget, then policies that
+	 * inherit it
+	 */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
 		uint32_t home = policies[i]->newcomers_origin ?: own;
@@ -155,7 +164,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
 			 fill->entries / SL_WAYS * sizeof(struct sl_set);
-	/* the number of sources in a size fills three quarters of its table at most */
+	/* a size of N sources makes a table of which N entries are at most three quarters */
 	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: the pressure of new sources on a gate: how many come, how many get memory, whether they
- * have to wait, and what is left of their budgets and of the table.
+ * State: the load of new sources on a gate: how many arrive, how many get a state, whether new
+ * sources must wait, and what is left of budgets and of the table.
  */
 #ifndef SLUICE_PRESSURE_H
 #define SLUICE_PRESSURE_H
@@ -10,25 +10,26 @@
 
 #include "gate/table.h"
 
-/* How often an event happened, on all CPUs. */
+/* How often an event happened, summed over all CPUs. */
 struct pace {
 	uint64_t total;
-	uint64_t per_second; /* in the last complete second */
+	uint64_t per_second; /* rate in the last complete second */
 };
 
 struct pressure {
 	struct pace event[SL_EVENTS];
-	unsigned int flooded;	 /* CPUs on which new sources wait for a state */
-	unsigned int crowded[2]; /* of these, by policies without and with a budget */
-	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
+	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
+	unsigned int crowded
+		[2]; /* number of these CPUs for policies without [0] and with a budget [1] */
+	double bursts_lost; /* credit that evicted states lacked, in bursts */
 };
 
-/* Reads map `admission`, without a walk over sources. */
+/* Reads the pressure from map `admission`, without a walk over sources. */
 int pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
- * The causes for which new sources got no state, and sources no bucket: the events from
- * SL_EVENT_BUSY on, and from SL_EVENT_BUCKET_BUSY on, in their order.
+ * The causes why a new source got no state, or no bucket. They are the events that begin at
+ * SL_EVENT_BUSY and at SL_EVENT_BUCKET_BUSY, in the same order.
  */
 #define CAUSES 2
 extern const char *const cause_names[CAUSES];
@@ -36,31 +37,31 @@ extern const char *const cause_names[CAUSES];
 /* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Reads whether new sources have passed a policy without a budget although it has limits that drop.
- * The rules alone are not enough: if all its packets are denied, or match none of its limits, a
- * budget would stop no packet.
+ * Reads whether new sources have passed a policy that has no budget, but limits that drop. The
+ * rules alone do not show that: a budget would stop no packet if all packets of the policy are
+ * denied, or match none of its limits.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
-/* The number of such policies, and the first by prefix. 0 if there is no flood. */
+/* The policies that new sources pass in a flood because they have no budget. */
 struct passing {
-	unsigned int policies;
-	struct sl_prefix first;
+	unsigned int policies;	/* their number; 0 if there is no flood */
+	struct sl_prefix first; /* the first, by prefix */
 };
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
 
 /* --- Budgets -------------------------------------------------------------------------------- */
 
-/* The budget of a policy, with the policies that inherit it. */
+/* The use of a budget by its policy and by the policies that inherit it. */
 struct budget_use {
-	const struct sl_policy *policy; /* in the gate's memory */
-	uint64_t left;			/* of its burst, in packets, or bytes of a bit rate */
-	uint64_t passed;		/* packets that it paid for */
+	const struct sl_policy *policy; /* the policy, which the gate's memory contains */
+	uint64_t left;	 /* rest of the burst, in packets, or in bytes for a bit rate */
+	uint64_t passed; /* packets that were charged to the budget */
 	uint64_t dropped;
 };
 
-/* Reads all budgets of a gate, by prefix. The caller frees `ret`. */
+/* Reads all budgets of a gate, sorted by prefix. The caller frees *ret. */
 int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int *ret_count);
 
 /* --- The table ------------------------------------------------------------------------------ */
@@ -68,15 +69,18 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 struct table_fill {
 	uint32_t entries;
 	uint32_t in_use;
-	uint32_t partial;   /* states that are not full, so that an eviction loses something */
-	uint32_t protected; /* partial states that are evicted last */
-	uint32_t bytes;	    /* bytes of the table for each of `sources` */
-	uint32_t sources;   /* size of the gate: so many sources with one limit fit */
-	/* while room is short, the least size with a larger table, or the largest size; else 0 */
+	uint32_t partial;   /* states that are not full, whose eviction loses credit */
+	uint32_t protected; /* partial states that are evicted only after all others */
+	uint32_t bytes;	    /* size of the table, in bytes for each of `sources` */
+	uint32_t sources;   /* size of the gate: this many sources fit if a policy has one limit */
+	/*
+	 * if the table is too small: the smallest size with a larger table, or the largest size;
+	 * otherwise 0
+	 */
 	uint32_t sources_short;
 };
 
-/* Walks the table. pressure: of the same time. */
+/* Walks the table. pressure: read at the same time. */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 

@@ -23,7 +23,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 
 	if (err)
 		return err;
-	/* as source_is_split() in bpf/rules.h decides */
+	/* the same decision as source_is_split() in bpf/rules.h */
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
@@ -41,7 +41,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		cell_add_to(&source.passed, &bucket->passed);
 		cell_add_to(&source.dropped, &bucket->dropped);
 		cell_add_to(&source.observed, &bucket->observed);
-		/* a split /64 has no slices */
+		/* buckets of a split /64 have no slices */
 		if (source.split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
@@ -79,7 +79,9 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/* shape, as in kind_decide(): the last packet may depart at the horizon itself */
+	/*
+	 * one more for a shaper: the last packet may depart exactly at the horizon (kind_decide())
+	 */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -93,21 +95,22 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 
 /* --- A trial charge ------------------------------------------------------------------------- */
 
-/* A trial charge of a packet's cost to copies of a state and of its slices. */
+/* A trial charge: charges a packet to copies of a state and its slices. */
 struct trial {
 	const struct sl_limit *limit;
 	struct sl_state state;
 	uint64_t cost;
-	unsigned int times; /* how often a packet is charged its cost: credit_times() */
+	unsigned int times; /* how many times a packet is charged its cost: credit_times() */
 	uint64_t now;
-	const struct sl_bucket *buckets; /* with a slice of this state */
+	const struct sl_bucket *buckets; /* buckets that have a slice of this state */
 	unsigned int count;
-	unsigned int cpus; /* those without such a bucket have an empty slice */
+	unsigned int cpus; /* number of CPUs; a CPU without such a bucket has an empty slice */
 };
 
 /*
- * A slice with more than any packet leaves there, which the owner of the gate wrote, is empty.
- * index: of a bucket, or beyond them.
+ * Returns the slice in the bucket at `index`, or an empty slice if there is no such bucket. The
+ * owner of a gate may write anything into a map, so a slice with more credit than packets can leave
+ * there counts as empty.
  */
 static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 {
@@ -122,7 +125,8 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 }
 
 /*
- * Returns whether the packet would pass with the slice of any CPU: limit_charge() in bpf/charge.h.
+ * Returns whether the packet would pass with the slice of any CPU, as limit_charge() in
+ * bpf/charge.h decides.
  */
 static bool trial_passes(const struct trial *q)
 {
@@ -140,7 +144,7 @@ static bool trial_passes(const struct trial *q)
 	return false;
 }
 
-/* Returns ticks in milliseconds, rounded up so that a time is past by then. */
+/* Converts ticks to milliseconds, rounded up, so that the time has passed by then. */
 static uint64_t ms_of(uint64_t ticks)
 {
 	const uint64_t per_ms = SL_TICKS_PER_SEC / 1000;
@@ -154,7 +158,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 	bool is_blocked = block_holds(q->limit, &q->state, q->now);
 	int64_t debt = is_bucket ? credit_span(q->now, q->state.empty_at) : 0;
 	struct decision decision;
-	uint64_t held = 0; /* in slices, beside the state */
+	uint64_t held = 0; /* credit in slices */
 
 	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
@@ -167,7 +171,10 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 			: trial_passes(q) ? SL_PASS_WITHIN
 					  : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/* of large packets, of other nodes, and of a limit divided by more nodes than its burst */
+	/*
+	 * large packets, other nodes, and a limit whose burst is less than a packet for each node
+	 * make debt
+	 */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
@@ -183,7 +190,8 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 
 /*
  * Reads the state of a limit for an address, or computes the state that a packet at `now` would
- * create. ret->age: of its entry if a packet at `now` finds its key established (entry_is_due()).
+ * create. Sets ret->age to the age of the entry if such a packet finds its key established
+ * (entry_is_due()).
  */
 static int state_read(const struct gate *gate, const struct table *table,
 		      const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
@@ -217,7 +225,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		.count = limit->apart ? 0 : source->count,
 		.cpus = gate->machine.cpus,
 	};
-	/* a prefix of IPv6 has many keys if they are longer than /64 */
+	/* an IPv6 prefix has many keys if keys are longer than /64 */
 	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
 	int err;
 
@@ -247,7 +255,7 @@ int source_states_read(const struct gate *gate, const struct source *source,
 	return err;
 }
 
-/* The slices of the budget are charged like buckets that have one slice. */
+/* The slices of a budget are charged like slices in buckets, so they are copied into buckets. */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
@@ -269,7 +277,10 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
 		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
-	/* a slice borrowed under another record is void, as in budget_charge() of bpf/charge.h */
+	/*
+	 * a slice that was borrowed before the budget was set is void, as in budget_charge() of
+	 * bpf/charge.h
+	 */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
@@ -286,14 +297,15 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 
 /* --- Filling a state ----------------------------------------------------------------------- */
 
-#define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
+#define FILL_TRIES 4096 /* a try fails if a packet is charged at the same time */
 
 /*
- * Empties a window in its current sub-window. First `past` gets a wrong tag, so that its counts do
- * not count, and a count that no turn has seen. So a turn that another CPU has begun fails at its
- * next step, and cannot write counts that would count again at the next turn. A window without
- * counts in `past` keeps its counts longer, never shorter. The next turn clears it:
- * window_settle().
+ * Empties a window in its current sub-window. `past` is written first, with a wrong tag, so that
+ * its counts no longer count. No CPU has seen this value of `past`, so a turn that another CPU has
+ * begun fails at its next step, and cannot write counts that would count after the next turn.
+ *
+ * A window without counts in `past` keeps its counts longer than necessary, never shorter. The next
+ * turn clears `past` (window_settle()).
  */
 static bool window_empty(struct sl_state *state)
 {
@@ -307,8 +319,8 @@ static bool window_empty(struct sl_state *state)
 }
 
 /*
- * Returns the state of a token bucket that nothing was charged to since it was full, for so long
- * that its entry counts as full (entry_full_at()). An entry has its span rounded up.
+ * Returns the state of a token bucket that was full and uncharged for so long that its entry counts
+ * as full (entry_full_at()). The span of an entry is rounded up.
  */
 static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)
@@ -321,19 +333,20 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 }
 
 /*
- * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until
- * then a packet finds the state filled to `refill`. A block ends last: otherwise a packet that
- * finds the state empty would begin the next block.
+ * Writes the words of a full state, in one try. The first word decides. `full_at` follows: until it
+ * is written, a packet finds the state filled only to `refill`. The block is ended last: otherwise
+ * a packet that finds the state empty would begin the next block.
  *
- * The state of a token bucket is full at once, as a new state is: what was charged before is spent
- * or void, and the caller empties the slices. So its `charged_at` goes back, before the first word:
- * if a packet is charged between, the swap of that word fails. If the bucket was idle, slices may
- * still be out, and a charge between both finds the full state that the caller is to make.
+ * A token bucket becomes full at once, like a new state: the caller empties the slices, so earlier
+ * charges no longer count. To this end `charged_at` is set back before the first word is written.
+ * If a packet is charged in between, the swap of the first word fails. If the bucket was idle, CPUs
+ * may still have slices, and a packet that is charged in between finds the full state that is about
+ * to be written.
  *
- * The entry may get another key at any time. Until then the words belong to this key; after it
- * the swaps fail, because the words of two states are equal only if both count the same: then the
- * other key loses no more than this key. `full_at`, or `charged_at` of a shape, is then a time
- * before that key was inserted, and changes nothing.
+ * The entry may get another key at any time. Until then the words belong to this key. After that
+ * the swaps fail, unless the words of both states are equal. Then the new key loses no more than
+ * this key would. `full_at`, or `charged_at` of a shaper, is then earlier than the insertion of
+ * that key, and has no effect.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)
@@ -347,14 +360,14 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	__u64 count = __atomic_load_n(&entry->count.word, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
-		return true; /* no state is a full one */
+		return true; /* a key without a state is full */
 	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, charged) > 0 &&
 	    !word_swap(&state->charged_at, charged, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* if the swap fails, the next packet sets it */
+	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets the word */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);
@@ -382,8 +395,8 @@ int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	table_close(&table);
 	if (!is_full)
 		return error_add(EBUSY, "contended", NULL,
-				 "cannot fill a bucket of gate '%s': its source sends too fast; "
-				 "try again",
+				 "cannot fill a state of gate '%s', because its source sends too "
+				 "fast; try again",
 				 gate->name);
 	return 0;
 }

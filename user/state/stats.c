@@ -18,10 +18,10 @@ const char *const action_names[] = {
 	[SL_ACTION_BLOCK] = "block",
 };
 
-/* The lines of no policy: none, allow, deny, deleted. */
+/* Number of lines without a policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
-/* Begins a line with what the counters showed when its record got them. */
+/* Begins the line of a policy, with what its counters showed when the policy got them. */
 static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
 		       const char *policy, const struct sl_policy *record)
 {
@@ -79,8 +79,8 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 }
 
 /*
- * Ends each line with what it counted itself; what its counters showed before belongs to deleted
- * policies. The counters are read after all lines are begun: they only grow, so no line is
+ * Subtracts from the counters of each line the base with which the line began. The bases belong to
+ * deleted policies. The counters are read after lines_begin(); they only grow, so no line is
  * negative.
  */
 static int lines_end(const struct gate *gate, struct stats *stats)
@@ -148,11 +148,12 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
-/* Count at most this many entries: each is a system call, and these take some 20 ms. */
+/* Count at most this many entries, which takes about 20 ms: each is a system call. */
 #define COUNT_MAX 65536
 
 /*
- * Counts keys, without a lock that packets wait for. Returns 1, 0 if there are too many, or -errno.
+ * Counts the keys of a map, without a lock that packets wait for. Returns 1, 0 if there are more
+ * than COUNT_MAX, or -errno.
  */
 static int keys_count(int fd, uint32_t *ret)
 {
@@ -169,8 +170,8 @@ static int keys_count(int fd, uint32_t *ret)
 }
 
 /*
- * Counts the hosts of one family. The gate has the sum of both: if this map is too large to count,
- * the other one is counted and subtracted.
+ * Counts the entries of `hosts4` or `hosts6`. If the map has too many to count, counts the other
+ * map, and subtracts that from the sum of both, which the gate knows.
  */
 static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
@@ -191,13 +192,13 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_BUDGET_SLICES: /* without second records and the gate's own policies */
+	case MAP_BUDGET_SLICES: /* one version of each policy, without policies of the gate */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
-	case MAP_STATES: /* the other entries keep sets from filling up: maps.c */
+	case MAP_STATES: /* the table has more entries than sources (gate_params()) */
 		*ret = gate->state->params.sources;
 		return 0;
-	case MAP_LISTS: /* the other places are reserved for changes */
+	case MAP_LISTS: /* other places are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return 0;
 	default:

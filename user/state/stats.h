@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State: all counters of a gate at one time, and how full its maps are. */
+/* State: all counters of a gate at one moment, and the number of entries of its maps. */
 #ifndef SLUICE_STATS_H
 #define SLUICE_STATS_H
 
@@ -9,11 +9,11 @@
 #include "rules/prefix.h"
 
 enum stats_kind {
-	STATS_NONE,    /* packets that no rule covers */
-	STATS_ALLOW,   /* allow entries */
-	STATS_DENY,    /* deny entries */
-	STATS_RULE,    /* a policy */
-	STATS_DELETED, /* deleted policies */
+	STATS_NONE,    /* packets without a rule */
+	STATS_ALLOW,   /* packets that a rule allows */
+	STATS_DENY,    /* packets that a rule denies */
+	STATS_RULE,    /* packets of a policy */
+	STATS_DELETED, /* packets of deleted policies */
 };
 
 /* The names of enum sl_action. */
@@ -23,46 +23,49 @@ extern const char *const action_names[];
 struct stats_limit {
 	char name[LIMIT_LABEL];
 	enum sl_action action;
-	unsigned int slot; /* index into `refused` of the line's counters */
+	unsigned int slot; /* index into `refused` of the counters of the line */
 };
 
 struct stats_line {
 	enum stats_kind kind;
-	char policy[PREFIX_TEXT]; /* a policy's prefix; else "none", "allow", "deny", "deleted" */
-	unsigned int number;	  /* policy number of its counters; "deleted" has none */
+	char policy[PREFIX_TEXT]; /* prefix; or "none", "allow", "deny", "deleted" */
+	unsigned int number;	  /* policy number of the counters; unused for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* one of its limits blocks, own or inherited */
+	bool blocks; /* a limit of the policy, its own or inherited, blocks */
 	unsigned int limits;
-	/* its own limits; their refusals include packets of policies that inherit them */
+	/* own limits; their refusals include packets of policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
 struct stats {
-	struct stats_line *lines; /* by kind; policies by prefix */
+	struct stats_line *lines; /* sorted by kind, and policies by prefix */
 	unsigned int count;
-	unsigned int rules;	  /* lines of policies */
-	struct sl_counters total; /* reasons only: slots of different policies have no sum */
+	unsigned int rules;	  /* number of lines of policies */
+	struct sl_counters total; /* only its reasons are used; a slot differs between policies */
 };
 
-/* Reads all counters, from per-CPU arrays only. stats_free() frees them. */
+/* Reads all counters, which are in per-CPU arrays. The caller calls stats_free(). */
 int stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
-/* Whether a reason can occur in a line, or did. */
+/* Returns whether packets of a line can have a reason, or had it. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
 struct occupancy {
-	uint32_t max_entries; /* for maps with an entry for each policy: the policies that fit */
+	uint32_t max_entries; /* map_max_entries() */
 	uint32_t entries;
-	bool counted; /* false: an array, or a map that takes too long to count */
+	bool counted; /* false if the map is an array, or would take too long to count */
 };
 
-/* Reads the number of entries that a map can hold. */
+/* Reads how many entries users can add to a map: its size without reserved entries. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* The same, and the number of its entries. Walks the map unless the gate has the count. */
+/*
+ * Reads the size of a map and the number of its entries. Walks the map, unless the gate knows the
+ * number.
+ */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

@@ -13,7 +13,10 @@
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
-/* Lowers `least` to the least eviction cost in a set: table_choose() in bpf/table.h. */
+/*
+ * Lowers *least to the smallest eviction cost in a set, as table_choose() in bpf/table.h computes
+ * it.
+ */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
 {
@@ -39,9 +42,9 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 }
 
 /*
- * Reads what the next packet of a key without a state finds. flood: whether new sources wait. A
- * reader can find neither the key in the sketch nor its sets, so it gets a newcomer that was not
- * seen before and finds room.
+ * Reads what the next packet of a key without a state finds. flood: new sources wait. A caller that
+ * cannot read the hash secret (a reader) can find neither the hits nor the sets of the key, so it
+ * assumes a first hit and a free way.
  */
 static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			 const struct sl_prefix *address, uint64_t now, bool flood,
@@ -60,7 +63,10 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	err = set_weigh(gate, ref.primary, now, flood, &least)
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
-	/* the hits on the CPU that saw most; the coin decides only about other keys */
+	/*
+	 * use the largest number of hits on any CPU; the random decision of the sketch is only for
+	 * other keys
+	 */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
@@ -70,14 +76,18 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 		if (hits > ret->shown)
 			ret->shown = hits;
 	}
-	ret->has_room = least < EVICT_PART || ret->shown > 1; /* a key seen before evicts any */
+	ret->has_room = least < EVICT_PART ||
+			ret->shown > 1; /* a key with earlier hits may evict any state */
 	ret->is_refused = evict_is_deep(least);
 	return err ? gate_map_unread(gate, MAP_SKETCHES, err) : 0;
 }
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-/* Reads what a packet of a new key finds in the sketch and in the table, and where a flood is. */
+/*
+ * Reads the flood state, and what a packet finds in sketch and table under limits that have no
+ * state for it.
+ */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -115,7 +125,7 @@ static int budget_read(struct check_verdict *verdict, bool waits)
 
 /* --- What a charge would do: the functions that decide.h requires ----------------------------- */
 
-/* A packet, and the verdict that it is decided for. */
+/* A packet, and the verdict on it. */
 struct check {
 	struct packet packet;
 	struct check_verdict *verdict;
@@ -134,7 +144,7 @@ static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *
 	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
 }
 
-/* Refuses a packet. A limit that drops decides then. */
+/* Refuses a packet. A limit that drops becomes the limit that decides. */
 static enum charge_result check_refuse(struct check_verdict *check, const struct sl_limit *limit,
 				       struct verdict *verdict, enum sl_reason reason)
 {
@@ -143,7 +153,10 @@ static enum charge_result check_refuse(struct check_verdict *check, const struct
 	return charge_refuse(verdict, reason);
 }
 
-/* Returns the result for a key that gets no state. A limit whose states start empty refuses. */
+/*
+ * Returns the result for a key that gets no state. A limit whose states start empty refuses the
+ * packet.
+ */
 static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
 				     struct verdict *verdict)
 {
@@ -159,7 +172,7 @@ static enum charge_result limit_charge_new(struct packet *packet, const struct s
 	const struct newcomer *newcomer = &check->newcomers[i];
 
 	(void)bucket;
-	if (newcomer->is_refused) { /* all states in its sets are spent */
+	if (newcomer->is_refused) { /* all states in the sets of the key lack more than half */
 		check->lacks_room |= !limit->observe;
 		return check_refuse(check, limit, verdict, kind_refusal(limit, 0));
 	}
@@ -208,7 +221,10 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 	return check->verdict->budget.reason;
 }
 
-/* Returns whether the source is established by a limit, for all limits under which it is not. */
+/*
+ * Returns whether some limit knows the source for long enough to count as established for all
+ * matching limits under which it is new.
+ */
 static bool check_is_established(const struct check_verdict *check)
 {
 	const struct sl_policy *policy = check->source.policy;
@@ -236,7 +252,7 @@ static bool source_is_established(struct packet *packet, const struct sl_policy 
 	return check_is_established(check_of(packet)->verdict);
 }
 
-/* Nothing was charged. */
+/* `check` charges nothing, so there is nothing to refund. */
 static int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			 struct sl_bucket *bucket, uint32_t limits, uint32_t is_new)
 {
@@ -288,7 +304,7 @@ int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		if (verdict.states[i].matches && !verdict.states[i].known)
 			err = error_misuse(
 				"no-destination", "check",
-				"limit '%s' counts by destination; say 'to ADDRESS'",
+				"limit '%s' counts by destination; write 'to ADDRESS'",
 				source_limit(&verdict.source, &verdict.limits[i]).spec.name);
 	err = err ?: newcomers_read(gate, &verdict);
 	if (!err && verdict.source.policy)

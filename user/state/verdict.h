@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: the verdict on a packet now, and the state of its source, for `check`. Nothing is
- * consumed.
+ * State: the verdict on a packet at this moment, and the state of its source, for `check`. Nothing
+ * is charged.
  */
 #ifndef SLUICE_VERDICT_H
 #define SLUICE_VERDICT_H
@@ -9,35 +9,35 @@
 #include "gate/gate.h"
 #include "state/source.h"
 
-/* A key without a state, as its next packet finds it (bpf/flood.h). */
+/* What the next packet of a key without a state finds (bpf/flood.h). */
 struct newcomer {
-	uint32_t shown;	 /* hits, with that packet */
+	uint32_t shown;	 /* hits of the key, including that packet */
 	bool has_room;	 /* a way is free or can be evicted, unless the key waits in a flood */
-	bool is_refused; /* its state would be empty: all states in its sets lack more than half */
+	bool is_refused; /* refused: all states in its sets lack more than half their burst */
 };
 
 struct check_verdict {
-	const struct gate *gate; /* open while the verdict is used */
+	const struct gate *gate; /* must stay open while the verdict is used */
 	struct packet_args packet;
 	struct source source;
 	enum sl_reason reason;
-	const struct sl_limit *by;     /* the limit that drops the packet; NULL: none */
+	const struct sl_limit *by;     /* the limit that drops the packet, or NULL */
 	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* its key has no state under a limit that matches, or the budget pays */
-	bool pays;	 /* it is not established: the packet is charged to the budget as well */
-	bool waits;	 /* it gets no state with this packet */
-	bool lacks_room; /* no state can be evicted for it, or only an empty state */
-	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no state */
-	unsigned int flooded;			  /* CPUs on which newcomers wait */
-	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */
+	bool newcomer;	 /* new under a matching limit, or charged to the budget */
+	bool pays;	 /* not established, so the packet is also charged to the budget */
+	bool waits;	 /* the key gets no state with this packet */
+	bool lacks_room; /* a new key finds no room, or would get an empty state */
+	struct newcomer newcomers[SL_LIMITS_MAX]; /* by limit, if the key has no state there */
+	unsigned int flooded;			  /* number of CPUs on which new sources wait */
+	bool passes_by; /* in a flood, new sources pass because the policy has no budget */
 	struct limit_state budget;
-	const struct sl_limit
-		*empty; /* drops all newcomers that wait, before the budget; or NULL */
+	/* the limit that drops new sources that wait, before the budget is charged; or NULL */
+	const struct sl_limit *empty;
 };
 
-/* Finds the verdict of a gate on a packet. source_free() frees its source. */
+/* Finds the verdict of a gate on a packet. The caller calls source_free() for its source. */
 int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		 struct check_verdict *ret);
 
