@@ -9,16 +9,22 @@
 #include "base/error.h"
 #include "share/choice.h"
 
-/* A flood asks more of a slow limit than 64 bits of ticks hold; more would change nothing. */
+/*
+ * Upper bound of counted ticks. Without it a flood on a slow limit would overflow 64 bits. Demand
+ * is cut to 16 times the rate anyway.
+ */
 #define TICKS_MOST (1LL << 60)
 
-/* Entries are prefetched this many sets ahead: those in use are far apart in memory. */
+/* Prefetch entries this many sets ahead, because entries in use are far apart in memory. */
 #define SETS_AHEAD 16
 
-/* Packets of full links wrap the counters of an entry within this time: rules/limit.c. */
+/* A saturated link may wrap the counters of an entry after this time: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* Slices return at most this part of a burst, twice over: `taken` falls no further. */
+/*
+ * `taken` falls if CPUs return slices, which hold at most 1/16 of a burst together. Allow for twice
+ * that.
+ */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
@@ -54,7 +60,7 @@ static void samples_close(struct samples *samples)
 	samples->list = NULL;
 }
 
-/* Returns the first entry in use from `index` on, or the number of entries. */
+/* Returns the index of the first used entry from `index` on, or the number of entries. */
 static uint32_t samples_next(const struct samples *samples, uint32_t index)
 {
 	const struct sl_set *sets = samples->table.sets.values;
@@ -80,7 +86,7 @@ static uint32_t samples_next(const struct samples *samples, uint32_t index)
 	for (uint32_t index = samples_next(samples, 0); index < (samples)->table.count;            \
 	     index = samples_next(samples, (index) + 1))
 
-/* Copies the key of an entry. Returns false if it is free, or handed to another key right now. */
+/* Copies the key of an entry. Returns false if the entry is free, or is being given a new key. */
 static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
 {
 	ret->limit = table_once(entry->limit);
@@ -94,26 +100,29 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/* In units of the limit. `taken` falls if a CPU returns a slice, and `asked` with it. */
+/*
+ * Increases of the counters of an entry, in units of the limit. If a CPU returns a slice, `taken`
+ * and `asked` fall.
+ */
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_new_entry; /* the key lost the entry and got it again: this is since then */
+	bool is_new_entry; /* the entry was evicted and created again: increases since then */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
 {
 	int32_t taken = now - then;
 
-	/* the sum of what was taken and what was refused was asked for */
+	/* asked = taken + refused */
 	return (struct counted){.taken = taken,
 				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }
 
 /*
  * Reads what an entry counted since the previous read, `passed` ticks ago. Returns false if the
- * entry was handed to another key meanwhile. The counters have 32 bits, which a full link wraps
- * within COUNT_WRAPS: after a longer time, nothing is counted unless the limit is slow enough.
+ * entry has another key now. The 32-bit counters may wrap after COUNT_WRAPS. So after a longer time
+ * the increases are 0, unless the limit is too slow to wrap them.
  */
 static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
@@ -128,8 +137,9 @@ static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 		return false;
 	*ret = counted_since(sample->word, word);
 	/*
-	 * `made` does not change if a key loses its entry and gets it again within seconds. `taken`
-	 * then falls by more than slices return, to what a new entry can have counted.
+	 * If a key is evicted and gets the same entry again within seconds, `made` is unchanged.
+	 * Detect that by `taken`: it falls by more than slices can return, to a value that a new
+	 * entry can have reached in this time.
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;
@@ -189,7 +199,9 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* If the key is still blocked elsewhere when it returns, it is blocked here again. */
+/*
+ * Marks that a key lost its entry. If other nodes still block the key, a new entry is blocked too.
+ */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;
@@ -197,8 +209,8 @@ static void account_lose_entry(struct account *account)
 }
 
 /*
- * Returns the sample of the key of an entry; it starts at 0 if the key is new there, and the account
- * of the previous key loses the entry.
+ * Returns the sample of an entry. If the entry has a new key, clears the sample, and marks that the
+ * account of the previous key lost its entry.
  */
 static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 				   const struct state_key *key)
@@ -221,7 +233,7 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 	return sample;
 }
 
-/* Finds the entries of accounts again: entries get other keys, and keys get other entries. */
+/* Finds the entry of each account again, because keys are evicted and get other entries. */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;
@@ -240,7 +252,7 @@ static void accounts_place(struct accounts *accounts)
 		if (account->entry != NO_ENTRY ||
 		    table_read(accounts->gate, table, &account->key, &found) || !found.is_found)
 			continue;
-		/* a key that returned within a scan may have got a second account */
+		/* if a key got a new entry during a scan, it may have got a second account */
 		if (entry_sample(accounts, found.index, &account->key)->account)
 			account_free(accounts, account);
 		else
@@ -250,27 +262,27 @@ static void accounts_place(struct accounts *accounts)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* A key that should have an account. */
+/* A key without an account that is due to be reported. */
 struct candidate {
 	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks */
-	uint64_t asked;
+	uint64_t asked;	 /* ticks since the previous scan */
 };
 
 struct scan {
-	uint64_t now, passed;	     /* since the previous scan */
+	uint64_t now, passed;	     /* time, and ticks since the previous scan */
 	uint64_t unreported, before; /* accounts->unreported now, and at the previous scan */
-	struct choices choices;	     /* numbers are indexes of `list` */
-	struct candidate *list;	     /* room for as many as there are accounts */
-	uint64_t due;
+	struct choices choices;	     /* `number` is an index in `list` */
+	struct candidate *list;	     /* room for accounts->most candidates */
+	uint64_t due;		     /* number of candidates found */
 };
 
 /*
- * Returns the weight that a candidate must exceed to get the place of an account. Free accounts go
- * first, then quiet keys, those that are quiet for longest first, then keys of less weight. A key
- * in demand stays if it was first reported only recently, or if the store does not reply.
+ * Returns the weight that a candidate must exceed to replace an account. Free accounts are replaced
+ * first, then quiet keys, beginning with the key that was quiet longest, then keys of small weight.
+ * A key with demand cannot be replaced if it was added recently, or if the store does not reply.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)
@@ -290,7 +302,7 @@ static double account_weight(const struct accounts *accounts, const struct accou
 	return choice_weight(demand, limit->meaning, &account->key);
 }
 
-/* since: the previous scan, when its excess began */
+/* Gives an account to a candidate. since: the time of the previous scan. */
 static void account_begin(struct accounts *accounts, struct account *account,
 			  const struct candidate *candidate, uint64_t since)
 {
@@ -310,11 +322,11 @@ static void account_begin(struct accounts *accounts, struct account *account,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	sample->account = account - accounts->list + 1;
-	sample->excess = 0; /* the account has it */
+	sample->excess = 0; /* moved to account->own */
 	accounts->count++;
 }
 
-/* Gives accounts to the candidates of the largest weights. Returns how many got one. */
+/* Gives accounts to the candidates with the largest weights. Returns the number of them. */
 static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan)
 {
 	_cleanup_free_ struct choice *leaves = calloc(accounts->most, sizeof(*leaves));
@@ -339,13 +351,16 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /* --- Scanning ------------------------------------------------------------------------------- */
 
-/* Adds what a key took to its account, or to its excess; then the key may be a candidate. */
+/*
+ * Adds what a key took to its account. If the key has no account, adds it to the excess, and makes
+ * the key a candidate if it is due.
+ */
 static void count_add(struct accounts *accounts, struct sample *sample, struct candidate *candidate,
 		      const struct counted *counted, struct scan *scan)
 {
 	const struct sl_entry *entry = &accounts->samples.table.entries[candidate->entry];
 	const struct sl_limit *limit = &candidate->limit->limit;
-	/* as a difference: in one scan a slow limit may take less than a unit unreported */
+	/* difference of rounded sums: a scan alone would round a slow limit's part down to 0 */
 	int64_t least =
 		(scan->unreported >> limit->unit_shift) - (scan->before >> limit->unit_shift);
 	unsigned int number;
@@ -376,7 +391,7 @@ static void count_add(struct accounts *accounts, struct sample *sample, struct c
 		scan->list[number] = *candidate;
 }
 
-/* Sets the times of the scan, and counts what each key took since the previous scan. */
+/* Counts what each key took since the previous scan, and collects candidates. */
 static void table_scan(struct accounts *accounts, unsigned int nodes, struct scan *scan)
 {
 	struct samples *samples = &accounts->samples;
@@ -437,8 +452,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Skips what limits counted before they were shared, or while they were other limits. Entries of a
- * limit that was made since have counted from 0.
+ * Skips what entries have counted so far if their limit has changed, or is now shared but was not
+ * before. The entries of a limit that was created since then are not skipped: they began at 0.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
@@ -464,8 +479,8 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 }
 
 /*
- * Starts the flow again. A limit keeps its states if its rate or burst changes, but it has other
- * keys in the store.
+ * Begins a new flow for an account, because its limit has changed. The state in the table is the
+ * same, but the key in the store is another.
  */
 static void account_restart(struct account *account)
 {
@@ -505,7 +520,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 	if (err)
 		return err;
 	is_same = samples.table.id && samples.table.id == accounts->samples.table.id;
-	if (is_same) { /* not a resize: what each key took unreported stays valid */
+	if (is_same) { /* no resize, so the samples of the entries stay valid */
 		SWAP(samples.list, accounts->samples.list);
 		samples.is_fresh = accounts->samples.is_fresh;
 	}

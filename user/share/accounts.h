@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the keys of shared limits that a node reports to the store, each with an account.
+ * Share: the accounts of a node. A key of a shared limit that has an account is reported to the
+ * store in every round; other keys are limited by this node alone.
  *
- * What a key took and did not report is its excess, minus a hundredth of rate/nodes, which is never
- * reported. A key gets an account by flow_is_due(). The account ends by flow_rests(), or if another
- * key needs it and this key is quiet or has less weight: flow_is_quiet(), choice.h.
+ * The excess of a key is what it took here without a report, minus a hundredth of rate/nodes, which
+ * is never reported. A key gets an account if flow_is_due(). The account ends if flow_rests(), or
+ * if another key needs it and this key either is quiet (flow_is_quiet()) or has less weight
+ * (choice.h).
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H
@@ -16,82 +18,89 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* What the last scan read from an entry of the table, which packets change meanwhile. */
+/* What the last scan read from an entry of the table. Packets change the entry meanwhile. */
 struct sample {
-	uint64_t word;	  /* `taken` and `refused` */
-	uint32_t hash;	  /* of its key; 0: none */
-	uint32_t excess;  /* taken and not reported, in units of the limit (unit_shift) */
-	uint32_t account; /* the index of the key's account + 1; 0: it has none */
-	float demand;	  /* choice_demand() */
+	uint64_t word;	  /* `taken` and `refused` of the entry */
+	uint32_t hash;	  /* hash of the key of the entry; 0: not yet read */
+	uint32_t excess;  /* excess of the key, in units of the limit (unit_shift) */
+	uint32_t account; /* index of the account of the key + 1; 0: no account */
+	float demand;	  /* choice_demand() of the key */
 };
 
 struct samples {
 	struct table table;
-	struct sample *list; /* by entry */
-	bool is_fresh;	     /* no scan yet: what entries counted before is not reported */
+	struct sample *list; /* same indexes as the entries of the table */
+	bool is_fresh;	     /* not scanned yet: the first scan reports no packets */
 };
 
 struct account {
 	struct state_key key;
 	const struct shared_limit *limit; /* NULL: this account is free */
-	uint64_t meaning;		  /* of the limit at which its flow began */
-	uint32_t entry;			  /* NO_ENTRY: the key has none now */
+	uint64_t meaning;		  /* `limit->meaning` at the beginning of the flow */
+	uint32_t entry;			  /* index of the entry of the key, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count own; /* ticks */
-	unsigned int item;     /* its index in the current round */
+	struct flow_count own; /* counters of this node for the key, in ticks */
+	unsigned int item;     /* index of the store_item in the current round */
 	unsigned int lost;     /* rounds in a row without a reply */
-	bool lasts;	       /* the store has replied that its counters expire */
-	uint64_t expiry_at;    /* when that was set, ticks */
-	unsigned int endless;  /* replies in a row that did not report an expiry */
+	bool lasts;	       /* the store has confirmed that the key expires */
+	uint64_t expiry_at;    /* time of the round that set the expiry */
+	unsigned int endless;  /* replies in a row that confirmed no expiry */
 	struct debt debt;
-	uint64_t block_end;  /* of the last block that the store knows, or a little later */
-	bool block_is_known; /* the store has replied whether there is one */
+	uint64_t block_end;  /* latest end of all blocks that the store reported */
+	bool block_is_known; /* the store has replied whether the key is blocked */
 };
 
 struct accounts {
-	const char *name; /* of the cluster */
+	const char *name; /* common name of the nodes that share */
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
-	struct account *list; /* room for `most` */
+	struct account *list; /* `most` accounts, used or free */
 	unsigned int most, count;
-	unsigned int lost; /* the most rounds in a row in which an account got no reply */
+	unsigned int lost; /* largest `lost` of all accounts at the last round */
 	uint64_t scanned_at;
-	uint64_t unreported; /* ticks that each key may have taken without a report, in total */
-	uint64_t left_out, charged, blocked; /* totals: struct share_state */
+	/* sum of the ticks that each key may take without a report, since the start */
+	uint64_t unreported;
+	uint64_t left_out, charged, blocked; /* totals for struct share_state */
 };
 
-/* The caller keeps gate and name. most: accounts, at least 1. */
+/*
+ * Opens the table and the shared limits of a gate. gate and name must stay valid. most: the largest
+ * number of accounts, at least 1. Returns 0, or a negative errno after error_add().
+ */
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 		  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
-/* Continues with the rules and the maps of an open gate, which may have changed. */
+/*
+ * Reads the rules and maps again after they may have changed. Returns 0, or a negative errno after
+ * error_add(); then nothing is changed.
+ */
 int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
-/* Counts what all keys took, and opens accounts for keys that are due. */
+/* Counts what all keys took since the last scan, and gives accounts to keys that are due. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Only counts, for long rounds: the counters of entries wrap within COUNT_WRAPS. */
+/* Only counts. If a round is longer than COUNT_WRAPS, the counters of entries wrap within it. */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Ends an account. What the key took since its last report becomes its excess. */
+/* Frees an account. What the key took since its last report becomes its excess. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */
 
-/* Begins a round. items: room for accounts->most. Returns the number of items. */
+/* Begins a round. items: room for accounts->most items. Returns the number of items set. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
-/* Ends the round. items: of accounts_report(), with the replies of the store. */
+/* Ends a round. items: the items of accounts_report(), with the replies of the store. */
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 
-/* Charges states for others. */
+/* Charges states for packets at other nodes. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Instead of a step, while the packet path divides limits: flow_forget(). */
+/* Calls flow_forget() for all accounts. Replaces a step while the packet path divides limits. */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -6,9 +6,10 @@
 
 #include "credit.h"
 
-#define FACTOR_SPAN  .25      /* the factor of a key is 1 to 1 + FACTOR_SPAN */
-#define DEMAND_LEAST 0x1p-12f /* fading demand below this becomes 0 */
-#define DEMAND_MOST  2	      /* above 1, so that noise does not move a key below its limit */
+#define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
+#define DEMAND_LEAST 0x1p-12f /* round a decaying average below this to 0 */
+/* upper bound of an average; 1 would be too low: noise would move keys below their limit */
+#define DEMAND_MOST 2
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
 {
@@ -21,7 +22,7 @@ float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst
 	return demand < DEMAND_MOST ? demand : DEMAND_MOST;
 }
 
-/* The finalizer of MurmurHash3: each bit of the result depends on each bit of the word. */
+/* The finalizer of MurmurHash3: each bit of the result depends on every bit of the word. */
 static uint64_t mix(uint64_t word)
 {
 	word = (word ^ word >> 33) * 0xff51afd7ed558ccd;
@@ -31,7 +32,7 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* only what the store's key consists of, in one byte order: the same on all machines */
+	/* only data that the key in the store contains, in one byte order: equal on all nodes */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);
@@ -42,7 +43,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	struct choice *list = choices->list;
 	unsigned int i, child;
 
-	if (choices->count < choices->most) { /* appended, and moved up */
+	if (choices->count < choices->most) { /* append the item, and move it up */
 		*ret_number = i = choices->count++;
 		for (; i && list[(i - 1) / 2].weight > weight; i = (i - 1) / 2)
 			list[i] = list[(i - 1) / 2];
@@ -51,7 +52,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	}
 	if (!choices->count || list[0].weight >= weight)
 		return false;
-	*ret_number = list[0].number; /* replaced, and moved down */
+	*ret_number = list[0].number; /* replace the smallest item, and move the new item down */
 	for (i = 0; (child = 2 * i + 1) < choices->count; i = child) {
 		if (child + 1 < choices->count && list[child + 1].weight < list[child].weight)
 			child++;

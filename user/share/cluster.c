@@ -9,10 +9,10 @@
 
 #include "base/cleanup.h"
 
-#define TRIES_MAX      6   /* of a command in a call; each after the first follows a redirect */
-#define BATCH	       128 /* commands that a socket gets at a time; the others are not sent */
-#define LOOKUP_POLL_MS 5
-#define MAP_REST_MS    100 /* between two readings; doubles while none succeeds */
+#define TRIES_MAX      6   /* times that a call sends a command: once, and after each redirect */
+#define BATCH	       128 /* commands written to a socket at a time */
+#define LOOKUP_POLL_MS 5   /* interval of checks whether a name lookup has ended */
+#define MAP_REST_MS    100 /* shortest time between two reads of the map; doubles per failure */
 #define MAP_REST_MAX   2000
 
 /* --- Queues --------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 	return number;
 }
 
-/* Puts a command into the queue of its node. */
+/* Puts a command into the queue of its node, or ends it if no node has its slot. */
 static void command_route(struct cluster *cluster, struct command *command)
 {
 	unsigned int number = command->node;
@@ -99,7 +99,7 @@ static void command_route(struct cluster *cluster, struct command *command)
 
 /* --- Replies -------------------------------------------------------------------------------- */
 
-/* Follows MOVED or ASK, at most TRIES_MAX times, unless it is of another slot than the command's. */
+/* Follows MOVED or ASK. Ends the command after TRIES_MAX tries, or if the redirect is invalid. */
 static void command_redirect(struct cluster *cluster, const struct node *from,
 			     struct command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
@@ -153,7 +153,7 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-/* Reads a number, which TIME replies as a text. */
+/* Reads an integer. TIME returns it as a string. Returns false if the reply is no integer. */
 static bool number_read(const redisReply *reply, int64_t *ret)
 {
 	char *end;
@@ -166,7 +166,7 @@ static bool number_read(const redisReply *reply, int64_t *ret)
 	return !errno && end == reply->str + reply->len && reply->len;
 }
 
-/* Reads the values of a reply. Returns false if the command has no such reply. */
+/* Reads the values of a reply. Returns false if the reply does not fit the command. */
 static bool values_read(const redisReply *reply, struct command *command)
 {
 	if (command->values == 0)
@@ -179,8 +179,9 @@ static bool values_read(const redisReply *reply, struct command *command)
 }
 
 /*
- * Handles the reply to the first command that awaits one, and frees or keeps it. Returns false if
- * the command cannot have such a reply: then later replies belong to no command.
+ * Handles the reply to the oldest command that awaits a reply. Frees the reply, or stores it in the
+ * command. Returns false if it does not fit the command; then the order of replies is unknown, and
+ * the caller must end the connection.
  */
 static bool reply_handle(struct cluster *cluster, struct node *node, redisReply *reply)
 {
@@ -188,7 +189,8 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		queue_take(&node->awaiting); /* a master that hangs may report the map: no proof */
+		/* keep `has_failed`: a hung master may still reply with the map */
+		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
 		return true;
@@ -198,7 +200,7 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 		return false;
 	}
 	if (command->due == 2) {
-		command->due = 1; /* of ASKING; the next reply shows whether it helped */
+		command->due = 1; /* this was the reply to ASKING: the command's reply follows */
 	} else {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
@@ -213,7 +215,7 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 	return true;
 }
 
-/* If the connection of a node has ended, its commands without a reply are lost. */
+/* Marks commands without a reply as lost if the connection of the node has ended. */
 static void node_settle(struct cluster *cluster, struct node *node)
 {
 	if (node->connection.state != CONNECTION_CLOSED)
@@ -245,7 +247,11 @@ static void node_read(struct cluster *cluster, struct node *node)
 
 /* --- Exchange ------------------------------------------------------------------------------- */
 
-/* Whether a reply to what is sent now can come in time. Early in a call it is always tried. */
+/*
+ * Returns whether the reply to a command that is sent now can arrive before the end of the call. In
+ * the first eighth of a call it is always true, because the round trip may be shorter than
+ * measured.
+ */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
 {
 	uint64_t now = store_now_ms(), early = (cluster->end_ms - cluster->begun_ms) / 8;
@@ -254,7 +260,7 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 	       now + connection->rtt_ms * 5 / 4 < cluster->end_ms;
 }
 
-/* Sends a batch of commands. Returns false if the connection is closed. */
+/* Sends up to BATCH commands. Returns false if the connection is closed. */
 static bool node_write(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
@@ -277,7 +283,7 @@ static bool node_write(struct cluster *cluster, struct node *node)
 		      : connection_flush(connection);
 }
 
-/* Connects to a node, and sends what it can take now. */
+/* Continues to connect to a node, and sends its commands while its socket has room. */
 static void node_advance(struct cluster *cluster, struct node *node)
 {
 	struct connection *connection = &node->connection;
@@ -295,7 +301,7 @@ static void node_advance(struct cluster *cluster, struct node *node)
 			return;
 }
 
-/* Whether the call has to wait for a node. */
+/* Returns whether the call must wait for a node. */
 static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 {
 	const struct connection *connection = &node->connection;
@@ -308,9 +314,10 @@ static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 
 /*
  * Returns the deadline for pending replies, 0 if there are none. Replies are used only after the
- * call, so a failed node must not delay the others: while another node is sound, it gets an eighth
- * of the call and its round trip if it has logged in, because a master that hangs may greet, and no
- * time if it connects, because the connection continues in the next call.
+ * call, so a failed node must not delay the others. If another node works, a failed node gets:
+ *
+ *   if it is connected   timeout/8 and its round trip, because a hung master may accept a login
+ *   if it is connecting  no time, because connecting continues in the next call
  */
 static uint64_t replies_deadline(const struct cluster *cluster)
 {
@@ -337,7 +344,7 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Waits for replies until a moment, and reads them. */
+/* Waits for replies, at the latest until `until`, and reads them. */
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];
@@ -406,7 +413,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 
 /* --- The map of slots ------------------------------------------------------------------------ */
 
-/* Adds a node of the reply: [host, port, ...]. Returns its number, or NODE_NONE. */
+/* Adds a node of CLUSTER SLOTS, [host, port, ...]. Returns its index, or NODE_NONE if invalid. */
 static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 				  const struct connection *from)
 {
@@ -428,8 +435,8 @@ static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 }
 
 /*
- * Reads the map of a cluster, an array of [first slot, last slot, master, replica...]. Adds the
- * masters. Returns whether a node has a slot.
+ * Reads the reply to CLUSTER SLOTS, an array of [first slot, last slot, master, replica...]. Adds
+ * the masters with their slots. Returns whether any slot was assigned.
  */
 static bool map_read(struct slot_map *map, const redisReply *reply, const struct connection *from)
 {
@@ -448,7 +455,7 @@ static bool map_read(struct slot_map *map, const redisReply *reply, const struct
 	return has_slots;
 }
 
-/* Replaces the map of the cluster. Nodes that are in both keep their connections. */
+/* Replaces the map of the cluster. Nodes that are in both maps keep their connections. */
 static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
 	struct node *nodes[NODES_MAX] = {NULL};
@@ -472,7 +479,10 @@ static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 	cluster->map = *map;
 }
 
-/* Reads the reply of a node to CLUSTER SLOTS: an error if the store is no cluster. */
+/*
+ * Uses the reply of a node to CLUSTER SLOTS as the map. If the reply is an error, the store is no
+ * cluster, and the node gets all slots. Returns whether the map is known now.
+ */
 static bool map_take(struct cluster *cluster, unsigned int number, const redisReply *reply)
 {
 	const struct connection *from = &cluster->node[number]->connection;
@@ -482,7 +492,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	if (!map)
 		return false;
 	slot_map_clear(map);
-	/* the seeds come first, so that no reply can take them away */
+	/* add the addresses of the command line first, so that there is always room for them */
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		slot_map_node(map, &cluster->seed[i]);
 	has_slots = is_cluster ? map_read(map, reply, from)
@@ -497,7 +507,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	return true;
 }
 
-/* Asks one node for the map, until a moment. Returns whether the map is known then. */
+/* Asks a node for the map, and waits until `end_ms`. Returns whether the map is known now. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
 	struct command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
@@ -531,13 +541,14 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 }
 
 /*
- * Asks one node after the other while there is time: connected nodes first, replicas last, and in
- * turn among those.
+ * Asks nodes for the map until one replies or the time is over. Connected nodes are asked first,
+ * replicas last; among equals, each call begins with the next node. Returns whether the map is
+ * known now.
  */
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* a known map continues to be used, and the commands also need time */
+	/* if a map is known, leave half of the time for commands, which can use the known map */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;
@@ -553,11 +564,15 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* a node may never connect; the last has all of the time */
+			/*
+			 * do not wait long for a node that cannot connect; the last gets the rest
+			 */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/* a node that holds slots is no replica any more */
+			/*
+			 * a master replied, so the map is current: replicas may have become masters
+			 */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;
@@ -578,7 +593,7 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* nothing has failed: the next call uses a connection that is being made */
+		/* a connection is still being made: no failure, the next call continues it */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

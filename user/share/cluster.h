@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the nodes of a store, and the commands that are in progress. A command is in the queue of
- * a node until it has an outcome. Only a redirect puts a command that was sent into a queue again.
- * A store that is no cluster is a cluster of one node.
+ * Share: the nodes of a store, and the commands in progress. A command is in a queue of a node
+ * until it has an outcome. A command that was sent is sent again only after a redirect. A server
+ * without cluster mode is treated as a cluster of one node that has all slots.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -13,25 +13,25 @@
 #define SEEDS_MAX 16
 
 enum outcome {
-	WAITS, /* it is in a queue */
-	REPLIED,
-	UNSENT,	 /* it was certainly not executed */
-	REFUSED, /* nor was this: what the key holds cannot be counted */
-	LOST,	 /* it may have been executed */
+	WAITS,	 /* the command is still in a queue */
+	REPLIED, /* executed, with a valid reply */
+	UNSENT,	 /* certainly not executed */
+	REFUSED, /* not executed, because the key has another type */
+	LOST,	 /* perhaps executed */
 };
 
 struct command {
-	const char *format; /* begins with the word of the command */
-	char *text;	    /* in the protocol, until there is an outcome; NULL: no command */
-	int size;
-	int values;	   /* numbers of the reply; 0: a status; REPLY_WHOLE: any reply */
-	unsigned int slot; /* of the key */
-	unsigned int node; /* NODE_NONE: the node that has the slot */
-	unsigned int tries;
-	unsigned int due; /* replies: 2 with ASKING before the command */
+	const char *format; /* begins with the name of the command */
+	char *text;	    /* encoded command, freed at the outcome; NULL: this is no command */
+	int size;	    /* bytes of `text` */
+	int values;	    /* numbers in the reply; 0: a status; REPLY_WHOLE: any reply */
+	unsigned int slot;  /* slot of the key */
+	unsigned int node;  /* index of the node to ask; NODE_NONE: the node that has the slot */
+	unsigned int tries; /* redirects so far */
+	unsigned int due;   /* pending replies: 2 if ASKING is sent before the command */
 	enum outcome outcome;
-	int64_t value[2];
-	redisReply *whole;
+	int64_t value[2];  /* numbers of the reply */
+	redisReply *whole; /* with REPLY_WHOLE: the reply, which the caller must free */
 	struct command *next;
 };
 
@@ -44,37 +44,43 @@ struct queue {
 struct node {
 	struct connection connection;
 	struct queue unsent, awaiting;
-	bool is_replica; /* it replied so: READONLY */
+	bool is_replica; /* the node has replied READONLY */
 };
 
 struct cluster {
 	struct connection_setup setup;
-	struct endpoint seed[SEEDS_MAX]; /* the first nodes to ask */
+	struct endpoint seed[SEEDS_MAX]; /* addresses of the command line */
 	unsigned int seeds;
 
 	struct slot_map map;
-	struct node *node[NODES_MAX]; /* as numbered in the map; the rest are closed */
-	struct node pool[NODES_MAX];
+	struct node *node[NODES_MAX]; /* same indexes as in `map`; further nodes are unused */
+	struct node pool[NODES_MAX];  /* the nodes that `node` refers to */
 	bool map_is_known, map_is_stale;
-	unsigned int map_failures, map_turn;
-	uint64_t map_rest_ms; /* the map is not read before this */
+	unsigned int map_failures; /* failed reads of the map in a row */
+	unsigned int map_turn;	   /* rotates the order in which nodes are asked for the map */
+	uint64_t map_rest_ms;	   /* do not read the map before this time */
 
-	/* of the present call */
+	/* the current call of store.h */
 	uint64_t begun_ms, end_ms;
 	size_t open; /* commands without an outcome */
 };
 
-/* Returns the number of the node at a place, which may be new; NODE_NONE: there are too many. */
+/* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
-/* Returns a command by a format of redisFormatCommand(). Without memory it is no command. */
+/*
+ * Returns a command. format: as for redisFormatCommand(). values: as in struct command. If memory
+ * is short, `text` of the result is NULL, and cluster_exchange() ignores it.
+ */
 struct command command_make(const char *key, int values, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Runs commands until each has an outcome, or until cluster->end_ms. */
+/* Runs commands. On return each has an outcome, at the latest at cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
 
-/* Reads the map if necessary. Returns 0 if there is a map, or a negative errno. */
+/*
+ * Reads the map of slots if it is unknown or stale. Returns 0 if it is known, or a negative errno.
+ */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

@@ -26,8 +26,8 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
-#define MEASURE_EVERY	 10 /* failed attempts, after which the round trip is measured again */
-#define CODE_MAX	 16 /* the longest code of an error */
+#define MEASURE_EVERY	 10 /* measure the round trip again after this many failed attempts */
+#define CODE_MAX	 16 /* length of the longest error code, such as NOAUTH */
 
 uint64_t store_now_ms(void)
 {
@@ -44,7 +44,10 @@ uint64_t jitter(uint64_t ms)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-/* A lookup by a thread of the C library: a name server may need more time than a round has. */
+/*
+ * A name lookup by getaddrinfo_a(), which runs in a thread of the C library, because a name server
+ * may need longer than a round.
+ */
 struct lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -69,7 +72,10 @@ static struct lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* Formats an address of a lookup that is done, the next one at each attempt. */
+/*
+ * Formats an address of a finished lookup. Successive attempts use successive addresses. Returns
+ * false if the lookup failed.
+ */
 static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
@@ -87,9 +93,9 @@ static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[N
 }
 
 /*
- * Frees the lookup of a connection, unless the thread still uses it. Then it stays, and the next
- * lookup waits for it: so there is at most one for each connection, however many names a store
- * reports.
+ * Frees the lookup of a connection. If its thread is still running, the lookup is kept, and the
+ * next lookup of the connection waits for it. So each connection has at most one thread, however
+ * many names the store reports.
  */
 static void lookup_end(struct connection *connection)
 {
@@ -126,7 +132,10 @@ void tls_close(struct ssl_ctx_st *tls)
 	SSL_CTX_free(tls);
 }
 
-/* Requires a certificate for this host: a DNS name, or an IP address. hiredis checks no host. */
+/*
+ * Requires a certificate for this DNS name or IP address; hiredis does not check that. Returns
+ * false on failure.
+ */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))
@@ -135,7 +144,7 @@ static bool host_expect(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 }
 
-/* Returns what is wrong with the certificate, as "hostname mismatch", or what hiredis reports. */
+/* Returns what is wrong with the certificate, or otherwise the error of hiredis. */
 static const char *tls_error(const struct connection *connection)
 {
 	long result = connection->ssl ? SSL_get_verify_result(connection->ssl) : X509_V_OK;
@@ -146,12 +155,13 @@ static const char *tls_error(const struct connection *connection)
 }
 
 /*
- * Begins the handshake, which reads and writes then continue. The certificate must be for the host
- * of the connection. Returns NULL, or what failed.
+ * Begins the TLS handshake; later reads and writes continue it. The certificate must be for the
+ * host of the connection. Returns NULL, or the text of a failure.
  */
 static const char *tls_begin(struct connection *connection)
 {
-	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls); /* freed with the context */
+	/* after redisInitiateSSL() has succeeded, redisFree() frees it */
+	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls);
 	const char *error;
 
 	if (ssl && host_expect(ssl, connection->at.host) &&
@@ -201,7 +211,7 @@ int store_fail(struct connection_setup *setup, const struct endpoint *at, int er
 	va_end(args);
 	if (at)
 		endpoint_format(at, place);
-	/* a name may be as long as the text, and what failed is more important */
+	/* a host name may be as long as the buffer: shorten it, to leave room for the failure */
 	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", place, *place ? ": " : "",
 		 what);
 	text_make_printable(setup->error);
@@ -215,8 +225,8 @@ static void connection_drop(struct connection *connection)
 
 	if (connection->context) {
 		/*
-		 * A closed socket continues for minutes to send what the node has not acknowledged:
-		 * a command that was given up could be executed when the network is back. So reset.
+		 * Send a reset. After a normal close TCP retransmits unacknowledged commands for
+		 * minutes, so the node could execute them after the network is back.
 		 */
 		setsockopt(connection->context->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		redisFree(connection->context);
@@ -234,7 +244,7 @@ bool connection_end(struct connection *connection)
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	/* the round trip may have become longer than a login is waited for */
+	/* logins may fail because the round trip has become longer: measure it again */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
@@ -271,9 +281,9 @@ typedef int array_size;
 #endif
 
 /*
- * Creates an array for hiredis, within the limits of a reply. The header of an array announces its
- * elements before they come, so a few bytes could cost gigabytes. hiredis 1 reads a reply of any
- * depth, and frees it by recursion.
+ * Creates an array for hiredis. Returns NULL if the reply exceeds its limits. hiredis allocates as
+ * many elements as the header of an array announces, so a few bytes could cost gigabytes. hiredis 1
+ * accepts any depth, and frees arrays recursively.
  */
 static void *array_create(const redisReadTask *task, array_size elements)
 {
@@ -306,7 +316,7 @@ int connection_fd(const struct connection *connection, short *ret_events)
 	return connection->context->fd;
 }
 
-/* connection_fail() with the error of hiredis. */
+/* Calls connection_fail() with the error of hiredis. Returns false. */
 static bool context_fail(struct connection *connection)
 {
 	const redisContext *context = connection->context;
@@ -417,7 +427,10 @@ static bool lookup_advance(struct connection *connection)
 	return socket_open(connection, address);
 }
 
-/* A node must reply once before commands that change something: a dead node loses none of them. */
+/*
+ * Sends AUTH, or PING without a password. No command is sent before the reply, so a dead node loses
+ * none.
+ */
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;
@@ -455,10 +468,11 @@ static bool opening_advance(struct connection *connection)
 }
 
 /*
- * Reads the reply to AUTH or PING. Returns false, and ends the connection, if it is not a status.
- * NOPERM to PING: the user may not PING, and has other rights. Of an error to AUTH only the code,
- * such as ERR, is reported, and only if it cannot be the password: a store that does not know the
- * command repeats its words.
+ * Reads the reply to AUTH or PING. Returns whether the login succeeded; otherwise ends the
+ * connection. NOPERM after PING is a success: the user may lack only that right. An error after
+ * AUTH may repeat the password, because a server that does not know AUTH quotes its arguments. So
+ * only the code of the error, such as ERR, is reported, and only if the password does not begin
+ * with it.
  */
 static bool login_read(struct connection *connection, const redisReply *reply)
 {
@@ -510,7 +524,7 @@ static bool login_advance(struct connection *connection)
 	if (!is_ready)
 		return false;
 	connection->state = CONNECTION_READY;
-	/* it includes the time until the next call, if no call waited for the reply */
+	/* too long if no call waited for the reply: it then includes the time between two calls */
 	rtt = store_now_ms() - connection->asked_ms + 1;
 	if (!connection->rtt_ms || rtt < connection->rtt_ms)
 		connection->rtt_ms = rtt;

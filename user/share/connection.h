@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: a connection to a node of a store, which never blocks. It adds to hiredis: names that are
- * looked up without waiting, limits of a reply, timeouts, and a back-off between attempts.
+ * Share: a connection to a node of a store. Its functions never block. It adds to hiredis:
+ * asynchronous name lookup, limits for the size of replies, timeouts, and a back-off between
+ * attempts to connect.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H
@@ -15,28 +16,31 @@
 #include "share/slots.h"
 #include "share/store.h"
 
-/* The limits of a reply: the map of a cluster in some 3,000 ranges, with two replicas. */
+/*
+ * Limits of a reply. The largest valid reply is CLUSTER SLOTS: this is enough for some 3,000 ranges
+ * of slots with two replicas each.
+ */
 #define REPLY_BYTES_MAX	   (2 << 20)
 #define REPLY_ELEMENTS_MAX (64 << 10)
-#define REPLY_DEPTH_MAX	   6 /* of nested arrays; that map has 4 */
+#define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; CLUSTER SLOTS has 4 */
 
 #define ERROR_TEXT 256
 
-/* Shared by all connections of a store. */
+/* State that all connections of a store share. */
 struct connection_setup {
 	char *user, *password;
 	struct ssl_ctx_st *tls; /* NULL: no TLS */
 	int timeout_ms;
 	struct store_counts *counts;
-	char error[ERROR_TEXT]; /* the last failure */
-	int err;		/* its negative errno */
+	char error[ERROR_TEXT]; /* text of the last failure */
+	int err;		/* negative errno of the last failure */
 };
 
 enum connection_state {
 	CONNECTION_CLOSED,
-	CONNECTION_LOOKUP, /* of the host's name */
-	CONNECTION_OPENING,
-	CONNECTION_LOGIN, /* waits for the reply to AUTH, or to PING */
+	CONNECTION_LOOKUP,  /* the host name is being looked up */
+	CONNECTION_OPENING, /* connect() is in progress */
+	CONNECTION_LOGIN,   /* the TLS handshake, and then AUTH or PING, is in progress */
 	CONNECTION_READY,
 };
 
@@ -45,56 +49,69 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
-	struct ssl_st *ssl;    /* of the context; NULL: no TLS */
-	struct lookup *lookup; /* of a name; may be of an earlier attempt, or of an earlier host */
-	unsigned int attempts; /* since a reply to a command that a hanging node would not give */
-	uint64_t give_up_ms;   /* when to stop connecting */
-	uint64_t retry_ms;     /* when to connect again */
-	uint64_t asked_ms;     /* when it was last asked, having been idle; 0: it has replied */
-	uint64_t rtt_ms;       /* the smoothed time of a reply, rounded up; 0: not known */
-	bool has_failed;       /* it ended, or timed out, since such a reply */
-	bool has_output;       /* not everything has been sent */
-	/* the limits of a reply, and what the present reply has left of them */
+	struct ssl_st *ssl;    /* TLS of `context`, which owns it; NULL: no TLS */
+	struct lookup *lookup; /* name lookup; may be of an earlier attempt or of an earlier host */
+	/* attempts to connect since the last reply to a command other than CLUSTER SLOTS */
+	unsigned int attempts;
+	uint64_t give_up_ms; /* give up connecting at this time */
+	uint64_t retry_ms;   /* do not connect again before this time */
+	uint64_t asked_ms;   /* when the idle node was sent a command; 0: it has replied since */
+	uint64_t rtt_ms;     /* smoothed round trip, rounded up; 0: unknown */
+	bool has_failed; /* it failed or timed out since the reply that `attempts` counts from */
+	bool has_output; /* hiredis has unsent output */
+	/* hiredis' functions, with array_create(); bytes and elements left for the current reply */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };
 
-/* ca_file: the authority of certificates. NULL: errno is EOPNOTSUPP without TLS, or EINVAL. */
+/*
+ * Creates a TLS context. ca_file: the CA that certificates must be signed by. Returns NULL and sets
+ * errno on failure: EOPNOTSUPP if this build has no TLS, EINVAL if ca_file cannot be read.
+ */
 struct ssl_ctx_st *tls_open(const char *ca_file);
 void tls_close(struct ssl_ctx_st *tls);
 
-/* Returns a random time of 0.5 to 1.5 times `ms`, because many nodes lose a store at once. */
+/*
+ * Returns a random time between 0.5 and 1.5 times `ms`. If a store fails, all nodes notice at once,
+ * and should not retry at once.
+ */
 uint64_t jitter(uint64_t ms);
 
-/* Stores a failure, printable, in setup->error. at: of the node, or NULL. Returns err. */
+/*
+ * Stores a failure in `setup`, made printable. at: the address of the failed node, or NULL. Returns
+ * err, a negative errno.
+ */
 int store_fail(struct connection_setup *setup, const struct endpoint *at, int err,
 	       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Ends a connection that failed, and waits before the next attempt. Returns false. */
+/* Closes a connection that failed, and sets the time of the next attempt. Returns false. */
 bool connection_end(struct connection *connection);
 
-/* Stores a failure, and ends the connection. Returns false. */
+/* Stores a failure, and closes the connection by connection_end(). Returns false. */
 #define connection_fail(connection, err, ...)                                                      \
 	(store_fail((connection)->setup, &(connection)->at, err, __VA_ARGS__),                     \
 	 connection_end(connection))
 
-/* Connects if it is time to, and continues that. Returns false if the connection is closed. */
+/*
+ * Begins or continues to connect. Returns false if the connection is closed: it failed, or the time
+ * of the next attempt has not come.
+ */
 bool connection_advance(struct connection *connection);
 
-/* Returns what poll() has to wait for; -1: nothing, because a name is being looked up. */
+/* Returns a file descriptor for poll(), or -1 while a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
 
-/* Return false if the connection is closed afterwards. */
+/* Send pending output, and read input. Both return false if the connection failed. */
 bool connection_flush(struct connection *connection);
 bool connection_read(struct connection *connection);
 
-/* Returns the next reply; NULL: it has not come, or the connection failed. */
+/* Returns the next reply, or NULL if it is incomplete or the connection failed. */
 redisReply *connection_reply(struct connection *connection);
 
-/* Closes an idle connection that the node has ended, without back-off. */
+/* Closes an idle connection that the node has closed, so that the next attempt begins at once. */
 void connection_check(struct connection *connection);
 
-/* Ends a connection, and makes it one to another node. at: NULL: to no node. */
+/* Closes a connection, and assigns it to another node. at: the address, or NULL for none. */
 void connection_reset(struct connection *connection, const struct endpoint *at);
 
 #endif

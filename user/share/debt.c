@@ -4,15 +4,18 @@
 #include "kinds.h"
 #include "gate/table.h"
 
-/* As STATE_TRIES of the packet path: each lost try means that a packet was charged. */
+/*
+ * Give up after 16 failed compare-and-swaps, as the packet path does (STATE_TRIES). Each failure
+ * means that a packet was charged meanwhile.
+ */
 #define TRIES 16
 
-/* The least ticks that a source can owe, 20 ms: twice the time between two steps. */
+/* Every source can owe at least this much: 20 ms, twice the time between two steps. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns what a source can owe. A state that refills within two steps would otherwise pass what
- * others have taken.
+ * Returns the largest debt of a source. A burst is too little if a state refills it between two
+ * steps: part of each charge would be lost.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -29,7 +32,10 @@ static struct sl_state state_copy(const struct sl_state *state)
 	};
 }
 
-/* Returns the state after the charge. A level that time has filled up is not refundable. */
+/*
+ * Returns the state after a charge of `cost`, and in ret_charged the ticks charged. *refundable is
+ * first reduced to what the level lacks: ticks that have refilled since cannot be refunded.
+ */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
 				     int64_t *ret_charged)
@@ -37,7 +43,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_TOKEN_BUCKET, &state, now);
-	if (credit_is_full(limit, &state, now)) /* as a draw does */
+	if (credit_is_full(limit, &state, now)) /* as the packet path does when it borrows */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
@@ -75,7 +81,7 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return charged;
 		}
-		/* the entry has another key now, which may have overwritten the charge: undo it */
+		/* the entry has another key now: undo the charge unless its new key overwrote it */
 		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}
@@ -91,9 +97,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/*
-	 * it may have been full since the last step, and may be empty again: that is not refunded
-	 */
+	/* the state may have been full since the last step: charges before that do not count */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
@@ -101,7 +105,10 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 	return charged;
 }
 
-/* Returns the word of a block until a moment. Its steps are those whose block is as long. */
+/*
+ * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits
+ * hold the least number of steps whose block is at least as long (block.h).
+ */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {
 	uint64_t longest = limit->escalate ? limit->block_max : limit->block, steps = 0;
@@ -137,9 +144,10 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 bool division_step(struct division *division, uint64_t now)
 {
-	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1; /* as it does */
+	/* same condition as in the packet path */
+	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
-	/* this process was stopped until the lease expired: earlier replies no longer count */
+	/* this process did not run in time, so division began: ignore earlier replies */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)

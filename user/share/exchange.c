@@ -19,26 +19,33 @@
 #include "share/flow.h"
 #include "share/shared_limits.h"
 
-#define NODES_EVERY_MS 1000 /* between two counts of the nodes */
-#define NODES_ALIVE_MS 5000 /* a node counts for this long after its report */
+#define NODES_EVERY_MS 1000 /* interval between two counts of the nodes */
+#define NODES_ALIVE_MS 5000 /* a node counts for this long after it reported itself */
 
-/* Between two reports of the shared limits and of this process, and how long a report counts. */
+/*
+ * Interval between two reports of this node's shared limits and of this process, and the time for
+ * which such a report counts.
+ */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/* Time before nodes with other limits are reported: after a flush each node is missing at first. */
+/*
+ * Report nodes with other limits after this time. After a flush of the store every node is missing
+ * until it reports its limits again.
+ */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
 /*
- * Time before another process of this node's name is reported: after a restart the previous process
- * still counts for ALIKE_MS.
+ * Report another process with this node's name after this time. After a restart the previous
+ * process still counts for ALIKE_MS.
  */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
-/* Nodes with other limits, or processes with the same name. */
+/* Nodes with other limits, or other processes with this node's name. Times are store_now_ms(). */
 struct difference {
-	uint64_t counted_at, since; /* the set was counted; there is a difference */
-	unsigned int count;	    /* after it has lasted */
+	uint64_t counted_at; /* last count; 0: count at once */
+	uint64_t since;	     /* begin of the difference; 0: there is none */
+	unsigned int count;  /* size of a difference that has lasted long enough to be reported */
 };
 
 struct exchange {
@@ -46,26 +53,26 @@ struct exchange {
 	pthread_t thread;
 	const char *name;
 	const char *node;
-	char key[STORE_KEY];	     /* of the set of nodes */
-	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
-	char nonce[17];		     /* of this process there */
-	sem_t begun;		     /* a round, or the end of the thread */
-	int ended;		     /* eventfd: the round has ended */
+	char key[STORE_KEY];	     /* set of all nodes in the store */
+	char process_key[STORE_KEY]; /* set of the processes under this node's name in the store */
+	char nonce[17];		     /* random id of this process in that set */
+	sem_t begun;		     /* posted when a round begins, or when the thread must end */
+	int ended;		     /* eventfd that is signalled when the round has ended */
 	bool is_closing;
 
-	/* the thread's during a round; moments are store_now_ms(), 0: never or not */
+	/* only the thread uses these during a round; times are store_now_ms() */
 	struct round round;
-	uint64_t counted_at;  /* the nodes */
-	bool is_counted;      /* the store replied then */
-	unsigned int lost;    /* rounds in a row in which no key was answered */
-	uint64_t fewer_since; /* fewer nodes were counted */
-	uint64_t alike;	      /* the meaning that was reported */
+	uint64_t counted_at;  /* last count of the nodes; 0: never */
+	bool is_counted;      /* that count got a reply */
+	unsigned int lost;    /* rounds in a row in which no key got a reply */
+	uint64_t fewer_since; /* first count that was lower than round.nodes; 0: none */
+	uint64_t alike;	      /* round.meaning at the last report of the limits */
 	struct difference unlike, same_node;
 };
 
 /*
- * Sets the number of nodes. More nodes count at once. Fewer nodes count after the time for which a
- * silent node counts, because a store that lost its data gets its nodes back one by one.
+ * Sets the number of nodes. A larger number applies at once. A smaller number applies after
+ * NODES_ALIVE_MS, because after a flush of the store the nodes reappear one by one.
  */
 static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t now)
 {
@@ -81,10 +88,11 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 }
 
 /*
- * Counts members of a set every ALIKE_EVERY_MS, and in each call while a difference is pending.
- * Stores how much the number is below `least` or above `most` once that has lasted, and its end at
- * once. least, most: 0: no bound. Returns false if it is not time to count, or if the store did not
- * reply.
+ * Adds `member` to the set `key` and counts the set: every ALIKE_EVERY_MS, and in each call while a
+ * difference is not yet reported. A difference is the amount by which the count is below `least` or
+ * above `most`; a bound of 0 does not apply. Sets difference->count to the difference after it has
+ * lasted for `lasts` ms, and to 0 as soon as there is no difference. Returns whether the set was
+ * counted.
  */
 static bool difference_count(struct exchange *exchange, struct difference *difference,
 			     const char *key, const char *member, unsigned int least,
@@ -110,9 +118,9 @@ static bool difference_count(struct exchange *exchange, struct difference *diffe
 }
 
 /*
- * Counts the nodes whose limits have another meaning, and so other keys: nodes of one meaning are
- * members of one set, and of their previous set for a while. Counts the processes with the name of
- * this node, which all count as one node.
+ * Counts the nodes whose shared limits differ from those here. Nodes with the same limits are in
+ * the same set; a node that changed its limits stays in its previous set for ALIKE_MS. Also counts
+ * the processes under this node's name, which would all count as one node.
  */
 static void differences_count(struct exchange *exchange)
 {
@@ -132,7 +140,7 @@ static void differences_count(struct exchange *exchange)
 	round->same_node = exchange->same_node.count;
 }
 
-/* Counts the nodes that share, if it is time to. Returns false if the store did not reply. */
+/* Counts the nodes that share if the last count is too old. Returns whether the count is valid. */
 static bool nodes_count(struct exchange *exchange)
 {
 	uint64_t now = store_now_ms();
@@ -146,17 +154,19 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* the store may lose its data meanwhile */
+	} else { /* the store may have lost its data: measure how long differences last again */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;
 }
 
 /*
- * Runs a round. Once the nodes are known, the keys come first: the part of the store that has the
- * nodes may be away alone. If the part that has the keys is away, the nodes are counted after
- * FLOW_LOST rounds, so that this node still counts; before that they would delay its detection. If
- * both are away, the nodes are counted as rarely as possible. Returns whether the store replied.
+ * Runs a round. Returns whether the store replied.
+ *
+ * Once the number of nodes is known, keys are exchanged before nodes are counted, because only the
+ * master that has the set of nodes may be away. If no key gets a reply, nodes are not counted for
+ * FLOW_LOST rounds, because that would delay the detection of the loss. After that they are counted
+ * again, so that other nodes still count this node; less often if that fails too.
  */
 static bool round_run(struct exchange *exchange)
 {
@@ -213,9 +223,9 @@ static void exchange_free(struct exchange **exchange)
 
 static int open_error(const struct store_options *options, int err)
 {
-	if (err == EINVAL) /* the program has checked all else */
+	if (err == EINVAL) /* share_prepare() has checked the other options */
 		return error_add(err, "bad-certificate", options->ca_file,
-				 "no certificate of an authority can be read from it");
+				 "no CA certificate can be read from it");
 	if (err == EOPNOTSUPP)
 		return error_add(err, "no-tls", NULL,
 				 "TLS: this sluice was built without hiredis_ssl");
@@ -247,7 +257,7 @@ int exchange_open(const struct store_options *options, const char *name, const c
 	exchange->store = store_open(options);
 	if (!exchange->store)
 		return open_error(options, errno);
-	/* signals are the main thread's */
+	/* block all signals in the new thread: the main thread handles them */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);

@@ -4,22 +4,25 @@
 #include "credit.h"
 #include "share/choice.h"
 
-/* No amount is larger, so the sum of two cannot overflow. */
+/* Upper bound of every amount: the sum of two amounts cannot overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* All nodes together keep this part for their own demand. The rest of the rate repays debts. */
+/* Nodes keep 0.9 of the rate for their own demand; the rest is always available to repay debt. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
-/* Less than this part of a burst counts as nothing owed: parts of parts are repaid forever. */
+/*
+ * A debt of less than 1/1024 of a burst counts as none. Each round repays only a fraction of the
+ * debt, so the debt never becomes exactly 0.
+ */
 #define NEGLIGIBLE 1024
 
-/* The part of a credit that fades in a round. */
+/* An overcharge that cannot be refunded shrinks by 1/8 per round. */
 #define FADING 8
 
-/* Rounds of which a node may not know what the others took: docs/cluster.md. */
+/* A node may lack the totals of up to 4 rounds, so it may owe for them: docs/cluster.md. */
 #define UNKNOWN_ROUNDS 4
 
-/* Returns a / b as a share, at most FLOW_RATE. b > 0 */
+/* Returns a / b as a share, at most FLOW_RATE. b must be > 0. */
 static uint64_t share_of(uint64_t a, uint64_t b)
 {
 	return a >= b ? FLOW_RATE : ((unsigned __int128)a << 32) / b;
@@ -30,7 +33,7 @@ static uint64_t amount_of(uint64_t share, uint64_t span)
 	return (unsigned __int128)share * span >> 32;
 }
 
-/* Returns the ticks from `then` to `now`, at least `least`; moments and counters may wrap. */
+/* Returns now - then, clamped to `least` and `most`. Times and counters may wrap. */
 static uint64_t span_of(uint64_t then, uint64_t now, uint64_t least, uint64_t most)
 {
 	return credit_min(credit_max(least, credit_span(then, now)), most);
@@ -76,7 +79,9 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.asked = credit_max(flow->sent.taken, credit_min(asked, most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
-	/* a CPU that returns a slice makes `taken` fall: later reports are smaller */
+	/*
+	 * `taken` falls if a CPU returns a slice: report nothing until it exceeds the last report
+	 */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;
@@ -85,7 +90,10 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	return flow->sent;
 }
 
-/* Returns the others' part of an amount that may include reports of this node without a reply. */
+/*
+ * Returns how much of an increase other nodes caused. *doubted, this node's unanswered reports, may
+ * be part of the increase: subtracts them from the increase, and the subtracted part from *doubted.
+ */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
 	uint64_t less = credit_min(amount, *doubted);
@@ -94,7 +102,10 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/* Adds what the others took beyond what was expected. theirs: what they were offered. */
+/*
+ * Adds what other nodes took, minus what was charged as expected, to `unsettled`. theirs: the demand
+ * at other nodes.
+ */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)
 {
@@ -104,20 +115,21 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 	flow->unsettled = credit_max(-surplus, credit_min(flow->unsettled + beyond,
 							  flow_cap(burst, flow->length, nodes)));
 	/*
-	 * If all nodes ask for their parts, they leave credit in order to repay. If it were
-	 * refunded, it would go round between nodes forever and nothing would be repaid.
+	 * If all nodes have demand for their shares, the other nodes took less because they repay
+	 * debt. A refund would only pass that amount from node to node, and nothing would be
+	 * repaid.
 	 */
 	if (flow->unsettled < 0 && theirs >= flow->assumed && flow->offered >= flow->length / nodes)
 		flow->unsettled -= flow->unsettled / FADING;
 }
 
-/* Sets what the next round charges, on the assumption that it is as long as this one. */
+/* Sets what the next round charges, assuming that it will be as long as this round. */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
 	uint64_t length = flow->length, demand = flow->offered + theirs;
 	uint64_t mine =
 		credit_max(share_of(flow->offered, length), (uint64_t)(flow->usual * FLOW_RATE));
-	/* without any demand all of the rate can repay */
+	/* if no node has demand, the whole rate can repay */
 	uint64_t kept = demand ? credit_min(mine, KEPT / nodes) : 0;
 	int64_t part = flow->unsettled;
 
@@ -128,7 +140,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(demand, length)), FLOW_RATE - kept);
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
-	/* what the rate leaves no room for in this round, a longer round repays */
+	/* `repaying` may be too slow for all of `repay`; if the round is longer, more is repaid */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
@@ -140,11 +152,11 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	int64_t taken = credit_span(flow->totals.taken + flow->sent.taken, totals->taken);
 	int64_t asked = credit_span(flow->totals.asked + flow->sent.asked, totals->asked);
 	float usual = choice_demand(flow->usual, flow->offered, flow->length, burst), most;
-	bool is_busy = true; /* unless the others are known not to be */
+	bool is_busy = true; /* assume demand while the demand of other nodes is unknown */
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* no more than is kept, so that it fades at once when a source has left this node */
+	/* cap it at `kept`, so that it fades at once after a source has left this node */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {
@@ -186,7 +198,7 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
 	struct flow_count *in_doubt = &flow->in_doubt;
 
-	/* the next totals, or later ones, may include the report */
+	/* the report may be part of the next totals, or of later totals */
 	if (flow->waits && was_sent) {
 		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
 		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);
@@ -236,8 +248,8 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
-	 * A key that starts again costs a burst on each node, and what it takes until the second
-	 * reply. Half of the rate makes up for it in twice the time.
+	 * If a dropped key returns, each node passes up to a burst, and two rounds at full rate,
+	 * before it knows the others. Half of the rate earns that back in twice the time.
 	 */
 	int64_t rest =
 		2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));

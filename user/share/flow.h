@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the protocol of docs/cluster.md, for one key of a shared limit: what this node reports to
- * the store, and what its state is charged for other nodes. Pure: no clock, no socket, no map; time
- * is an argument.
+ * Share: the protocol of docs/cluster.md for one key of a shared limit. It computes what this node
+ * reports to the store, and what this node charges its own state for the packets that other nodes
+ * admitted. Pure: it uses no clock, socket or map; time is an argument.
  *
- * All amounts are ticks of time at the rate of the limit: the rate is 1, and a packet of cost c
- * adds c to `asked`, and to `taken` if it was admitted. A round charges:
+ * All amounts are ticks of time at the rate of the limit, so the rate is 1. A packet of cost c adds
+ * c to `asked`, and to `taken` if it was admitted. In each round the amounts are:
  *
- *   expected  the others' part of all demand if demand exceeds the rate, otherwise their demand
- *   repaid    1/nodes of what they took beyond that (`unsettled`), or all of it if nothing is
- *             offered anywhere; if nothing is offered here, also what leaves half of a burst
- *   refunded  if they took less: this node's part of what was charged too much
- *   kept      this node's own demand, at most 0.9 x rate/nodes: expected + repaid <= rate - kept
+ *   expected  the other nodes' share of all demand if demand exceeds the rate, otherwise all of
+ *             their demand
+ *   repaid    1/nodes of what the other nodes took beyond `expected` (this is `unsettled`); all of
+ *             it if no node has demand; if only this node has no demand, also as much as leaves its
+ *             level at half of a burst
+ *   refunded  if the other nodes took less than expected: this node's share of the difference
+ *   kept      this node's own demand, at most 0.9 x rate/nodes; expected + repaid <= rate - kept
  *
- * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and refunds no more
- * than it charged, and `unsettled` stays within flow_cap(), so a lie ends within a bounded time.
+ * The store is not trusted. Whatever it replies, flow_step() keeps its bounds and never refunds
+ * more than it charged. `unsettled` never exceeds flow_cap(), so the effect of a false reply ends
+ * within a bounded time.
  */
 #ifndef SLUICE_FLOW_H
 #define SLUICE_FLOW_H
@@ -24,12 +27,13 @@
 
 #include "sluice.h"
 
-/* The largest demand that a node reports, in times of the rate; `taken` may exceed it. */
+/* The largest demand that a node reports, in multiples of the rate. `taken` may exceed it. */
 #define FLOW_ASKED 16
 
 /*
- * Counters of the store count 2^10 ticks, 64 ns, and so last for years. Reports are whole units if
- * the counters of this node are: otherwise the totals would seem to fall.
+ * The counters in the store have a unit of 2^10 ticks (64 ns), so that they do not wrap for years.
+ * The caller must round the counters of this node down to whole units by flow_whole(). Otherwise
+ * the totals would seem to fall.
  */
 #define FLOW_UNIT_SHIFT 10
 
@@ -38,115 +42,121 @@ static inline uint64_t flow_whole(uint64_t ticks)
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* All nodes together may take this part of the rate of a key without reporting it. */
+/* All nodes together may take 1/100 of the rate of a key without reporting it. */
 #define FLOW_UNREPORTED_PART 100
 
 /*
- * After this many rounds in a row without a reply, the last reply no longer counts. After fewer,
- * the next reply covers all rounds since.
+ * After this many rounds in a row without a reply, a node ignores the last reply. After fewer, the
+ * next reply covers all rounds since the last one.
  */
 #define FLOW_LOST 3
 
-/* A reset connection may still deliver a report for this long after the next reply. */
+/* The store may still execute a report of a reset connection this long after the next reply. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-#define FLOW_NODES_MAX 4096 /* a larger number of nodes counts as this many */
+#define FLOW_NODES_MAX 4096 /* larger numbers of nodes are reduced to this */
 
-#define FLOW_RATE (1ULL << 32) /* the rate, in the unit of shares of the rate */
+#define FLOW_RATE (1ULL << 32) /* 1 in fixed point: the whole rate, for fields that are shares */
 
-/* Ticks that were admitted and offered. They only grow, and may wrap. */
+/* Ticks that were admitted (`taken`) and offered (`asked`). They only grow, and may wrap. */
 struct flow_count {
 	uint64_t taken;
 	uint64_t asked;
 };
 
 struct flow {
-	struct flow_count reported; /* this node's counters up to the last report */
-	struct flow_count sent;	    /* in the current round */
-	struct flow_count totals;   /* of the last reply */
-	uint64_t reported_at;	    /* when the current round began */
-	uint64_t learned_at;	    /* when the last round with a reply began */
+	struct flow_count reported; /* counters of this node at the last report */
+	struct flow_count sent;	    /* amounts of the report of the current round */
+	struct flow_count totals;   /* sums over all nodes, from the last reply */
+	uint64_t reported_at;	    /* begin of the current round */
+	uint64_t learned_at;	    /* begin of the last round that got a reply */
 	uint64_t round;		    /* ticks between the last two reports */
-	uint64_t length;    /* ticks between the report of the last reply and the last report */
-	uint64_t offered;   /* what was reported as asked in `length` */
-	float usual;	    /* choice_demand() of `offered`, at most what is kept */
-	unsigned int nodes; /* at the last reply */
-	uint64_t busy_at;   /* when all nodes together were last offered half the rate */
+	uint64_t length;	    /* ticks from `learned_at` to the last report */
+	uint64_t offered;	    /* sum of `sent.asked` within `length` */
+	float usual;	    /* average demand by choice_demand(), at most 0.9/nodes (kept) */
+	unsigned int nodes; /* number of nodes at the last reply */
+	uint64_t busy_at;   /* last time at which total demand exceeded half of the rate */
 	uint64_t stepped_at;
-	uint64_t expected; /* a share of the rate */
-	uint64_t assumed;  /* what was charged as expected since the last reply */
-	int64_t unsettled; /* what the others took and was not charged; < 0: charged too much */
-	uint64_t repay;	   /* what this round still has to repay of it */
-	uint64_t repaying; /* the share of the rate at which it does */
-	uint64_t refund;   /* what the next step gives back */
-	struct flow_count in_doubt; /* reports without a reply, which the store may still add */
-	uint64_t doubted_until;
-	bool waits;	 /* for the reply to a report */
-	bool was_lost;	 /* the previous round got no reply */
-	bool has_totals; /* and fewer than FLOW_LOST rounds were lost since */
-	bool knows;	 /* a difference of totals */
-	bool is_idle;	 /* nothing was offered here in the last round */
+	uint64_t expected;	    /* what to charge, as a share of FLOW_RATE */
+	uint64_t assumed;	    /* ticks charged as `expected` since the last reply */
+	int64_t unsettled;	    /* what others took and was not charged; < 0: overcharge */
+	uint64_t repay;		    /* part of `unsettled` left to charge in this round */
+	uint64_t repaying;	    /* speed of that, as a share of FLOW_RATE */
+	uint64_t refund;	    /* ticks that the next step refunds */
+	struct flow_count in_doubt; /* unanswered reports that the store may still execute */
+	uint64_t doubted_until;	    /* `in_doubt` is cleared then */
+	bool waits;		    /* the current report has no reply yet */
+	bool was_lost;		    /* the previous round got no reply */
+	bool has_totals;	    /* `totals` are valid: fewer than FLOW_LOST rounds old */
+	bool knows;		    /* two replies were compared, so demand of others is known */
+	bool is_idle;		    /* this node had no demand in the last round */
 };
 
-/* Returns whether a key that took `excess` ticks unreported has to be reported. level: of its state. */
+/*
+ * Returns whether a key must be reported. excess: ticks that the key took here and that were not
+ * reported. level: the level of its state.
+ */
 bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 
-/* reported: the counters of this node up to which nothing has to be reported. */
+/* Initializes a flow. Its first report covers what the counters exceed `reported` by. */
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
 
 /*
- * Begins a round, after the previous one has ended. Returns what to add to the totals of the key,
- * and never returns it again, whatever happens to it. own: the counters of this node.
+ * Begins a round; the previous round must have ended. own: the counters of this node. Returns the
+ * increase since the last report, which the caller adds to the totals in the store. Each increase
+ * is returned once, even if the report is lost.
  */
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
 
 /*
- * Ends a round with a reply. totals: those after the report was added. nodes: that share the limit,
- * with this one. The first totals, and totals that fell, are only stored.
+ * Ends a round with a reply. totals: the totals in the store, including the report of this round.
+ * nodes: the number of nodes that share the limit, including this node. The first totals, and
+ * totals that fell, are stored as a baseline and charge nothing.
  */
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now);
 
 /*
- * Ends a round without a reply. rounds: lost in a row, with this one. was_sent: the store may still
- * add the report. The caller has to reset the connection: what is added later than FLOW_DOUBT counts
- * as taken by others.
+ * Ends a round without a reply. rounds: the number of rounds lost in a row, including this round.
+ * was_sent: whether the store may still execute the report. The caller must reset the connection: a
+ * report that the store executes later than FLOW_DOUBT is attributed to other nodes.
  */
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
 /*
- * Forgets what the others do, as FLOW_LOST rounds without a reply do: the next totals are only
- * stored, what was charged too much is not refunded, and nothing is charged for the time until now.
- * What is owed stays owed.
+ * Drops what is known about other nodes, as after FLOW_LOST rounds without a reply. The next totals
+ * are a baseline, overcharges are not refunded, and nothing is charged for the time until `now`.
+ * Debt (`unsettled` > 0) is kept.
  */
 void flow_forget(struct flow *flow, uint64_t now);
 
 /*
- * Returns what to charge now: at most `burst`, and at most the time since the last step or what
- * leaves half of a burst of `level`; negative: what to give back. burst: at least the usual time
- * between two steps, because a later step charges no more than it.
+ * Returns the ticks to charge now; a negative result is a refund. A charge is at most `burst`. It
+ * is also at most the time since the last step, or, if this node is idle, as much as leaves `level`
+ * at half of a burst. burst: must be at least the usual time between two steps, because time beyond
+ * it is not charged.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * Corrects the last flow_step(): this amount was not charged, so it stays owed, up to flow_cap().
- * A refund that failed (amount < 0) is dropped.
+ * Reports that `amount` of the last flow_step() could not be charged. It stays owed, up to
+ * flow_cap(). If amount < 0, it is a refund that failed, and is dropped.
  */
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Returns whether another key may get the account of this key: at most a thousandth of a burst is
- * owed, and all nodes were offered less than half the rate for a burst's time, with replies.
+ * Returns whether another key may take over the account of this key: the debt is at most
+ * burst/1024, and replies show that total demand was less than half of the rate for a burst's time.
  */
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 
 /*
- * Returns whether the key can be dropped at no cost: it was quiet for 2 x nodes x (burst + 2
- * rounds), which makes up for what starting again costs.
+ * Returns whether the account can be dropped: the key was quiet for 2 x nodes x (burst + 2 rounds).
+ * The credit left in that time outweighs the excess that the key gets if it is reported again.
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 
-/* The most that can be owed: docs/cluster.md. length: of a round. */
+/* Returns the largest debt, nodes x (burst + 4 x length): docs/cluster.md. length: of a round. */
 int64_t flow_cap(uint64_t burst, uint64_t length, unsigned int nodes);
 
 #endif

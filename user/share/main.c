@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The program sluice-share: shares a gate's limits with other nodes. Every 10 ms it charges states
- * for what others took; every round it reports to the store what this node took, and reads the
- * totals. No packet waits for it, and the filter continues without it.
+ * The program sluice-share: shares the limits of a gate with other nodes. Every 10 ms it charges
+ * states for packets at other nodes. In every round it reports to the store what keys took at this
+ * node, and reads the totals. No packet waits for it, and the packet path works without it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -36,50 +36,51 @@
 #include "sharing/command_share.h"
 #include "sharing/share_state.h"
 
-#define STEP_NS	       (10 * NS_PER_MS)	 /* between two charges for others */
-#define LOOK_NS	       NS_PER_SEC	 /* between two looks at rules and maps, and two states */
-#define COUNT_TICKS    SL_TICKS_PER_SEC	 /* counters of entries of full links wrap after 1.3 s */
-#define PUBLISH_AGAIN  (60 * NS_PER_SEC) /* after the state could not be written */
-#define WHY_LASTS_NS   (5 * NS_PER_SEC)	 /* until a new reason for a loss is logged */
-#define TIMEOUT_MIN_MS 1000		 /* of a round: connecting takes several round trips */
-#define EXPIRE_MIN_S   60		 /* counters of the store live at least this long */
+#define STEP_NS	      (10 * NS_PER_MS)	/* interval of charges for other nodes */
+#define LOOK_NS	      NS_PER_SEC	/* interval of checks for new rules, and of state files */
+#define COUNT_TICKS   SL_TICKS_PER_SEC	/* a saturated link may wrap counters after 1.25 s */
+#define PUBLISH_AGAIN (60 * NS_PER_SEC) /* try again after the state file could not be written */
+#define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* log a new reason after it has lasted this long */
+/* shortest timeout of a round: connecting takes several round trips */
+#define TIMEOUT_MIN_MS 1000
+#define EXPIRE_MIN_S   60 /* shortest expiry of a key */
 
-/* Characters of the boot id: 32 bits distinguish machines. */
+/* Use 8 characters of the boot id, 32 bits, which is enough to distinguish machines. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
-/* "HOST/GATE/BOOT", and a NUL */
+/* size of "HOST/GATE/BOOT", including the NUL */
 #define SHARE_NODE (HOST_NAME_MAX + GATE_NAME + BOOT_ID + 3)
 
 struct share {
-	struct share_words words; /* with the defaults */
+	struct share_words words; /* the command line, with defaults */
 	char node[SHARE_NODE], command[SHARE_COMMAND];
 	const char *gate_name;
 	struct gate gate;
 	struct gate_snapshot snapshot;
 	struct accounts accounts;
 	struct exchange *exchange;
-	struct division division; /* with ON_LOSS_DIVIDE */
+	struct division division; /* unused unless ON_LOSS_DIVIDE */
 	struct lock_file lock;
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
 
-	uint64_t round_at, look_at, publish_at; /* ns of uptime */
+	uint64_t round_at, look_at, publish_at; /* next time of each, ns of uptime */
 	bool in_round;
-	bool gate_is_new; /* it is opened again when no round is in progress */
-	bool is_hidden;	  /* a mount hides the pins of the gate */
-	unsigned int lost;
-	char logged_why[SHARE_WHY]; /* the reason of the loss that was logged; "": no loss */
-	uint64_t why_at;	    /* when the reason became the present one, ns of uptime */
-	bool ends;
+	bool gate_is_new;	    /* rules or maps changed: open the gate again after the round */
+	bool is_hidden;		    /* a mount hides the pins of the gate */
+	unsigned int lost;	    /* rounds in a row in which not all keys got a reply */
+	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
+	uint64_t why_at;	    /* when state.why got its present value, ns of uptime */
+	bool ends;		    /* a signal asked to end */
 	struct share_state state;
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * An IPv6 address without brackets does not show which part is the port. The store reports its
- * nodes in this form, always with a port, but a user may omit the port.
+ * Checks STORE. Rejects an IPv6 address without brackets. Nodes of a store report such addresses,
+ * always with a port, but a user may have omitted the port.
  */
 static int store_check(const char *text)
 {
@@ -101,12 +102,15 @@ static int store_check(const char *text)
 	if (store_address_is_valid(text))
 		return 0;
 	return error_misuse("bad-store", NULL,
-			    "'%s' is no store; write HOST:PORT, or up to 16 of them with commas "
-			    "between",
+			    "'%s' is no store; write HOST:PORT, or up to 16 of them separated by "
+			    "commas",
 			    text);
 }
 
-/* Machines that are copies of one image have the same host name, but never the same boot id. */
+/*
+ * Sets the default name of this node. It includes the boot id, because machines that are copies of
+ * an image may have the same host name.
+ */
 static int node_default(const char *gate, char node[SHARE_NODE])
 {
 	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
@@ -122,7 +126,7 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 	return 0;
 }
 
-/* The store keeps the name of a node as a word. */
+/* Sets the name of this node to --node, or to the default. It becomes an argument of ZADD. */
 static int node_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	size_t length = 0;
@@ -134,16 +138,16 @@ static int node_read(const char *text, const char *gate, char node[SHARE_NODE])
 	if (!length || text[length] || length >= SHARE_NODE)
 		return error_misuse(
 			"bad-node", object_of("--node", text),
-			"it is no name of a node; write 1 to %d letters, digits and signs "
-			"of ASCII, no blanks",
+			"it is no node name; write 1 to %d ASCII letters, digits or signs, "
+			"without blanks",
 			SHARE_NODE - 1);
 	strcpy(node, text);
 	return 0;
 }
 
 /*
- * Reads the first line of a file that other users can neither write nor read. The group of root's
- * file may read it, because the user sluice is in it.
+ * Reads the first line of a file. Fails if other users may read or write the file. The group of a
+ * file of root may read it, because the service runs as user sluice in that group.
  */
 static int password_read(const char *path, struct file *ret)
 {
@@ -173,7 +177,7 @@ static void password_free(struct file *file)
 }
 
 /*
- * Formats the command that was typed, with its namespace, gate and options. "": it is too long.
+ * Formats the command line of this process, for messages of other commands; "" if it is too long.
  */
 static void command_format(struct share *share)
 {
@@ -199,7 +203,7 @@ static void command_format(struct share *share)
 
 		if (!value)
 			continue;
-		if (strlen(value) <= WORD_TYPED) /* otherwise it is cut */
+		if (strlen(value) <= WORD_TYPED) /* word_typed() would cut a longer word */
 			length += snprintf(text + length, SHARE_COMMAND - length, "%s %s",
 					   options[i][0], word_typed(value));
 		if (strlen(value) > WORD_TYPED || length >= SHARE_COMMAND) {
@@ -211,7 +215,7 @@ static void command_format(struct share *share)
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Opens the gate, and a second time for the snapshot, which takes its maps. */
+/* Opens the gate. Opens it a second time for the snapshot, which takes over the maps. */
 static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate other = GATE_CLOSED;
@@ -227,8 +231,8 @@ static int gate_take(struct share *share, struct gate *gate)
 }
 
 /*
- * Writes the number of nodes into the gate. The packet path divides a burst by it for `start
- * share`, and divides limits by it after this process has died.
+ * Writes the number of nodes to the gate. The packet path divides the burst of a new source by it
+ * if the limit has `start share`, and divides limits by it after this process has died.
  */
 static void nodes_publish(struct share *share)
 {
@@ -236,7 +240,7 @@ static void nodes_publish(struct share *share)
 		__atomic_store_n(&share->gate.state->nodes, share->state.nodes, __ATOMIC_RELAXED);
 }
 
-/* Charges states for others, unless the packet path divides limits. */
+/* Charges states for packets at other nodes, unless the packet path divides limits. */
 static void states_charge(struct share *share, uint64_t now)
 {
 	bool divides =
@@ -249,14 +253,14 @@ static void states_charge(struct share *share, uint64_t now)
 		accounts_step(&share->accounts, now);
 }
 
-/* Continues with other rules, or with the maps of a resize. */
+/* Opens the gate again, after its rules changed or a resize replaced its maps. */
 static int gate_follow(struct share *share)
 {
 	struct gate gate = GATE_CLOSED;
 	int err = gate_take(share, &gate);
 
 	share->gate_is_new = false;
-	/* what was taken until now is not visible any more after that */
+	/* count a last time: accounts_follow() may replace the table */
 	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
 	if (!err)
 		err = accounts_follow(&share->accounts, &gate);
@@ -273,7 +277,7 @@ static int gate_follow(struct share *share)
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
-/* Writes the state for other commands, and a line of it for systemd. */
+/* Writes the state file for other commands, and sends a status line to systemd. */
 static void state_publish(struct share *share)
 {
 	const struct share_source source = {share->words.store, share->words.name, share->node,
@@ -295,8 +299,8 @@ static void state_publish(struct share *share)
 }
 
 /*
- * Logs once that the store is away, again if another reason lasts for a while, because nodes of a
- * store may report reasons in turn, and once that it is back.
+ * Logs that the store is away, once, and once that it is back. Logs a new reason only after it has
+ * lasted for WHY_LASTS_NS, because the nodes of a store may fail by several reasons in turn.
  */
 static void loss_log(struct share *share, const struct round *round)
 {
@@ -322,10 +326,10 @@ static void loss_log(struct share *share, const struct round *round)
 		return;
 	strcpy(share->logged_why, state->why);
 	if (share->words.on_loss == ON_LOSS_DIVIDE && state->nodes > 1)
-		snprintf(effect, sizeof(effect), ": shared limits are divided by %" PRIu64 " nodes",
+		snprintf(effect, sizeof(effect), "; shared limits are divided by %" PRIu64 " nodes",
 			 state->nodes);
 	else
-		strcpy(effect, ": limits go on for this node alone");
+		strcpy(effect, "; limits apply to this node alone");
 	error_warn("store-away", gate, "the store %s not answer%s: %s%s",
 		   was_away ? "still does" : "does", round->is_answered ? " for some sources" : "",
 		   state->why, was_away ? "" : effect);
@@ -361,7 +365,7 @@ static void round_end(struct share *share)
 	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
-	/* if a part of the store is away, so are the totals of sources without an account */
+	/* count the loss of a part of the store as a loss: sources of that part are unknown */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);
@@ -378,7 +382,7 @@ static void round_begin(struct share *share)
 	share->state.left_out_now = accounts->left_out - before;
 	count = accounts_report(accounts, share->items, now);
 	share->in_round = true;
-	/* counters live twice as long as the slowest limit takes to refill */
+	/* keys expire after twice the time that the slowest limit takes to refill */
 	expiry_s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
 	exchange_begin(share->exchange, share->items, count,
 		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),
@@ -401,7 +405,7 @@ static int look(struct share *share)
 			   mount.type, mount.point, mount.point);
 	if (!share->is_hidden && !share->snapshot.exists)
 		return error_add(ENOENT, "no-gate", gate_object(share->gate_name),
-				 "it is gone: nothing is left to share");
+				 "it was removed; there is nothing left to share");
 	if (changed & (CHANGED_GATE | CHANGED_RULES))
 		share->gate_is_new = true;
 	state_publish(share);
@@ -426,7 +430,7 @@ static int step(struct share *share)
 		err = gate_follow(share);
 	if (err || now < share->round_at)
 		return err;
-	/* a round that came late does not make the next one early */
+	/* after a late round the next round is not early */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
 		share->round_at = now + share->words.round_ns;
@@ -464,7 +468,7 @@ static int fds_open(struct share *share)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	/* a terminal that closes sends it; nohup(1) makes it ignored */
+	/* end if the terminal closes, but not under nohup(1) */
 	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
 		sigaddset(&signals, SIGHUP);
 	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
@@ -479,7 +483,7 @@ static int fds_open(struct share *share)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Opens what the process needs. store: with the login. */
+/* Opens everything that the process needs. store: with the login. Returns 0 or a negative errno. */
 static int share_open(struct share *share, const struct store_options *store)
 {
 	const char *gate = share->gate_name;
@@ -496,12 +500,13 @@ static int share_open(struct share *share, const struct store_options *store)
 		return error_add(ENOMEM, "no-memory", gate_object(gate),
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
-	 * Rounds begin at a random moment. If two nodes began theirs at the same time, the first to
-	 * report would alternate, and a node would see two rounds of the other node, or none.
+	 * Begin the first round at a random time. If rounds of two nodes began at the same time,
+	 * the order of their reports would change, and a reply would contain two reports of the
+	 * other node, or none.
 	 */
 	getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	share->round_at = uptime_ns() + random % share->words.round_ns;
-	/* until the store replies, those that the previous process counted */
+	/* until the first reply, use the number of nodes from the previous process */
 	share->state.nodes = share->gate.state->nodes;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		share->division.at = share->gate.state->divide_at;
@@ -517,7 +522,7 @@ static int share_open(struct share *share, const struct store_options *store)
 
 static void share_close(struct share *share)
 {
-	if (share->ends) { /* on purpose: limits are this node's alone */
+	if (share->ends) { /* ended by a signal, so do not divide limits */
 		sd_notify(0, "STOPPING=1");
 		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
 	}
@@ -533,7 +538,10 @@ static void share_close(struct share *share)
 	lock_file_release(&share->lock);
 }
 
-/* Checks the words, and sets their defaults and the login to the store. */
+/*
+ * Checks the command line. Sets defaults, the options of the store, and the password file. Returns
+ * 0 or a negative errno.
+ */
 static int share_prepare(struct share *share, struct store_options *store, struct file *password)
 {
 	struct share_words *words = &share->words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The calls of store.h: each makes commands for the cluster, and reads their replies. */
+/* Implements store.h: each call creates commands, runs them by cluster.h, and reads the replies. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include "share/cluster.h"
 #include "share/store.h"
 
-#define NODE_LIVES 10		  /* a node that was not seen for so many alive_ms is removed */
-#define TIME_MAX_S 100000000000LL /* some 3,000 years */
+#define NODE_LIVES 10		  /* remove a node not seen for this many times alive_ms */
+#define TIME_MAX_S 100000000000LL /* reject a TIME beyond some 3,000 years */
 
 struct store {
 	struct cluster cluster;
@@ -33,24 +33,24 @@ static void call_begin(struct store *store)
 	store->cluster.setup.err = 0;
 }
 
-/* Returns the error of a call without a reply. */
+/* Returns the negative errno of a call that got no usable reply. */
 static int call_error(const struct store *store)
 {
 	return store->cluster.setup.err ?: -EAGAIN;
 }
 
-/* Deletes a key by an expiry in the past, which needs no other right than the rounds do. */
+/* Deletes a key. Unlike DEL, EXPIRE is a command that the ACL of the user already allows. */
 #define KEY_CLEAR "EXPIRE %s 0"
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
-/* The commands of an item, in the order in which they are sent. */
+/* Commands of an item, in the order in which they are sent. */
 enum item_command {
-	ITEM_CLEAR, /* deletes a key that was refused */
-	ITEM_COUNT, /* adds to both fields, or reads them */
-	ITEM_EXPIRY,
+	ITEM_CLEAR,   /* deletes the key if it had another type */
+	ITEM_COUNT,   /* adds to both fields, or reads them */
+	ITEM_EXPIRY,  /* sets the expiry */
 	ITEM_BLOCK,   /* reports a block */
-	ITEM_BLOCKED, /* reads it */
+	ITEM_BLOCKED, /* reads the remaining time of the block */
 	ITEM_COMMANDS
 };
 
@@ -64,7 +64,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 {
 	const char *key = item->key, *block = item->block_key;
 
-	/* a sum that overflows wraps, and so does the difference of two totals */
+	/* BITFIELD wraps on overflow; the difference of two totals wraps in the same way */
 	commands[ITEM_COUNT] =
 		item_is_read(item) ? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
 				   : command_make(key, 2,
@@ -73,7 +73,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 						  key, item->delta.taken, item->delta.asked);
 	if (!item->lasts)
 		commands[ITEM_EXPIRY] = command_make(key, 1, "EXPIRE %s %u", key, expire_s);
-	/* the key expires when the block ends, so only the store's clock counts */
+	/* the key expires at the end of the block, so nodes never compare their clocks */
 	if (*block && item->block_ms)
 		commands[ITEM_BLOCK] =
 			command_make(block, 0, "PSETEX %s %" PRIu64 " 1", block, item->block_ms);
@@ -89,20 +89,20 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
-	/* a read changes nothing */
+	/* a lost GET added nothing */
 	item->sent = item->answered || (!is_read && count->outcome == LOST);
-	/* 0: there was no key; the addition after it may have created it */
+	/* EXPIRE returns 0 if there is no key: a redirected INCRBY may create it after that */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
-	/* negative: there is no key, or it has no expiry */
+	/* PTTL is negative if there is no key, or if the key has no expiry */
 	item->blocked_ms =
 		blocked->outcome == REPLIED && blocked->value[0] > 0 ? blocked->value[0] : 0;
 	item->total = (struct store_fields){count->value[0], count->value[1]};
 }
 
 /*
- * Runs the commands of all items, or of those that were refused. A client with the right to write a
- * key can give it another type, and the key would get no reply in any round, as if a part of the
- * store were away: so it is deleted, and counted again.
+ * Runs the commands of all items; or, if only_refused, of the items whose key has another type,
+ * which are deleted first. Another client can give a key another type. Without the deletion the key
+ * would get no reply in any round, as if a part of the store were away.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
 			   unsigned int expire_s, struct command (*commands)[ITEM_COMMANDS],
@@ -155,7 +155,7 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 
 /* --- Nodes that share ----------------------------------------------------------------------- */
 
-/* key: only its node matters */
+/* Reads the clock of the server that has the slot of `key`. Returns 0 or a negative errno. */
 static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 {
 	struct command time = command_make(key, 2, "TIME");
@@ -187,7 +187,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	commands[0] = command_make(key, 1, "ZADD %s %" PRIu64 " %s", key, now, node);
 	commands[1] = command_make(key, 1, "ZREMRANGEBYSCORE %s -inf %" PRId64, key,
 				   (int64_t)(now - lives));
-	/* a later moment is of before the store's clock was set back */
+	/* ignore times more than alive_ms ahead: they are from before the clock was set back */
 	commands[2] = command_make(key, 1, "ZCOUNT %s (%" PRId64 " %" PRIu64, key,
 				   (int64_t)now - alive_ms, now + alive_ms);
 	commands[3] = command_make(key, 1, "PEXPIRE %s %" PRIu64, key, lives);
@@ -206,7 +206,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 
 /* --- Opening and closing -------------------------------------------------------------------- */
 
-/* Parses addresses that are separated by commas. */
+/* Parses addresses that are separated by commas. Returns false if an address is invalid. */
 static bool seeds_parse(const char *address, struct endpoint seed[SEEDS_MAX], unsigned int *ret)
 {
 	for (*ret = 0; *ret < SEEDS_MAX; address++) {

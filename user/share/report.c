@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rounds of accounts: the report to the store, its reply, and the charges for others.
+ * Rounds of accounts: the report to the store, its reply, and the charges for other nodes.
  *
- * A block is reported once, with the time that it still lasts. A node assumes that a block lasts
- * from before it asked, so never longer than it does, and reports only a block that lasts longer
- * than all that the store reported. So no block goes back and forth.
+ * A block is reported once, with its remaining time. A node computes the end of a reported block
+ * from the time before its request, so it never gets too late. It reports only a block that ends
+ * later than every block that the store reported. So nodes never prolong a block in turns.
  */
 #include "share/accounts.h"
 
 #include "kinds.h"
 
-/* The expiry of a counter is set again after this. It lasts a minute or more. */
+/* Set the expiry of a key again after 10 s. The expiry is at least a minute. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
 /*
- * Drop an idle key after this many replies in a row that report no expiry. Otherwise a store whose
- * access list forbids EXPIRE would pin every account.
+ * Drop an idle key after this many replies in a row that confirm no expiry. Otherwise a store whose
+ * ACL forbids EXPIRE would pin every account.
  */
 #define EXPIRY_TRIES 100
 
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
-/* The longest block that a store may report: 2 years. */
+/* Longest block that is accepted from the store: 2 years. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
-/* Returns how long a block lasts that began here and that the store does not know; 0: none. */
+/*
+ * Returns the remaining time of a block that began here and is not yet in the store, otherwise 0.
+ */
 static uint64_t block_unreported_ms(const struct accounts *accounts, const struct account *account,
 				    uint64_t now)
 {
@@ -33,7 +35,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 
 	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
-	/* it could replace a longer block of another node */
+	/* PSETEX could replace a longer block of another node: wait for the first reply */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
 	state.blocked_until =
@@ -41,7 +43,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
-	/* rounded up: otherwise it would be reported again */
+	/* round up; if the end in the store were earlier, the block would be reported again */
 	return credit_span(now, block_end(limit, &state)) / TICKS_PER_MS + 1;
 }
 
@@ -65,7 +67,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		*item = (struct store_item){
 			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
 				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
-			/* a key that is only read may expire */
+			/* a key that is only read needs no new expiry, so that it may expire */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_unreported_ms(accounts, account, now),
@@ -76,7 +78,9 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/* Returns whether this addition may have created the key, without an expiry, as after a flush. */
+/*
+ * Returns whether the addition may have created the key, as after a flush; it has no expiry then.
+ */
 static bool item_is_alone(const struct store_item *item)
 {
 	const struct store_fields *delta = &item->delta, *total = &item->total;
@@ -105,9 +109,9 @@ static void counters_learn(struct account *account, const struct store_item *ite
 }
 
 /*
- * Blocks the key until the end of the block that the store reports, if it lasts longer than the
- * reply took. A block that was learned before, or that this node reported, has begun here already;
- * it may have been forgiven since.
+ * Blocks the key until the end of the block that the store reports, unless that end is nearer than
+ * the reply took. Skips a block that was learned or reported by this node before: it has begun
+ * here, and a user may have forgiven it since.
  */
 static void block_learn(struct accounts *accounts, struct account *account,
 			const struct store_item *item, uint64_t now)

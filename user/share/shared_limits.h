@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Share: the limits of a gate that specify `shared`, by the number of sl_entry.limit. */
+/*
+ * Share: the limits of a gate that have `shared yes` or `shared block`, and the keys in the store
+ * for them.
+ */
 #ifndef SLUICE_SHARED_LIMITS_H
 #define SLUICE_SHARED_LIMITS_H
 
@@ -9,21 +12,21 @@
 #include "share/store.h"
 #include "ways.h"
 
-/* A limit as it is compiled for one family. */
+/* A shared limit, compiled for one address family. */
 struct shared_limit {
 	struct sl_limit limit;
 	enum sl_family family;
 	bool shares_blocks;
-	uint32_t since;	  /* the generation of the rules since which it has its id */
-	uint64_t meaning; /* a hash of prefix, name, rate, burst, key and match; same on any node */
+	uint32_t since;	  /* generation of the rules that gave the limit its id */
+	uint64_t meaning; /* hash of prefix, name, rate, burst, key and match; equal on all nodes */
 };
 
 struct shared_limits {
-	struct shared_limit *list; /* by id and family, ascending */
+	struct shared_limit *list; /* sorted by id and family */
 	unsigned int count, room;
-	uint64_t burst_most; /* ticks; 0: there is none */
-	uint64_t meaning;    /* of all: the same on nodes that share the same limits */
-	uint32_t generation; /* of the rules, or of later rules */
+	uint64_t burst_most; /* longest burst of these limits in ticks; 0 without limits */
+	uint64_t meaning;    /* sum of their meanings: equal on nodes that share the same limits */
+	uint32_t generation; /* generation at which the read began; the limits may be newer */
 };
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})
@@ -31,15 +34,16 @@ struct shared_limits {
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret);
 void shared_limits_free(struct shared_limits *limits);
 
-/* Returns the limit of an entry by sl_entry.limit; NULL: it is not shared. */
+/* Returns the limit with this number (sl_entry.limit), or NULL if that limit is not shared. */
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit);
 
-/* Returns a hash of a text, the same on any node. */
+/* Returns a hash of a text that is equal on all nodes. */
 uint64_t shared_hash(const char *text);
 
 /*
- * Formats the store's key for a key of the table, and that of its block, or "" if its limit does
- * not share blocks. Nodes whose limits differ in `meaning` use different keys.
+ * Formats the name in the store for a key of the table. name: the common name of the nodes. block:
+ * set to the name of the key's block, or to "" if the limit does not share blocks. Limits with
+ * another `meaning` have other names.
  */
 void shared_key_format(const char *name, const struct shared_limit *limit,
 		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY]);

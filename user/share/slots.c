@@ -44,7 +44,7 @@ bool endpoint_set(const char *host, size_t size, long long port, struct endpoint
 	return true;
 }
 
-/* Parses at most six digits, without leading zeros; -1: something else. */
+/* Parses a decimal number. Returns -1 if it has a leading zero or more than six digits. */
 static long long small_number(const char *text, size_t size)
 {
 	long long number = 0;
@@ -125,7 +125,7 @@ static const struct {
 	{"WRONGPASS", REFUSAL_RIGHT},	{"NOPERM", REFUSAL_RIGHT},     {"WRONGTYPE", REFUSAL_KEY},
 };
 
-/* The size of the word that a text begins with. */
+/* Returns the length of the first word. */
 static size_t word_size(const char *text, size_t size)
 {
 	const char *space = memchr(text, ' ', size);
@@ -133,7 +133,7 @@ static size_t word_size(const char *text, size_t size)
 	return space ? (size_t)(space - text) : size;
 }
 
-/* Parses "SLOT HOST:PORT". */
+/* Parses "SLOT HOST:PORT". Returns false if it is invalid. */
 static bool redirect_parse(const char *text, size_t size, unsigned int *ret_slot,
 			   struct endpoint *ret_to)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the slots of a Redis Cluster, the nodes that hold them, and the words of a redirect. Pure:
- * no socket, no clock. The parsers accept any bytes, because they come from the network.
+ * Share: the slots of a Redis Cluster, the nodes that have them, and error replies such as
+ * redirects. Pure: no socket, no clock. The input of the parsers comes from the network and may be
+ * any bytes.
  */
 #ifndef SLUICE_SHARE_SLOTS_H
 #define SLUICE_SHARE_SLOTS_H
@@ -12,66 +13,72 @@
 
 #define SLOTS 16384
 
-/* Returns the CRC16 of the key's {hash tag}, or of the key if it has none or an empty tag. */
+/* Returns the slot of a key: the CRC16 of its {hash tag}, or of all of it if it has no tag. */
 unsigned int slot_of_key(const char *key);
 
-#define HOST_TEXT 256 /* the longest name of DNS, and a NUL */
+#define HOST_TEXT 256 /* size of the longest DNS name, including the NUL */
 
-/* The address of a node. host: "": the host of the node that reported it. */
+/* The address of a node. An empty host means the host of the node that reported the address. */
 struct endpoint {
 	char host[HOST_TEXT];
 	uint16_t port;
 };
 
 /*
- * Sets a host of letters, digits, '.', '-', '_' and ':', as nodes report it; "?" is "". size:
- * without a NUL. Returns false if it is no host.
+ * Sets an endpoint. host: of letters, digits, '.', '-', '_' and ':'; "?" means an empty host.
+ * size: the length of the host. Returns false if host or port is invalid.
  */
 bool endpoint_set(const char *host, size_t size, long long port, struct endpoint *ret);
 
-/* Parses HOST:PORT, ::1:PORT or [::1]:PORT; the host may be empty. */
+/*
+ * Parses HOST:PORT, ::1:PORT or [::1]:PORT. The host may be empty. Returns false if the text is
+ * invalid.
+ */
 bool endpoint_parse(const char *text, size_t size, struct endpoint *ret);
 
-/* Whether a host is an IPv4 or IPv6 address. */
+/* Returns whether a host is an IPv4 or IPv6 address. */
 bool host_is_address(const char *host);
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
 
-/* "HOST:PORT". */
+/* Formats "HOST:PORT", or "[ADDR]:PORT" for an IPv6 address. */
 #define ENDPOINT_TEXT (HOST_TEXT + 10)
 const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT]);
 
 #define NODES_MAX 64
 #define NODE_NONE 255
 
-/* Which node holds which slot. A node without a slot is a seed. */
+/* Maps slots to nodes. A node without a slot is an address of the command line. */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
 	unsigned int nodes;
-	uint8_t of[SLOTS]; /* a node, or NODE_NONE */
+	uint8_t of[SLOTS]; /* index in `node`, or NODE_NONE */
 };
 
 void slot_map_clear(struct slot_map *map);
 
-/* Returns the number of a node, which is added if it is new; NODE_NONE: there is no room. */
+/* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
-/* Gives a range of slots to a node. Returns false, and changes nothing, if it is no range. */
+/* Assigns slots to a node. Returns false, and changes nothing, if range or node is invalid. */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
-/* Why a node did not execute a command. After each of these it certainly has not. */
+/* Kinds of error replies. After each of them the node certainly has not executed the command. */
 enum refusal {
-	REFUSAL_MOVED, /* another node holds the slot */
-	REFUSAL_ASK,   /* another node is about to, and has this key */
-	REFUSAL_LATER, /* LOADING its data, BUSY with a script, CLUSTERDOWN, TRYAGAIN */
-	REFUSAL_ROLE,  /* READONLY: a replica, which was a master when the map was made */
-	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS, NOPERM */
-	REFUSAL_KEY,   /* WRONGTYPE: the key is of another type */
+	REFUSAL_MOVED, /* MOVED: another node has the slot */
+	REFUSAL_ASK,   /* ASK: the slot is being moved, and the key is already at another node */
+	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN or TRYAGAIN: try again later */
+	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
+	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM */
+	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */
 	REFUSAL_OTHER, /* any other error */
 	REFUSALS
 };
 
-/* Parses an error. MOVED and ASK set ret_slot and ret_to, and are REFUSAL_OTHER without them. */
+/*
+ * Returns the kind of an error reply. For MOVED and ASK it sets ret_slot and ret_to; if they cannot
+ * be parsed, it returns REFUSAL_OTHER.
+ */
 enum refusal refusal_parse(const char *text, size_t size, unsigned int *ret_slot,
 			   struct endpoint *ret_to);
 

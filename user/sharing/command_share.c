@@ -22,16 +22,16 @@ static const struct word share_words[] = {
 	{"--round", OPTION, &round_time, offsetof(struct share_words, round_ns),
 	 "interval of the exchanges with the store, 20ms to 1s; default: 110ms"},
 	{"--on-loss", OPTION, &on_loss_choice, offsetof(struct share_words, on_loss),
-	 "without the store, or this process, limits are this node's alone (default), or\n"
-	 "divided by the nodes seen last"},
+	 "without the store or this process, limits apply to this node alone (default), or\n"
+	 "are divided by the number of nodes seen last"},
 	{"--most", OPTION, &most_number, offsetof(struct share_words, most),
 	 "sources that are reported to the store at a time; default: 256"},
 	{"--user", OPTION, VALUE_TEXT("USER"), offsetof(struct share_words, user),
-	 "of the store's access list"},
+	 "ACL user of the store"},
 	{"--password-file", OPTION, VALUE_TEXT("FILE"), offsetof(struct share_words, password_file),
 	 "its first line is the password; mode 0600, or 0640 if it is root's"},
 	{"--tls", OPTION, VALUE_TEXT("CA-FILE"), offsetof(struct share_words, ca_file),
-	 "use TLS; the store needs a certificate for its host from this authority. Needs "
+	 "use TLS; this CA must have signed a certificate for the store's host. Requires\n"
 	 "hiredis_ssl"},
 };
 
@@ -41,10 +41,10 @@ const struct command command_share = {
 	.details =
 		"Shares the limits that say `shared yes` with other machines, through Redis or "
 		"Valkey: STORE\n"
-		"is HOST:PORT, or some nodes of a cluster with commas between. It stays until "
+		"is HOST:PORT, or some nodes of a cluster separated by commas. It runs until "
 		"SIGTERM or\n"
-		"SIGHUP. No packet waits for the store; without this process, or the store, limits "
-		"go on.",
+		"SIGHUP. No packet waits for the store. Without the store or this process, limits "
+		"still apply.",
 	.question = "which store?",
 	COMMAND_WORDS(share_words, struct share_words),
 	.package = "sluice-share",

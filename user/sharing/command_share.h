@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sharing: the words of the command `share`, which `sluice` describes and sluice-share runs. */
+/* Sharing: the syntax of command `share`, which `sluice` describes and sluice-share runs. */
 #ifndef SLUICE_COMMAND_SHARE_H
 #define SLUICE_COMMAND_SHARE_H
 
@@ -17,31 +17,31 @@ struct share_words {
 	const char *ca_file;
 };
 
-/* Shared limits while the store does not reply. */
+/* How shared limits apply while the store does not reply. */
 enum share_on_loss {
-	ON_LOSS_LOCAL,	/* this node's alone */
-	ON_LOSS_DIVIDE, /* each node has 1/nodes of each: share/debt.h */
+	ON_LOSS_LOCAL,	/* each node applies the whole limit */
+	ON_LOSS_DIVIDE, /* each node applies 1/nodes of the limit: share/debt.h */
 };
 
 extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
 
 /*
- * Default round, in ms. With the default number of keys a packet costs at most 0.09 commands from
- * 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
+ * Default interval of rounds, in ms. With it a packet costs at most 0.09 commands if each key gets
+ * at least 103 packets a second at each node: table_commands() in tests/sim/share.c.
  */
 #define SHARE_ROUND_MS 110
 
 /*
- * Default number of keys that are reported at a time. A key costs 1 command a round, and 1 every 10
- * seconds: with the default round and the count of nodes some 2,400 a second, at most 2,800 if keys
- * come and go. A key of `shared block` costs 1 more a round, and 1 for each block.
+ * Default for the number of keys that are reported at a time. A key costs 1 command a round, and 1
+ * more every 10 s; with `shared block` 1 more a round, and 1 for each block. In total a node sends
+ * some 2,400 commands a second with the default round, at most 2,800 if keys change often.
  */
 #define SHARE_MOST 256
 
-/* The largest --most: charging this many states takes a quarter of the 10 ms of a step. */
+/* Largest --most: charging this many states takes a quarter of the 10 ms of a step. */
 #define SHARE_MOST_MAX 20000
 
-/* Without `run`: its program is in another package. */
+/* The command without `run`, because its program is in another package. */
 extern const struct command command_share;
 
 #endif
