@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate with one shared limit, number 9, and a table that the test writes: stands for
- * user/gate/table.h and user/share/shared_limits.h in tests of user/share/accounts.h.
+ * A fake gate for tests of user/share/accounts.h. It has one shared limit, number 9, and a table
+ * that the test writes. Replaces user/gate/table.h and user/share/shared_limits.h.
  */
 #ifndef SLUICE_TEST_SHARED_GATE_H
 #define SLUICE_TEST_SHARED_GATE_H
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include "share/accounts.h"
 
-static struct table gate_table; /* that table_open() returns */
+static struct table gate_table; /* result of table_open() */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
-static uint32_t generation; /* of the rules */
+static uint32_t generation; /* generation of the rules */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
@@ -64,7 +64,7 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 	return limits->count && number == 9 ? limits->list : NULL;
 }
 
-/* "NAME:MEANING:ADDRESS" */
+/* Formats "NAME:MEANING:ADDRESS". */
 void shared_key_format(const char *name, const struct shared_limit *of, const struct state_key *key,
 		       char text[STORE_KEY], char block[STORE_KEY])
 {
@@ -72,7 +72,7 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
-/* A key that is new to the table, with a full state. */
+/* Adds a key with a full state to the table. */
 static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int way, uint64_t addr,
 		       uint64_t now)
 {
@@ -81,7 +81,10 @@ static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int 
 	set->tag[way] = 2;
 }
 
-/* A packet without a slice, which is counted as the packet path counts it. */
+/*
+ * Charges a packet without a slice, and counts it as the packet path does. Returns whether it
+ * passes.
+ */
 static bool packet_send(struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};

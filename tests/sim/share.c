@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator of shared limits: prints the tables of docs/cluster.md, "Simulated". Nodes charge by
- * user/share/flow.c and debt.c; nodes, time and the store are models
- * (tests/lib/flow_model.h, many.h). Exits with 1 if a figure is not as promised.
+ * The simulator of shared limits. It prints the tables of docs/cluster.md, "Simulated". Charges are
+ * computed by user/share/flow.c and debt.c; nodes, time and the store are models (flow_model.h and
+ * many.h). Exits with 1 if a figure is out of its range.
  *
- *   share          all tables: `make share-sim`
- *   share short    fewer nodes, sources and seconds: a test of the simulator
+ *   share          prints all tables (`make share-sim`)
+ *   share short    simulates fewer nodes, sources and seconds, to test the simulator
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,8 +17,9 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * The commands by which a node reports itself and counts the others: five each second for all nodes,
- * and five each ten seconds for the nodes with the same limits, and for processes of its name.
+ * Commands per second by which a node reports itself and counts others: 5 each second for all
+ * nodes, 5 every 10 s for the nodes with the same limits, and 5 every 10 s for the processes with
+ * its name.
  */
 #define NODES_COMMANDS 6
 
@@ -40,7 +41,7 @@ static double least_of(double a, double b)
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Until what the start took in excess is repaid: by a tenth of the rate, and a little more. */
+/* Returns the time in seconds at which a tenth of the rate has repaid the excess of the start. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -69,7 +70,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* beyond a burst and the rate: what is never repaid */
+	/* beyond burst + rate x t: the part of the excess that is never repaid */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -102,8 +103,8 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns the commands of a node for each packet that it is offered, if it reports SHARE_MOST keys,
- * each of which is offered `pps` packets a second there.
+ * Returns the commands that a node sends per packet, if it reports SHARE_MOST keys and each key
+ * gets `pps` packets a second at this node.
  */
 static double commands_a_packet(double pps)
 {
@@ -155,7 +156,7 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? world->level : 0;
 }
 
-/* As the tests on real packets have it: a burst of 0.1 s, rounds of 0.1 s. */
+/* Returns a world with the values of the tests on real packets: burst and round are 0.1 s. */
 static struct world world_real(unsigned int nodes, double level)
 {
 	return (struct world){
@@ -167,7 +168,10 @@ static struct world world_real(unsigned int nodes, double level)
 	};
 }
 
-/* What passed at a node since it had admitted `taken`, `span` seconds ago, over the rate. */
+/*
+ * Returns what passed at a node within the last `span` seconds, as a multiple of the limit. taken:
+ * the counter of the node at the beginning.
+ */
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
 	return (double)(world->node[node].own.taken - taken) / WORLD_SEC / span;
@@ -242,7 +246,7 @@ static int order_of(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Of the sources that were offered more than their limit: what passed, over the rate. */
+/* Prints what sources with more demand than their limit got, as a multiple of the limit. */
 static void heavy_print(const struct many *many, double seconds)
 {
 	double rate = seconds * WORLD_SEC / many->cost, *means;
@@ -258,7 +262,9 @@ static void heavy_print(const struct many *many, double seconds)
 	free(means);
 }
 
-/* By how much sources got more than burst + rate x t, in bursts; a packet more is none. */
+/*
+ * Prints by how many bursts sources exceeded burst + rate x t. An excess of one packet is ignored.
+ */
 static void errors_print(const struct many *many)
 {
 	double *errors = many_alloc(many->sources, sizeof(*errors));
@@ -289,7 +295,7 @@ static void many_print(struct many *many, const char *when, double seconds)
 	must_be_within("commands", commands, 0, 2800);
 }
 
-/* demand: of all sources together, in times the rate of one */
+/* demand: the demand of all sources together, as a multiple of the limit of one source */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {
 	struct many many = {
@@ -326,28 +332,28 @@ static void table_many(void)
 
 /* --- What was measured ------------------------------------------------------------------------ */
 
-/* What happens to a world from `from` to `to`, in seconds. */
+/* A fault that lasts for some seconds. */
 enum fault {
 	FAULT_NONE,
 	FAULT_CUT,    /* the store cannot be reached */
-	FAULT_DIVIDE, /* nor, and nodes divide */
+	FAULT_DIVIDE, /* the store cannot be reached, and nodes divide limits */
 	FAULT_SLEEP,  /* the process of the first node is stopped */
 };
 
-/* A figure of tests/cluster/test_long.py, from a machine that did nothing else. */
+/* A figure that tests/cluster/test_long.py measured on an otherwise idle machine. */
 struct measured {
 	const char *what;
 	double real;
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter; /* of `offered`: nodes that are flooded, or moves a second */
-	double first, last;
-	int node; /* whose part it is, from 1 on; 0: of all */
-	double delay;
+	double parameter;   /* for `offered`: number of flooded nodes, or moves a second */
+	double first, last; /* time of the measurement, seconds */
+	int node;	    /* measure only this node, counted from 1; 0: all nodes */
+	double delay;	    /* of replies, seconds */
 	enum fault fault;
-	double from, to;
-	const char *note; /* what the simulation does not know; it need not agree then */
+	double from, to;  /* time of the fault, seconds */
+	const char *note; /* why the simulation differs from the figure; NULL: it must agree */
 };
 
 static double simulated(const struct measured *row)

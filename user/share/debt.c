@@ -10,7 +10,7 @@
  */
 #define TRIES 16
 
-/* Every source can owe at least this much: 20 ms, twice the time between two steps. */
+/* Least value of the largest debt of a source: 20 ms, twice the time between two steps. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
@@ -97,7 +97,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* the state may have been full since the last step: charges before that do not count */
+	/* if the state may have been full since the last step, earlier charges are not refunded */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);

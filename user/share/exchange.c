@@ -44,7 +44,7 @@
 /* Nodes with other limits, or other processes with this node's name. Times are store_now_ms(). */
 struct difference {
 	uint64_t counted_at; /* last count; 0: count at once */
-	uint64_t since;	     /* begin of the difference; 0: there is none */
+	uint64_t since;	     /* start of the difference; 0: no difference */
 	unsigned int count;  /* size of a difference that has lasted long enough to be reported */
 };
 

@@ -103,8 +103,8 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 }
 
 /*
- * Adds what other nodes took, minus what was charged as expected, to `unsettled`. theirs: the demand
- * at other nodes.
+ * Adds what other nodes took, minus what was charged as expected, to `unsettled`. theirs: the
+ * demand at other nodes.
  */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)

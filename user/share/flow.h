@@ -68,8 +68,8 @@ struct flow {
 	struct flow_count reported; /* counters of this node at the last report */
 	struct flow_count sent;	    /* amounts of the report of the current round */
 	struct flow_count totals;   /* sums over all nodes, from the last reply */
-	uint64_t reported_at;	    /* begin of the current round */
-	uint64_t learned_at;	    /* begin of the last round that got a reply */
+	uint64_t reported_at;	    /* start of the current round */
+	uint64_t learned_at;	    /* start of the last round that got a reply */
 	uint64_t round;		    /* ticks between the last two reports */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
 	uint64_t offered;	    /* sum of `sent.asked` within `length` */

@@ -89,7 +89,7 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
-	/* a lost GET added nothing */
+	/* if a GET was lost, the store has added nothing */
 	item->sent = item->answered || (!is_read && count->outcome == LOST);
 	/* EXPIRE returns 0 if there is no key: a redirected INCRBY may create it after that */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
