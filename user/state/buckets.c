@@ -92,25 +92,6 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
  */
 #define PAGE_ENTRIES 1024U
 
-static int page_report(const struct gate *gate, size_t key_size, const char *keys,
-		       struct sl_bucket *values, unsigned int count, buckets_call *call, void *data)
-{
-	int err = 0;
-
-	for (unsigned int i = 0; !err && i < count; i++) {
-		struct sl_bucket *buckets = values + (size_t)i * gate->machine.cpus;
-		struct sl_prefix source;
-		__u64 key[2] = {0};
-		unsigned int used;
-
-		memcpy(key, keys + i * key_size, key_size);
-		used = buckets_used(gate, buckets, key);
-		source = prefix_of_source(key, key_size == sizeof(__u32));
-		err = used ? call(data, &source, buckets, used) : 0;
-	}
-	return err;
-}
-
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
 		 uint32_t *ret_count)
 {
@@ -129,7 +110,17 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 		if (end && end != -ENOENT)
 			return gate_map_unread(gate, map, end);
 		*ret_count += count;
-		err = call ? page_report(gate, key_size, keys, values, count, call, data) : 0;
+		for (__u32 i = 0; call && !err && i < count; i++) {
+			struct sl_bucket *buckets = values + (size_t)i * gate->machine.cpus;
+			__u64 key[2] = {0};
+			struct sl_prefix source;
+			unsigned int used;
+
+			memcpy(key, keys + i * key_size, key_size);
+			used = buckets_used(gate, buckets, key);
+			source = prefix_of_source(key, key_size == sizeof(__u32));
+			err = used ? call(data, &source, buckets, used) : 0;
+		}
 	}
 	return keys && values ? err : gate_map_unread(gate, map, err);
 }

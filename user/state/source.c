@@ -172,8 +172,8 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 					  : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
 	/*
-	 * large packets, other nodes, and a limit whose burst is less than a packet for each node
-	 * make debt
+	 * large packets, other nodes, and more nodes than the burst has packets can make a level
+	 * negative
 	 */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
@@ -255,7 +255,7 @@ int source_states_read(const struct gate *gate, const struct source *source,
 	return err;
 }
 
-/* The slices of a budget are charged like slices in buckets, so they are copied into buckets. */
+/* Copies the slices of a budget into buckets, because trial_run() reads slices from buckets. */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {

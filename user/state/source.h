@@ -25,7 +25,7 @@ struct source {
 	unsigned int limit_count;
 	struct sl_cell passed;
 	struct sl_cell dropped;
-	struct sl_cell observed; /* passed, although an observing limit had no credit */
+	struct sl_cell observed; /* packets that passed although an observing limit had no credit */
 	/* buckets of CPUs that have used them, without slices that are void for the next packet */
 	struct sl_bucket *buckets;
 	unsigned int count;

@@ -21,7 +21,10 @@ const char *const action_names[] = {
 /* Number of lines without a policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
-/* Begins the line of a policy, with what its counters showed when the policy got them. */
+/*
+ * Begins the line of a policy with its base: what its counters showed when the policy got them.
+ * That belongs to deleted policies.
+ */
 static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
 		       const char *policy, const struct sl_policy *record)
 {
@@ -78,23 +81,25 @@ static int lines_begin(const struct gate *gate, struct stats *stats)
 	return 0;
 }
 
-/*
- * Subtracts from the counters of each line the base with which the line began. The bases belong to
- * deleted policies. The counters are read after lines_begin(); they only grow, so no line is
- * negative.
- */
-static int lines_end(const struct gate *gate, struct stats *stats)
+int stats_read(const struct gate *gate, struct stats *ret)
 {
-	unsigned int seen = gate_policies_seen(gate);
-	unsigned int count = seen > SL_POLICY_FIRST ? seen : SL_POLICY_FIRST;
+	_cleanup_(stats_free) struct stats stats = {0};
 	_cleanup_free_ struct sl_counters *all = NULL;
-	struct sl_counters deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
-	int err = counters_read_first(gate, count, &all);
+	struct sl_counters deleted;
+	unsigned int count;
+	int err = lines_begin(gate, &stats);
 
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < stats->count; i++) {
-		struct stats_line *line = &stats->lines[i];
+	/* read the counters after the bases of all lines: they only grow, so no line is negative */
+	count = gate_policies_seen(gate);
+	count = count > SL_POLICY_FIRST ? count : SL_POLICY_FIRST;
+	deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
+	err = counters_read_first(gate, count, &all);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < stats.count; i++) {
+		struct stats_line *line = &stats.lines[i];
 		struct sl_counters base = line->counters;
 
 		line->counters = all[line->number];
@@ -104,23 +109,13 @@ static int lines_end(const struct gate *gate, struct stats *stats)
 	}
 	for (unsigned int number = 0; number < count; number++)
 		counters_add_to(&deleted, &all[number]);
-	stats->lines[stats->count++] = (struct stats_line){
+	stats.lines[stats.count++] = (struct stats_line){
 		.kind = STATS_DELETED, .policy = "deleted", .counters = deleted};
-	for (unsigned int i = 0; i < stats->count; i++)
-		counters_add_to(&stats->total, &stats->lines[i].counters);
+	for (unsigned int i = 0; i < stats.count; i++)
+		counters_add_to(&stats.total, &stats.lines[i].counters);
+	*ret = stats;
+	stats.lines = NULL;
 	return 0;
-}
-
-int stats_read(const struct gate *gate, struct stats *ret)
-{
-	struct stats stats = {0};
-	int err = lines_begin(gate, &stats) ?: lines_end(gate, &stats);
-
-	if (err)
-		stats_free(&stats);
-	else
-		*ret = stats;
-	return err;
 }
 
 void stats_free(struct stats *stats)

@@ -33,7 +33,7 @@ struct stats_line {
 	struct sl_counters counters;
 	bool blocks; /* a limit of the policy, its own or inherited, blocks */
 	unsigned int limits;
-	/* own limits; their refusals include packets of policies that inherit them */
+	/* limits that are not inherited; refusals of policies that inherit them count here too */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 

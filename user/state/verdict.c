@@ -222,15 +222,17 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 }
 
 /*
- * Returns whether some limit knows the source for long enough to count as established for all
- * matching limits under which it is new.
+ * Returns whether the source is established: the age of its oldest state under a limit by source is
+ * at least the age that each limit without an established state requires.
  */
-static bool check_is_established(const struct check_verdict *check)
+static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
+				  uint32_t limits, uint32_t is_new)
 {
-	const struct sl_policy *policy = check->source.policy;
+	const struct check_verdict *check = check_of(packet)->verdict;
 	enum sl_family family = prefix_family(&check->source.prefix);
 	uint32_t age = 0, due = 0;
 
+	(void)limits, (void)is_new;
 	for (unsigned int i = 0; i < check->count; i++) {
 		const struct sl_limit *limit = &check->limits[i];
 		const struct limit_state *state = &check->states[i];
@@ -243,13 +245,6 @@ static bool check_is_established(const struct check_verdict *check)
 			age = state->age;
 	}
 	return age >= due;
-}
-
-static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
-				  uint32_t limits, uint32_t is_new)
-{
-	(void)policy, (void)limits, (void)is_new;
-	return check_is_established(check_of(packet)->verdict);
 }
 
 /* `check` charges nothing, so there is nothing to refund. */
@@ -281,7 +276,8 @@ static int limits_decide(struct check_verdict *verdict)
 	check.packet.source.bits = SL_FAMILY_BITS + (prefix_is_ipv4(&args->source) ? 32 : 128);
 	policy_decide(&check.packet, policy, NULL, &decided, 0);
 	verdict->reason = decided.reason;
-	verdict->pays = policy->newcomers.burst && !check_is_established(verdict);
+	verdict->pays =
+		policy->newcomers.burst && !source_is_established(&check.packet, policy, 0, 0);
 	verdict->newcomer |= verdict->pays;
 	if (!check.budget_is_read)
 		check.err = budget_read(verdict, verdict->waits);

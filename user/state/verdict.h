@@ -9,7 +9,7 @@
 #include "gate/gate.h"
 #include "state/source.h"
 
-/* What the next packet of a key without a state finds (bpf/flood.h). */
+/* How the next packet of a key without a state finds sketch and table (bpf/flood.h). */
 struct newcomer {
 	uint32_t shown;	 /* hits of the key, including that packet */
 	bool has_room;	 /* a way is free or can be evicted, unless the key waits in a flood */
