@@ -26,7 +26,10 @@
 struct reader;
 struct map;
 
-/* All keys are optional for this code. The finish functions report missing keys. */
+/*
+ * A key of a map. The reader accepts a map without any key; the finish functions report required
+ * keys that are missing.
+ */
 struct key {
 	const char *name;
 	const struct value_type *type; /* of the word, or of words in the list; NULL: no words */
@@ -297,8 +300,8 @@ static int refuse_twice(struct reader *reader, const struct claim *claim, const 
 		return fail_at(reader, claim->at, -EINVAL);
 	}
 	return refuse(reader, claim->at, "prefix-twice", prefix_format(&claim->rule.prefix, text),
-		      "%s twice, first at %s:%u:%u",
-		      claim->rule.access ? "listed" : "it has a policy", reader->document.name,
+		      "it has two %s; the first is at %s:%u:%u",
+		      claim->rule.access ? "entries" : "policies", reader->document.name,
 		      first->at.line, first->at.column);
 }
 
@@ -381,7 +384,8 @@ static int place_finish(struct reader *reader, const struct item *item)
 		if (!strcmp(other->device, place->device) && !strcmp(other->netns, place->netns) &&
 		    other->hook == place->hook)
 			return refuse(reader, item->node->at, "place-twice", place->device,
-				      "attached twice on hook %s", hook_names[place->hook]);
+				      "attached twice on hook %s; remove one entry",
+				      hook_names[place->hook]);
 	}
 	return places_add(places, place);
 }
@@ -561,7 +565,7 @@ static int policy_finish(struct reader *reader, const struct item *item)
 			     "a policy needs limits; write 'limits:' and a list");
 	if (policy->inherit && !policy->prefix.bits)
 		err = refuse(reader, node_find(item->node, "inherit")->at, "no-parent", "default",
-			     "no shorter prefix exists to inherit from");
+			     "no shorter prefix exists to inherit from; remove 'inherit'");
 	if (err) {
 		rule_free(&policy->rule);
 		return 0;
@@ -709,7 +713,8 @@ static int list_make(struct reader *reader, const struct config_entry *entry, st
 	if (entry->list)
 		strcpy(list.name, entry->list);
 	if (lists_find(lists, list.name) >= 0)
-		return error_misuse("list-twice", object_of("list", list.name), "given twice");
+		return error_misuse("list-twice", object_of("list", list.name),
+				    "given twice; write each list once");
 	place = lists_find(lists, "");
 	err = lists_put(lists, &list, place);
 	rule->access = SL_ACCESS_NONE;
@@ -728,7 +733,7 @@ static int entry_check(struct reader *reader, const struct item *item, struct ru
 
 	if (!!node_find(item->node, "prefix") + !!node_find(item->node, "prefixes") + !!file != 1)
 		return refuse(reader, item->node->at, "no-prefix", access_words[rule->access],
-			      "an entry has one of prefix, prefixes and file");
+			      "an entry must have exactly one of prefix, prefixes and file");
 	if (only && !file)
 		return refuse(reader, only->at, "no-file", object_of(NULL, only->key),
 			      "only an entry with a file has this key; write 'file: ...', or "

@@ -12,8 +12,8 @@
 #include "rules/ruleset.h"
 
 /*
- * A list file that a rules file names. The stamp is taken before the file is read, so a change
- * during the read shows later.
+ * A list file that a rules file names. The stamp is taken before the file is read, so that a change
+ * during the read is detected later.
  */
 struct list_path {
 	char *path;

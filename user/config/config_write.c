@@ -79,20 +79,6 @@ static json_t *unless_empty(json_t *tree)
 	return NULL;
 }
 
-/* Returns an entry of a list, with its end; or NULL if it has ended. */
-static json_t *list_entry_json(const struct rule *rule, int place)
-{
-	uint32_t until = rule_list_end(rule, place);
-	char prefix[PREFIX_TEXT], moment[MOMENT_TEXT];
-
-	if (!until)
-		return prefix_json(&rule->prefix);
-	if (!until_left_ns(until))
-		return NULL;
-	return json_sprintf("%s until %s", prefix_format(&rule->prefix, prefix),
-			    moment_format(until_time(until), moment));
-}
-
 /*
  * Returns the entries of `allow` or `deny`: an entry for all prefixes without an end, then an entry
  * for each run of prefixes that end together, then an entry for each list. Returns NULL if the
@@ -125,10 +111,19 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		if (!*list->name || list->access != access || list_ended(list))
 			continue;
 		prefixes = json_array();
-		for (unsigned int i = 0; i < rules->count; i++)
-			if (rules->rules[i].lists >> place & 1)
-				json_array_append_new(prefixes,
-						      list_entry_json(&rules->rules[i], place));
+		for (unsigned int i = 0; i < rules->count; i++) {
+			const struct rule *rule = &rules->rules[i];
+			uint32_t end = rule_list_end(rule, place);
+			char prefix[PREFIX_TEXT], moment[MOMENT_TEXT];
+
+			if (!(rule->lists >> place & 1) || (end && !until_left_ns(end)))
+				continue;
+			json_array_append_new(
+				prefixes, end ? json_sprintf("%s until %s",
+							     prefix_format(&rule->prefix, prefix),
+							     moment_format(until_time(end), moment))
+					      : prefix_json(&rule->prefix));
+		}
 		entry_append(array, list->name, prefixes, list->until);
 	}
 	return unless_empty(array);

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-/* Size of a chunk in bytes. A chunk for one longer word is larger. */
+/* Size of a chunk in bytes. A longer word gets a chunk of its own. */
 #define CHUNK_BYTES (64 << 10)
 
 /* A chunk of memory, which nodes and words are allocated from. */
@@ -171,13 +171,15 @@ static int event_check(struct builder *builder, const yaml_event_t *event, enum 
 	const char *value;
 
 	if (event->type == YAML_ALIAS_EVENT)
-		return refuse(builder, at, "yaml-alias", NULL, "an alias; write it out");
+		return refuse(builder, at, "yaml-alias", NULL,
+			      "aliases are not accepted; write the value");
 	if (event->type == YAML_SCALAR_EVENT) {
 		value = (const char *)event->data.scalar.value;
 		anchor = event->data.scalar.anchor;
 		tag = event->data.scalar.tag;
 		if (strlen(value) < event->data.scalar.length)
-			return refuse(builder, at, "bad-yaml", NULL, "a NUL character");
+			return refuse(builder, at, "bad-yaml", NULL,
+				      "the text contains a NUL character");
 		*ret = NODE_WORD;
 		for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
 			if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
@@ -193,9 +195,11 @@ static int event_check(struct builder *builder, const yaml_event_t *event, enum 
 		*ret = NODE_MAP;
 	}
 	if (anchor)
-		return refuse(builder, at, "yaml-alias", NULL, "an anchor; write it out");
+		return refuse(builder, at, "yaml-alias", NULL,
+			      "anchors are not accepted; remove the anchor");
 	if (tag)
-		return refuse(builder, at, "yaml-tag", NULL, "a tag; leave it out");
+		return refuse(builder, at, "yaml-tag", NULL,
+			      "tags are not accepted; remove the tag");
 	return 0;
 }
 
@@ -208,7 +212,7 @@ static int key_read(struct builder *builder, const yaml_event_t *event, const ch
 	if (err)
 		return err;
 	if (event->type != YAML_SCALAR_EVENT)
-		return refuse(builder, at, "bad-key", NULL, "a key is one word");
+		return refuse(builder, at, "bad-key", NULL, "a key must be one word");
 	*ret = scalar_copy(builder, event);
 	if (!*ret)
 		return -ENOMEM;
@@ -290,7 +294,7 @@ static int stream_read(struct builder *builder)
 			return err;
 		if (event.type == YAML_DOCUMENT_START_EVENT && builder->document.root)
 			return refuse(builder, position_of(&event.start_mark), "bad-yaml", NULL,
-				      "a second document; a rules file is one");
+				      "a second document; a rules file has only one");
 		if (event.type != YAML_STREAM_START_EVENT &&
 		    event.type != YAML_DOCUMENT_START_EVENT &&
 		    event.type != YAML_DOCUMENT_END_EVENT)

@@ -35,9 +35,10 @@ struct limit limit_second(const struct limit *limit);
 const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]);
 
 /*
- * Checks that the numbers of a limit fit each other. A burst must hold one packet, or one byte of a
- * bit rate, and refill within two years; a frame may cost more than the burst (include/credit.h).
- * The horizon of a shaper must hold a second packet. Returns 0, or -EINVAL and adds an error.
+ * Checks that the numbers of a limit fit each other. A burst must hold one packet, or one byte if
+ * the rate is in bits, and refill within two years; a frame may cost more than the burst
+ * (include/credit.h). The horizon of a shaper must hold a second packet. Returns 0, or -EINVAL and
+ * adds an error.
  */
 int limit_check(const struct sl_limit_spec *spec);
 

@@ -123,8 +123,8 @@ static int name_parse(const char *text, struct limit *limit)
 	if (!limit_name_is_valid(text))
 		return error_misuse(
 			"bad-name", object_of("name", text),
-			"not a name of a limit; write letters, digits, - and _, at most "
-			"%d, and no - first",
+			"not a limit name; write at most %d letters, digits, - and _, but no - "
+			"first",
 			SL_NAME - 1);
 	memset(name, 0, SL_NAME);
 	strcpy(name, text);
@@ -248,8 +248,8 @@ static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec
 	if (strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
 	    (count == 4 && strcmp(words[2], "max")))
 		return error_misuse("bad-action", object_of("action block", words[0]),
-				    "not 'escalate' and a number, or 'max' and a time; write block "
-				    "10s escalate 2 max 1h");
+				    "after the time, write 'escalate' and a number, and then 'max' "
+				    "and a time: block 10s escalate 2 max 1h");
 	spec->block_max_ns = BLOCK_MAX_NS;
 	err = byte_parse(&value_factor, "escalate", words[1], &spec->escalate);
 	if (!err && count == 4)
@@ -289,7 +289,7 @@ static int action_parse(const char *text, struct limit *limit)
 	}
 	if (count == 1)
 		return error_misuse("bad-action", object_of("action", text),
-				    "no time; write block 30s");
+				    "block requires a time; write block 30s");
 	spec->action = SL_ACTION_BLOCK;
 	err = value_parse(&value_span, "block", words[1], &spec->block_ns);
 	return err || count == 2 ? err : escalate_parse(words + 2, count - 2, spec);
@@ -359,7 +359,8 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 		return error_misuse("too-many-values", object_of(what, text),
 				    "a prefix has at most %d limits", SL_LIMITS_MAX);
 	if (count > 1 && strlen(text) >= SPEC_TEXT)
-		return error_misuse("too-long", object_of(what, text), "too long");
+		return error_misuse("too-long", object_of(what, text), "longer than %d characters",
+				    SPEC_TEXT - 1);
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
@@ -477,7 +478,7 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
 		if (spec_has(spec, field) && !kind_has_field(*ret, field))
 			return refuse(at, field, "other-kind", spec_names[field],
-				      "a limit with '%s' has no '%s'",
+				      "a limit with '%s' has no '%s'; remove it",
 				      spec_names[kind_fields[*ret]], spec_names[field]);
 	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
 		if (spec_has(spec, field) && spec->count[field] != 1 &&

@@ -28,7 +28,7 @@ struct list_reading {
 	const struct rule *entry;
 	const char *force;     /* argument of entry_check_width() */
 	unsigned int *skipped; /* counts bad lines; if NULL, bad lines are refused */
-	uint64_t age_ns;       /* age of the file, because times count from when it was written */
+	uint64_t age_ns;       /* age of the file: a time in it begins when the file is written */
 	bool is_entry;	       /* the text is an entry of a rules file, which may not have `for` */
 	struct ruleset *set;   /* entries are added here */
 	const char *ipset;     /* name of the first ipset of the file, or NULL */
@@ -36,17 +36,12 @@ struct list_reading {
 	bool has_second_ipset; /* a second ipset was found and reported */
 };
 
-static char *blanks_skip(char *text)
-{
-	return text + strspn(text, BLANKS);
-}
-
 /* Removes leading and trailing blanks. */
 static char *blanks_strip(char *text)
 {
 	char *end;
 
-	text = blanks_skip(text);
+	text += strspn(text, BLANKS);
 	end = text + strlen(text);
 	while (end > text && strchr(BLANKS, end[-1]))
 		end--;
@@ -107,13 +102,14 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 	int err = 0;
 
 	if (end) {
-		text_cut(blanks_skip(end + (is_for ? 3 : 5)), SIZE_MAX, value);
 		*end = '\0';
+		end += is_for ? 3 : 5;
+		text_cut(end + strspn(end, BLANKS), SIZE_MAX, value);
 		line = blanks_strip(line);
 	}
 	if (is_for && reading->is_entry)
 		return error_misuse("for-in-file", object_of("for", value),
-				    "the time would begin again each time the file is read; write "
+				    "its time would start again whenever the file is read; write "
 				    "'until MOMENT'");
 	if (end)
 		err = is_for ? value_parse(&value_time, "for", value, &ns)
@@ -174,8 +170,9 @@ static char *member_parse(char *line, struct ipset_member *ret)
 	char *blank, *rest, *word;
 
 	if (!strncmp(line, "add ", 4)) {
-		line = blanks_skip(line + 4);
-		line = blanks_skip(line + strcspn(line, BLANKS));
+		line += 4 + strspn(line + 4, BLANKS);
+		line += strcspn(line, BLANKS);
+		line += strspn(line, BLANKS);
 	}
 	blank = line + strcspn(line, BLANKS);
 	copy = strdup(blank);

@@ -55,11 +55,6 @@ static bool is_word(const char *word, const char *keyword)
 	return word && !strcmp(word, keyword);
 }
 
-static bool is_ports_word(const char *word)
-{
-	return is_word(word, "port") || is_word(word, "dport");
-}
-
 static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TEXT])
 {
 	snprintf(text, UNITS_TEXT, ports->first == ports->last ? "%u" : "%u-%u", ports->first,
@@ -113,7 +108,7 @@ static int refuse_kind(const char *text, const char *word)
 {
 	const char *names[KINDS], *nearly;
 
-	if (is_ports_word(word))
+	if (is_word(word, "port") || is_word(word, "dport"))
 		return refuse(text, "no protocol; write 'tcp port ...' or 'udp port ...'");
 	for (size_t i = 0; i < KINDS; i++)
 		names[i] = kinds[i].name;
@@ -178,7 +173,7 @@ int match_parse(const char *text, struct sl_match *ret)
 		match.fact = SL_FACT_SYN;
 		word++;
 	}
-	if (is_ports_word(*word)) {
+	if (is_word(*word, "port") || is_word(*word, "dport")) {
 		if (!kind->has_ports)
 			return refuse(text,
 				      "%s has no ports; write 'tcp port ...' or 'udp port ...'",

@@ -38,9 +38,9 @@ static struct sl_prefix mapped(void)
 
 /*
  * Returns the IPv4 prefix in an IPv4-mapped prefix of /96 or longer, because dual-stack servers log
- * IPv4 sources in this form. Returns any other prefix unchanged. So rules cannot cover IPv6 packets
- * with a mapped source; the kernel refuses TCP connections from such a source, but accepts its UDP
- * packets.
+ * IPv4 sources in mapped form. Returns other prefixes unchanged. As a consequence, no rule can
+ * cover IPv6 packets with a mapped source. The kernel refuses TCP connections from such a source,
+ * but accepts its UDP packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {
@@ -105,7 +105,7 @@ static int refuse_length(const char *text, const char *length, const struct sl_p
 	    !(~ntohl(mask) & (~ntohl(mask) + 1))) {
 		right = prefix_shorten(&right, SL_FAMILY_BITS + __builtin_popcount(mask));
 		return error_misuse("bad-length", object_of(NULL, text),
-				    "a prefix has a length instead of a netmask; write %s",
+				    "a netmask is not accepted; write %s",
 				    prefix_format(&right, prefix));
 	}
 	return error_misuse("bad-length", object_of(NULL, text),

@@ -289,13 +289,13 @@ struct room room_needed(const struct ruleset *rules);
 /* Returns the smallest sizes with room for the rules. A size that does not depend on rules is 0. */
 struct gate_sizes room_sizes(const struct room *room);
 
-/* Returns whether no size is smaller than the needed size. */
+/* Returns whether each size is at least as large as needed. */
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
- * Returns `has` with each size that is smaller than needed at least doubled, to a power of two.
- * fixed: bits (SIZE_BIT) of sizes that stay. The result may still be too small: a fixed size, or a
- * size above SIZE_MAX_ENTRIES.
+ * Returns the sizes in `has`, with each size that is smaller than needed at least doubled, to a
+ * power of two. fixed: bits (SIZE_BIT) of sizes that must not grow. No size grows beyond
+ * SIZE_MAX_ENTRIES. So the result may still be smaller than needed.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);

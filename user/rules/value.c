@@ -105,8 +105,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of a burst. The times of one letter are s and h, because others could be meant as
- * numbers of packets. The longest time is an hour.
+ * Finds a unit of a burst. A time of one letter is accepted only if it is s or h, because 5m could
+ * also mean 5 million packets. The longest unit is h.
  */
 static const struct unit *burst_unit_find(const char *name)
 {
@@ -136,7 +136,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* A unit that this version does not know: each known kind has a unit of scale 1. */
+	/* A later version may have written another unit. Each known kind has a unit of scale 1. */
 	return "?";
 }
 

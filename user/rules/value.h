@@ -41,7 +41,7 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 }
 
 #define TIME_MAX_NS                                                                                \
-	(730 * 86400000000000ULL) /* the longest time, 2 years, is below SL_BURST_TICKS_MAX */
+	(730 * 86400000000000ULL) /* 2 years, the longest time; below SL_BURST_TICKS_MAX */
 
 /* Each type stores a value of the C type in the comment beside it. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
@@ -143,7 +143,7 @@ bool unit_is_known(const char *word);
 /* Returns whether value_rate could have stored the rate. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 
-/* Returns a rate in packets or bits per second. The rate of a window is its N divided by its T. */
+/* Returns a rate in packets or bits per second. The rate of a window of N per T is N / T. */
 double rate_per_second(const struct sl_limit_spec *spec);
 
 /*

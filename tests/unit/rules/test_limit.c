@@ -216,8 +216,8 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
 		/*
-		 * 2^31 units last a second at the rate of the limit, and at refused 20 Mpps or 100
-		 * Gbit/s
+		 * 2^31 units last a second at the rate of the limit, and while 20 Mpps or 100
+		 * Gbit/s are refused
 		 */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
