@@ -19,13 +19,7 @@
 
 struct limit rig_limit_of(const char *prefix, const char *words)
 {
-	struct sl_prefix parsed = prefix_of(prefix);
-	struct words split;
-	struct limit limit;
-
-	words_split(words, &split);
-	assert_int_equal(spec_parse_first(&split.spec, &parsed, &limit), 0);
-	return limit;
+	return limit_of_words(prefix, words);
 }
 
 /* --- Changes -------------------------------------------------------------------------------- */

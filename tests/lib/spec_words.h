@@ -4,6 +4,7 @@
 #define SLUICE_TEST_SPEC_WORDS_H
 
 #include "test.h"
+#include "prefix_of.h"
 #include "spec_first.h"
 
 struct words {
@@ -20,7 +21,10 @@ static inline int field_of(const char *word)
 	return field;
 }
 
-/* Each amount of a window has a `per` of its own: that of "window 10 per 1s, 1MB per 1h per 32,24". */
+/*
+ * Returns whether a `per` belongs to the window, as in "window 10 per 1s, 1MB per 1h per 32,24".
+ * Each amount of a window has its own `per`.
+ */
 static inline bool is_part(int field, const char *word, const struct words *words)
 {
 	unsigned int amounts = 1, pers = 0;
@@ -55,6 +59,18 @@ static inline void words_split(const char *words, struct words *ret)
 		text = ret->text[field];
 		snprintf(text + strlen(text), SPEC_TEXT - strlen(text), *text ? " %s" : "%s", word);
 	}
+}
+
+/* Returns the limit of a prefix that the words of `set` make. */
+static inline struct limit limit_of_words(const char *prefix_text, const char *text)
+{
+	struct sl_prefix prefix = prefix_of(prefix_text);
+	struct limit limit;
+	struct words words;
+
+	words_split(text, &words);
+	assert_int_equal(spec_parse_first(&words.spec, &prefix, &limit), 0);
+	return limit;
 }
 
 #endif

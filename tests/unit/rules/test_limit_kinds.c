@@ -5,25 +5,13 @@
 #include "prefix_of.h"
 #include "rules/limit_words.h"
 #include "rules/matches.h"
-#include "spec_first.h"
 #include "spec_words.h"
 
 static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
 
-static struct limit limit_of(const char *text)
-{
-	struct sl_prefix prefix = prefix_of("default");
-	struct limit limit;
-	struct words words;
-
-	words_split(text, &words);
-	assert_int_equal(spec_parse_first(&words.spec, &prefix, &limit), 0);
-	return limit;
-}
-
 static struct sl_limit compiled(const char *words, enum sl_family family)
 {
-	struct limit limit = limit_of(words);
+	struct limit limit = limit_of_words("default", words);
 
 	return limit_compile(&limit, family, &machine);
 }
@@ -113,7 +101,8 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 		{"rate 1kpps action drop", 0, 0, 0, 0},
 		{"shape 1kpps", 0, 0, 0, 0},
 	};
-	struct limit stale = limit_of("rate 1kpps action block 10s escalate 2 max 1h");
+	struct limit stale =
+		limit_of_words("default", "rate 1kpps action block 10s escalate 2 max 1h");
 	struct sl_limit limit;
 
 	(void)state;
@@ -245,7 +234,8 @@ static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit from = limit_of(cases[i].from), to = limit_of(cases[i].to);
+		struct limit from = limit_of_words("default", cases[i].from),
+			     to = limit_of_words("default", cases[i].to);
 
 		if (limit_keeps_states(&from.spec, &to.spec) != cases[i].keeps)
 			fail_msg("case %zu: states are %s", i, cases[i].keeps ? "lost" : "kept");

@@ -7,7 +7,6 @@
 #include "rules/limit_words.h"
 #include "rules/matches.h"
 #include "rules/ruleset.h"
-#include "spec_first.h"
 #include "spec_words.h"
 
 #define IPV4 "203.0.113.0/24"
@@ -215,14 +214,11 @@ static void test_all_but_the_rate_has_a_default(void **state)
 
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
-static struct limit limit_of_words(const char *text)
+static struct limit limit_of_kind(const char *text)
 {
 	struct sl_prefix prefix = prefix_of("default");
-	struct limit limit;
-	struct words words;
+	struct limit limit = limit_of_words("default", text);
 
-	words_split(text, &words);
-	assert_int_equal(spec_parse_first(&words.spec, &prefix, &limit), 0);
 	assert_round_trip(&limit, &prefix);
 	return limit;
 }
@@ -271,7 +267,7 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of_words(cases[i].words);
+		struct limit limit = limit_of_kind(cases[i].words);
 		const struct sl_limit_spec expected = {.name = "all",
 						       .rate = cases[i].rate,
 						       .span_ns = cases[i].span_ns,
@@ -300,7 +296,7 @@ static void test_names_are_written_unless_all_is_the_default(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of_words(cases[i].words);
+		struct limit limit = limit_of_kind(cases[i].words);
 
 		assert_string_equal(shown(&limit), cases[i].shown);
 	}
@@ -313,14 +309,14 @@ static void test_kinds_compose_with_the_other_words(void **state)
 		"name dns window 1000 per 1min groups 3 match udp port 53 per 24/56 "
 		"key dst action block 10s escalate 3 max 2min start empty",
 			  shape[] = "name out shape 50mbit horizon 1s match tcp per 24/56 key dst";
-	struct limit limit = limit_of_words(window);
+	struct limit limit = limit_of_kind(window);
 
 	(void)state;
 	assert_string_equal(shown(&limit), window);
 	assert_int_equal(limit.spec.block_ns, 10000000000);
 	assert_int_equal(limit.spec.block_max_ns, 120000000000);
 	assert_int_equal(limit.spec.escalate, 3);
-	limit = limit_of_words(shape);
+	limit = limit_of_kind(shape);
 	assert_string_equal(shown(&limit), shape);
 }
 
@@ -343,7 +339,7 @@ static void test_two_rates_are_one_limit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of_words(cases[i].words);
+		struct limit limit = limit_of_kind(cases[i].words);
 
 		assert_string_equal(shown(&limit), cases[i].shown);
 		assert_int_equal(limit.spec.rate, cases[i].first);
@@ -360,9 +356,9 @@ static void test_the_second_rate_is_a_limit_of_bits(void **state)
 #define WEB(rate, burst)                                                                           \
 	"name web rate " rate " burst " burst                                                      \
 	" match tcp port 80 per 24/56 action block 10s escalate 2"
-	struct limit limit = limit_of_words(WEB("10kpps 100mbit", "2000 64kB"));
+	struct limit limit = limit_of_kind(WEB("10kpps 100mbit", "2000 64kB"));
 	struct limit second = limit_second(&limit),
-		     expected = limit_of_words(WEB("100mbit", "64kB"));
+		     expected = limit_of_kind(WEB("100mbit", "64kB"));
 
 	(void)state;
 	expected.spec.second = true;

@@ -9,22 +9,11 @@
 #include "prefix_of.h"
 #include "rules/ruleset.h"
 #include "rules/limit_words.h"
-#include "spec_first.h"
+#include "spec_words.h"
 
-static struct limit limit_of(const char *name, const char *rate, const char *match)
+static void limit_add(struct rule *rule, const char *words)
 {
-	const struct spec_texts spec = {
-		.text = {[SPEC_NAME] = name, [SPEC_RATE] = rate, [SPEC_MATCH] = match},
-	};
-	struct limit limit;
-
-	assert_int_equal(spec_parse_first(&spec, &(struct sl_prefix){0}, &limit), 0);
-	return limit;
-}
-
-static void limit_add(struct rule *rule, const char *name, const char *rate, const char *match)
-{
-	struct limit limit = limit_of(name, rate, match);
+	struct limit limit = limit_of_words("default", words);
 
 	assert_int_equal(rule_add_limit(rule, &limit), 0);
 }
@@ -34,8 +23,8 @@ static struct rule policy_of(const char *prefix)
 {
 	struct rule rule = {.prefix = prefix_of(prefix)};
 
-	limit_add(&rule, "all", "10kpps", "any");
-	limit_add(&rule, "dns", "200pps", "udp port 53");
+	limit_add(&rule, "rate 10kpps");
+	limit_add(&rule, "name dns rate 200pps match udp port 53");
 	return rule;
 }
 
@@ -78,41 +67,40 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
  */
 static void test_every_word_of_a_kind_counts(void **state)
 {
-	static const struct spec_texts specs[] = {
-		{{[SPEC_RATE] = "1kpps"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "x"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32/56"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_KEY] = "dst"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_START] = "empty"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "observe"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "x", [SPEC_MATCH] = "tcp"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "x", [SPEC_MATCH] = "proto 1"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "x", [SPEC_MATCH] = "proto 2"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_BURST] = "1s"}},
-		{{[SPEC_RATE] = "1kpps 1mbit"}},
-		{{[SPEC_RATE] = "1kpps 2mbit"}},
-		{{[SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "250 64kB"}},
-		{{[SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "250 64000ns"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 3"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2 max 1h"}},
-		{{[SPEC_WINDOW] = "1000 per 1s"}},
-		{{[SPEC_WINDOW] = "1001 per 1s"}},
-		{{[SPEC_WINDOW] = "1000B per 1s"}},
-		{{[SPEC_WINDOW] = "1000 per 2s"}},
-		{{[SPEC_WINDOW] = "1000 per 1s", [SPEC_GROUPS] = "4"}},
-		{{[SPEC_SHAPE] = "1kpps"}},
-		{{[SPEC_SHAPE] = "1kpps", [SPEC_HORIZON] = "1s"}},
+	static const char *const specs[] = {
+		"rate 1kpps",
+		"rate 1kpps name x",
+		"rate 1kpps per 24",
+		"rate 1kpps per 32/56",
+		"rate 1kpps key dst",
+		"rate 1kpps start empty",
+		"rate 1kpps shared yes",
+		"rate 1kpps action observe",
+		"rate 1kpps name x match tcp",
+		"rate 1kpps name x match proto 1",
+		"rate 1kpps name x match proto 2",
+		"rate 1kpps burst 1s",
+		"rate 1kpps 1mbit",
+		"rate 1kpps 2mbit",
+		"rate 1kpps 1mbit burst 250 64kB",
+		"rate 1kpps 1mbit burst 250 64000ns",
+		"rate 1kpps action block 1s",
+		"rate 1kpps action block 1s escalate 2",
+		"rate 1kpps action block 1s escalate 3",
+		"rate 1kpps action block 1s escalate 2 max 1h",
+		"window 1000 per 1s",
+		"window 1001 per 1s",
+		"window 1000B per 1s",
+		"window 1000 per 2s",
+		"window 1000 per 1s groups 4",
+		"shape 1kpps",
+		"shape 1kpps horizon 1s",
 	};
 	struct limit limits[ARRAY_SIZE(specs)], other;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
-		assert_int_equal(spec_parse_first(&specs[i], &(struct sl_prefix){0}, &limits[i]),
-				 0);
+		limits[i] = limit_of_words("default", specs[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
@@ -130,9 +118,9 @@ static void test_two_rates_take_two_of_the_four(void **state)
 
 	(void)state;
 	assert_int_equal(rule_slots(&rule), 0);
-	limit_add(&rule, "a", "1kpps", NULL);
+	limit_add(&rule, "name a rate 1kpps");
 	assert_int_equal(rule_slots(&rule), 1);
-	limit_add(&rule, "b", "1kpps 1mbit", NULL);
+	limit_add(&rule, "name b rate 1kpps 1mbit");
 	assert_int_equal(rule_slots(&rule), 3);
 	assert_int_equal(rule_copy(&rule, &copy), 0);
 	assert_int_equal(rule_slots(&copy), 3);
@@ -453,7 +441,7 @@ static void test_the_difference_is_what_the_other_lacks(void **state)
 	(void)state;
 	assert_int_equal(rule_copy(&a, &b), 0);
 	b.access = SL_ACCESS_DENY;
-	b.limit[1] = limit_of("dns", "300pps", "udp port 53");
+	b.limit[1] = limit_of_words("default", "name dns rate 300pps match udp port 53");
 	assert_int_equal(rule_difference(&b, &a, &difference), 0);
 	assert_string_equal(printed(&difference, "main", "+ "),
 			    "+ sluice deny 192.0.2.1\n"
