@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* allow, deny, unallow, undeny and lists: entries by hand, and lists of prefixes. */
+/* allow, deny, unallow, undeny and lists: runtime entries, and lists of prefixes. */
 #include <time.h>
 
 #include "cli/command.h"
@@ -8,31 +8,31 @@
 #include "gate/transaction.h"
 #include "rules/list_file.h"
 
-#define FORCE "say 'force'" /* the hint of an error that `force` avoids */
+#define FORCE "write 'force'" /* the hint of an error that `force` avoids */
 
-/* The arguments of all four commands. */
+/* The arguments of allow, deny, unallow and undeny. */
 struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
-	uint32_t until; /* 0: not given */
+	uint32_t until; /* in seconds; 0 if not given */
 	const char *name;
 	bool replace;
 	bool force;
 	bool skip;
 };
 
-/* A change of entries by hand or of a list. */
+/* A change of runtime entries or of a list. */
 struct listing {
 	const struct context *context;
 	const struct entry_args *args;
-	enum sl_access access; /* SL_ACCESS_NONE: either */
-	const char *name;      /* of the list; NULL: by hand */
-	uint64_t ns;	       /* how long, by `for` or `until`; 0: without an end */
-	bool ends_entries;     /* each entry has the end; otherwise the list has it */
-	unsigned int skipped;  /* lines of the file that were left out */
+	enum sl_access access; /* SL_ACCESS_NONE: the access of the list */
+	const char *name;      /* name of the list; NULL if these are runtime entries */
+	uint64_t ns;	       /* time until the end, by `for` or `until`; 0 if there is no end */
+	bool ends_entries;     /* the end is stored in each entry; otherwise in the list */
+	unsigned int skipped;  /* number of lines of the file that `skip` left out */
 	struct ruleset entries;
-	struct ruleset absent; /* of unallow and undeny: prefixes that have no such entry */
+	struct ruleset absent; /* for unallow and undeny: prefixes without such an entry */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -42,7 +42,7 @@ static void listing_free(struct listing *listing)
 	ruleset_free(&listing->absent);
 }
 
-/* Parses the prefixes. Requires prefixes or a file, and not both. */
+/* Parses the prefixes of the command line. Requires either prefixes or a file. */
 static int entries_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
@@ -63,7 +63,7 @@ static int entries_parse(struct listing *listing)
 	return err;
 }
 
-/* Prints the begin of a report about a list or, if name is NULL, entries by hand. */
+/* Opens the report object, and prints "list NAME: " unless `name` is NULL. */
 static void report_begin(const struct listing *listing, enum sl_access access, const char *name)
 {
 	print_object(NULL);
@@ -75,15 +75,15 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* The access and the end of an entry or a list before the change. */
+/* Access and end of an entry or a list before the change. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
 };
 
 /*
- * Reads the file. A file without an entry is refused, because a download may have failed; only with
- * `replace` and `force` it empties its list.
+ * Reads the entries of the file. Refuses a file without entries, because a download may have
+ * failed, unless `replace` and `force` are given: then the list becomes empty.
  */
 static int file_take(struct listing *listing)
 {
@@ -96,21 +96,21 @@ static int file_take(struct listing *listing)
 		return err;
 	if (!args->replace || listing->skipped)
 		return error_misuse("no-entry", file, "it has no entry%s",
-				    listing->skipped ? ", only lines that are not understood" : "");
+				    listing->skipped ? ", only lines that cannot be parsed" : "");
 	if (args->force)
 		return 0;
-	return error_misuse("no-entry", file,
-			    "it has no entry, so list '%s' stays as it is; say 'force' if it is to "
-			    "become empty, or take it back with 'sluice %sdel -f %s'",
-			    listing->name, gate_option(listing->context->gate),
-			    word_typed(listing->name));
+	return error_misuse(
+		"no-entry", file,
+		"it has no entry, so list '%s' stays as it is; to empty the list, write "
+		"'force'; to remove it: 'sluice %sdel -f %s'",
+		listing->name, gate_option(listing->context->gate), word_typed(listing->name));
 }
 
 static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* an allow by hand is accepted with any prefix, because it cannot lock out the operator */
+	/* a runtime allow may have any prefix, because it cannot lock out the operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);
@@ -121,7 +121,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* in whole seconds, as the moment is */
+	if (args->until) /* rounded to seconds, because the moment has whole seconds */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
@@ -134,16 +134,16 @@ static int listing_parse(struct listing *listing)
 		return err;
 	if (args->replace && !listing->name)
 		return error_misuse("no-list", command,
-				    "'replace' is for a list; write -f FILE, or 'as LIST'");
+				    "'replace' needs a list; write -f FILE, or 'as LIST'");
 	if (args->skip && !args->file)
 		return error_misuse("no-list", command,
-				    "'skip' is for a file of prefixes; write -f FILE");
+				    "'skip' needs a file of prefixes; write -f FILE");
 	for (unsigned int i = 0; !err && !may_be_wide && i < listing->entries.count; i++)
 		err = entry_check_width(&listing->entries.rules[i].prefix, FORCE);
 	return err;
 }
 
-/* Returns the end of what is changed now; 0: none. */
+/* Returns the end of entries that are added now, or 0 if they have no end. */
 static uint32_t listing_end(const struct listing *listing)
 {
 	uint32_t until = listing->args->until;
@@ -151,7 +151,10 @@ static uint32_t listing_end(const struct listing *listing)
 	return until || !listing->ns ? until : until_after(listing->ns);
 }
 
-/* Prints " (was denied for 3h more)". always: also if the entry would not have ended later. */
+/*
+ * Prints " (was denied for 3h more)" if the previous entry would have ended later than `until`. If
+ * `always`, also prints " (was denied)" if it would not.
+ */
 static void was_print(const struct was *was, uint32_t until, bool always)
 {
 	bool is_longer = was->access && until_is_cut(was->until, until);
@@ -245,13 +248,13 @@ static void list_print(const struct listing *listing, const struct sl_list_info 
 	was_print(was, list->until, false);
 	print_number("new", ": %" PRIu64 " new", counts->fresh);
 	print_number("same", ", %" PRIu64, counts->same);
-	print_text(" %s there", plural(counts->same, "was", "were"));
-	print_number("gone", listing->args->replace ? ", %" PRIu64 " gone" : NULL, counts->gone);
+	print_text(" already on the list");
+	print_number("gone", listing->args->replace ? ", %" PRIu64 " removed" : NULL, counts->gone);
 	print_number("shortened", counts->cut ? ", %" PRIu64 " shortened" : NULL, counts->cut);
 	print_number("ended", NULL, counts->ended);
 	if (counts->ended)
-		print_text(", %u %s ended already", counts->ended,
-			   plural(counts->ended, "has", "have"));
+		print_text(", %u left out because %s ended", counts->ended,
+			   plural(counts->ended, "it has", "they have"));
 	if (ns)
 		print_real("seconds", ns / 1e9);
 	if (listing->args->skip)
@@ -263,7 +266,7 @@ static void list_print(const struct listing *listing, const struct sl_list_info 
 	print_end();
 }
 
-/* written: when the file was written; 0: now. */
+/* Changes a list. written: the mtime of its file, in seconds; if 0, the current time. */
 static int list_change(struct gate *gate, struct listing *listing, uint64_t written)
 {
 	const uint32_t end = listing_end(listing);
@@ -326,7 +329,7 @@ static int future_parse(const struct value_type *type, const char *what, const c
 
 	(void)type;
 	if (!err && end.has_passed)
-		err = error_misuse("past", object_of(what, text), "this moment is past");
+		err = error_misuse("past", object_of(what, text), "this moment has passed");
 	if (!err)
 		*(uint32_t *)ret = end.until;
 	return err;
@@ -334,40 +337,40 @@ static int future_parse(const struct value_type *type, const char *what, const c
 
 static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
 
-/* The shortest time, and two years. */
+/* 1 ms to two years */
 static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
 
 static const struct word allow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
-	 "one or more, also ranges A-B; or -f FILE"},
+	 "one or more addresses, prefixes or ranges A-B; or -f FILE"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct entry_args, file),
-	 "all entries of a file, a list named by the file's path. A line is an address, a prefix\n"
-	 "or a range A-B, and may end with for TIME or until MOMENT; other formats are in\n"
-	 "sluice-limits(7). - is standard input"},
+	 "the entries of a file, as a list that has the path of the file as its name. A line is\n"
+	 "an address, a prefix or a range A-B, and may end with for TIME or until MOMENT. Other\n"
+	 "formats are in sluice-limits(7). - is standard input"},
 	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
-	 "the list of that name instead; also for prefixes: deny A B as LIST"},
+	 "add the entries to the list of this name: deny A B as LIST"},
 	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
-	 "30s, 10min, 1h30m, 2 days: the entry then ends; with -f or replace, the list and all\n"
-	 "its entries. Default: never"},
+	 "the entry ends after 30s, 10min, 1h30m, 2 days; with -f or replace, the list and all\n"
+	 "its entries end. Default: never"},
 	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
-	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
+	 "the same, by a moment: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
-	 "with -f or as: entries that are not named are removed from the list, in the same\n"
-	 "step. A file without entries is refused"},
+	 "with -f or as: replace the list in one step, so that other entries are removed. A file\n"
+	 "without entries is refused"},
 	{"force", KEYWORD, NULL, offsetof(struct entry_args, force),
 	 "accept prefixes shorter than /8 (IPv6: /16), a deny of this ssh session and, with\n"
-	 "replace, an empty file. An allow by hand needs no force"},
+	 "replace, an empty file. 'allow PREFIX' without a list accepts any prefix"},
 	{"skip", KEYWORD, NULL, offsetof(struct entry_args, skip),
-	 "with -f: leave out lines that are not understood, and print their number"},
+	 "with -f: skip lines that cannot be parsed, and print their number"},
 	WORD_CONFIRM,
 };
 
 static const char allow_details[] =
-	"The longest prefix of all rules, entries and limits alike, decides. Limits of the\n"
-	"prefix stay, and decide again when the entry ends. An entry by hand beats lists at the\n"
-	"same prefix, and no list denies what is allowed by hand. If two lists differ about a\n"
-	"prefix, allow counts. 'sluice undeny', 'sluice unallow' and 'sluice del -f FILE' remove\n"
-	"entries and lists.";
+	"The rule with the longest prefix decides, whether it is an entry or has limits. The\n"
+	"limits of a prefix stay, and decide again when its entry ends. Without -f and as, the\n"
+	"entry is a runtime entry: it overrides lists at the same prefix, and no list denies what\n"
+	"a runtime entry allows. If two lists differ about a prefix, it is allowed. 'sluice\n"
+	"undeny', 'sluice unallow' and 'sluice del -f FILE' remove entries and lists.";
 
 const struct command command_allow = {
 	.name = "allow",
@@ -395,38 +398,45 @@ int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum s
 	const struct sl_list_info *list;
 
 	if (rule->access)
-		return error_add(ENOENT, "no-entry", prefix,
-				 "it is %s by hand, and not %s; 'sluice %sun%s %s' takes that back",
-				 access_done[rule->access], access_done[access], option,
-				 access_words[rule->access], prefix);
+		return error_add(
+			ENOENT, "no-entry", prefix,
+			"its runtime entry is '%s', not '%s'; to remove it: 'sluice %sun%s %s'",
+			access_words[rule->access], access_words[access], option,
+			access_words[rule->access], prefix);
 	if (!rule->lists)
-		return error_add(ENOENT, "no-entry", prefix, "it %s%s%s; see 'sluice %sshow'",
-				 access ? "is not " : "has no rule",
-				 access ? access_done[access] : "", access ? " by hand" : "",
-				 option);
+		return error_add(ENOENT, "no-entry", prefix,
+				 "it has no %s%s%s; see 'sluice %sshow'",
+				 access ? "runtime entry '" : "rule",
+				 access ? access_words[access] : "", access ? "'" : "", option);
 	lists_copy(gate, lists);
 	list = &lists[__builtin_ctzll(rule->lists)];
-	return error_add(ENOENT, "no-entry", prefix,
-			 "it is only on list '%s'; 'sluice %sun%s %s as %s' takes it off, 'sluice "
-			 "%sdel -f %s' removes the list",
-			 list->name, option, access_words[list->access], prefix,
-			 operand_typed(list->name), option, word_typed(list->name));
+	return error_add(
+		ENOENT, "no-entry", prefix,
+		"it is only on list '%s'; to remove it from the list: 'sluice %sun%s %s as "
+		"%s'; to remove the list: 'sluice %sdel -f %s'",
+		list->name, option, access_words[list->access], prefix, operand_typed(list->name),
+		option, word_typed(list->name));
 }
 
-static void prefixes_print(const char *key, const struct ruleset *entries, const char *what,
-			   enum sl_access access)
+/* Prints an array of prefixes. format: of the text for each prefix, with its access as argument. */
+static void __attribute__((format(printf, 3, 0)))
+prefixes_print(const char *key, const struct ruleset *entries, const char *format,
+	       enum sl_access access)
 {
 	char text[PREFIX_TEXT];
 
 	print_array(key);
 	for (unsigned int i = 0; i < entries->count; i++) {
 		print_string(NULL, "%s: ", prefix_format(&entries->rules[i].prefix, text));
-		print_text("%s %s by hand\n", what, access_done[access]);
+		print_text(format, access_words[access]);
 	}
 	print_end();
 }
 
-/* With `force`, prefixes without an entry move to `absent`. */
+/*
+ * Removes runtime entries. Refuses a prefix that has no such entry or, with `force`, moves it to
+ * `absent`.
+ */
 static int hands_take_back(struct gate *gate, struct listing *listing)
 {
 	struct ruleset *entries = &listing->entries;
@@ -456,13 +466,13 @@ static int hands_take_back(struct gate *gate, struct listing *listing)
 	if (err)
 		return err;
 	report_begin(listing, access, NULL);
-	prefixes_print("prefixes", entries, "no longer", access);
-	prefixes_print("absent", &listing->absent, "was not", access);
+	prefixes_print("prefixes", entries, "runtime entry '%s' removed\n", access);
+	prefixes_print("absent", &listing->absent, "had no runtime entry '%s'\n", access);
 	print_end();
 	return 0;
 }
 
-/* Takes entries off a list or, by -f, removes the list. */
+/* Removes entries from a list or, with -f, removes the list. */
 static int list_take_back(struct gate *gate, struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
@@ -480,7 +490,7 @@ static int list_take_back(struct gate *gate, struct listing *listing)
 		return err;
 	} else if (listing->access && listing->access != list.access) {
 		return error_add(ENOENT, "other-access", NULL,
-				 "list '%s' %s; 'sluice %sun%s' takes that back", list.name,
+				 "list '%s' %s; write 'sluice %sun%s' instead", list.name,
 				 access_verbs[list.access], gate_option(gate->name),
 				 access_words[list.access]);
 	} else {
@@ -495,9 +505,9 @@ static int list_take_back(struct gate *gate, struct listing *listing)
 	print_bool("taken_back", args->file && !is_absent);
 	print_end();
 	if (is_absent)
-		print_text("there was none\n");
+		print_text("it did not exist\n");
 	else
-		print_text("%s%u %s no longer %s by it\n", args->file ? "taken back: " : "",
+		print_text("%s%u %s no longer %s by it\n", args->file ? "removed: " : "",
 			   counts.gone, plural(counts.gone, "entry is", "entries are"),
 			   access_done[list.access]);
 	return 0;
@@ -536,13 +546,15 @@ static int unallow_run(const struct context *context, const void *data)
 
 static const struct word unallow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
-	 "its entry by hand; its limits stay, and its entries on lists. One or more, or -f FILE"},
+	 "remove the runtime entry of this prefix; its limits and its entries on lists stay. One\n"
+	 "or more prefixes, or -f FILE"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct entry_args, file),
-	 "all the list of that file, or of that name, without as; the file is not read"},
+	 "remove the whole list that has the path of this file, or this name. The file is not\n"
+	 "read. Without as"},
 	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
-	 "its entry on that list instead"},
+	 "remove the entry from the list of this name instead"},
 	{"force", KEYWORD, NULL, offsetof(struct entry_args, force),
-	 "succeed although an entry, or the list, does not exist"},
+	 "succeed even if an entry, or the list, does not exist"},
 	WORD_CONFIRM,
 };
 
@@ -562,7 +574,7 @@ const struct command command_undeny = {
 
 /* --- lists ---------------------------------------------------------------------------------- */
 
-/* Counts the entries of each list. */
+/* Counts the entries of each list, at the index of the list. */
 static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
 {
 	uint32_t generation = gate_generation(gate);
@@ -584,7 +596,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 static void print_list(const struct sl_list_info *list, unsigned int entries)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
-	/* a unit in which the age has two or three digits */
+	/* choose the largest unit in which the age still has two digits */
 	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
 	char text[MOMENT_TEXT], span[UNITS_TEXT];
 	const char *end = "never";
@@ -623,8 +635,8 @@ static int lists_run(const struct context *context, const void *args)
 	if (lists_count(lists))
 		print_text("%-5s  %9s  %-20s  %5s  %s\n", "WORD", "ENTRIES", "END", "AGE", "LIST");
 	else
-		print_text("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate.name,
-			   gate_option(gate.name));
+		print_text("gate '%s' has no list; to add one: 'sluice %sdeny -f FILE'\n",
+			   gate.name, gate_option(gate.name));
 	print_array("lists");
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*lists[place].name)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* apply and keep: make a gate as a rules file specifies, once or as a service. */
+/* apply and keep: configure a gate by a rules file, once or as a service. */
 #include "cli/command.h"
 #include "config/config.h"
 #include "gate/maps.h"
@@ -26,7 +26,7 @@ static const struct {
 	[NO_LONGER_ALLOWED] = {"no_longer_allowed", "no longer allowed"},
 };
 
-/* Prints "2 policies added, 1 changed; 3 denied": only the first count of policies has the noun. */
+/* Prints "2 policies added, 1 changed; 3 denied", with the noun only after the first count. */
 static void effects_print(const struct apply *change, const char *separator)
 {
 	bool has_noun = false;
@@ -47,6 +47,7 @@ static void effects_print(const struct apply *change, const char *separator)
 	}
 }
 
+/* Prints the devices that were attached or, if `detaches`, detached. */
 static void placings_print(const char *key, const struct gate *gate, const struct apply *change,
 			   bool detaches)
 {
@@ -91,28 +92,29 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_end();
 }
 
-/* Warns of a gate without a device, to which no packet comes. */
+/* Warns that no device is attached. places: the devices that the file names. */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
 	if (!places->specified)
 		error_notice(
 			"not-attached", NULL,
-			"gate '%s' filters nothing yet, because no device is attached; 'sluice "
-			"%s-g %s attach DEV' attaches one",
+			"gate '%s' filters nothing yet, because no device is attached; attach one: "
+			"'sluice %s-g %s attach DEV'",
 			gate->name, netns_typed(), gate->name);
 	else if (!places->count)
 		error_notice("not-attached", NULL,
-			     "gate '%s' filters nothing, because 'attach' of the file names no "
+			     "gate '%s' filters nothing, because 'attach' in the file names no "
 			     "device",
 			     gate->name);
 	else
 		error_notice("not-attached", NULL,
 			     "gate '%s' filters nothing yet, because no device of the file exists; "
-			     "'sluice keep' waits for one; or apply the file again when one exists",
+			     "apply the file again when a device exists, or let 'sluice keep' wait "
+			     "for it",
 			     gate->name);
 }
 
-/* Returns whether a device is filtered; true also if that cannot be read. */
+/* Returns whether a device is attached, or the attachments cannot be read. */
 static bool is_attached(const struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
@@ -161,20 +163,20 @@ static int apply_run(const struct context *context, const void *data)
 static const struct word apply_words[] = {
 	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct apply_args, file), NULL},
 	{"no-fq", KEYWORD, NULL, offsetof(struct apply_args, no_fq),
-	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
+	 "allow shape although a device lacks the qdisc fq, so that no packet is delayed yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
-	 "also make maps of the sizes in the file"},
+	 "also resize the maps of the gate to the sizes in the file"},
 	WORD_CONFIRM,
 };
 
 const struct command command_apply = {
 	.name = "apply",
-	.brief = "make a file's rules those in force",
+	.brief = "put the rules of a file into force",
 	.details =
-		"Makes the gate if it does not exist. The devices that 'attach' of the file names\n"
-		"are attached, and others are detached. The file is YAML or JSON, as 'sluice\n"
-		"dump' writes it; - is standard input. It is applied in one step, or, if it has\n"
-		"errors, not at all. Rules that the file does not have are removed. See\n"
+		"Makes the gate if it does not exist. The devices that the file lists under\n"
+		"'attach' are attached, and all others are detached. The file is YAML or JSON, as\n"
+		"'sluice dump' prints it; - is standard input. It is applied in one step, or not\n"
+		"at all if it has errors. Rules that are not in the file are removed. See\n"
 		"sluice-rules(5).",
 	.question = "which file?",
 	COMMAND_WORDS(apply_words, struct apply_args),
@@ -192,28 +194,28 @@ static int keep_command_run(const struct context *context, const void *data)
 	args.gate = context->gate;
 	if (!strcmp(args.file, "-"))
 		return error_misuse("no-file", "keep",
-				    "a file that is read again cannot be standard input");
+				    "the file is read again, so it cannot be standard input; write "
+				    "its name");
 	return keep_run(&args);
 }
 
 static const struct word keep_words[] = {
 	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_args, file), NULL},
 	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_args, state),
-	 "save here what commands allow and deny, so that it outlives the gate and a reboot"},
+	 "save runtime entries in this file, so that they outlive the gate and a reboot"},
 	{"--interval", OPTION, &interval_time, offsetof(struct keep_args, interval_ns),
-	 "also read list files again every TIME, 1s to 1d: for file systems without inotify"},
+	 "also reread list files every TIME, 1s to 1d: for file systems without inotify"},
 	{"--resize", OPTION, NULL, offsetof(struct keep_args, resize),
-	 "a reload also makes maps of the sizes in the file"},
+	 "a reload also resizes the maps of the gate to the sizes in the file"},
 };
 
 const struct command command_keep = {
 	.name = "keep",
-	.brief = "keep a gate as a file specifies, as a service",
-	.details =
-		"Applies the file, and then stays: attaches its devices when they appear or come\n"
-		"back, and reads list files again when they change. SIGHUP applies the file\n"
-		"again; a bad file changes nothing. SIGTERM ends it. The filter does not need\n"
-		"this process, and continues without it.",
+	.brief = "run as a service that keeps a gate as a file specifies",
+	.details = "Applies the file, and keeps running: it attaches the devices of the file\n"
+		   "whenever they appear, and rereads list files when they change. SIGHUP applies\n"
+		   "the file again; a file with errors changes nothing. SIGTERM ends the process.\n"
+		   "Packets are filtered without this process as well.",
 	.question = "which file?",
 	COMMAND_WORDS(keep_words, struct keep_args),
 	.run = keep_command_run,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* attach, detach and upgrade: the devices of a gate, and its program. */
+/* attach, detach and upgrade: the devices of a gate, and its BPF program. */
 #include "attach/attach.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
@@ -42,22 +42,26 @@ struct attach_args {
 	struct operands devices;
 	unsigned int hook; /* enum hook */
 	unsigned int mode; /* enum mode */
-	bool no_fq;	   /* limits may shape without the qdisc fq */
+	bool no_fq;	   /* accept limits that shape on a device without the qdisc fq */
 	uint32_t size[SIZES];
 };
 
-/* A device of the command, and its attachment. */
+/* A device of the command line, and its attachment. */
 struct attaching {
 	struct netdev device;
 	struct attachment made;
-	bool existed;
+	bool existed; /* the device was attached before this command */
 };
 
-/* Finds the devices. After the first one, an unknown word may be a misspelt keyword. */
+/*
+ * Finds the devices of the command line. If a later word is no device, the error suggests a similar
+ * keyword.
+ */
 static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
 	if (names->count > ATTACHMENTS_MAX)
-		return error_misuse("too-many", "attach", "at most %d devices", ATTACHMENTS_MAX);
+		return error_misuse("too-many", "attach", "at most %d devices can be attached",
+				    ATTACHMENTS_MAX);
 	for (unsigned int i = 0; i < names->count; i++) {
 		const char *name = names->words[i], *nearly = keyword_nearly(&command_attach, name);
 		int err;
@@ -71,8 +75,8 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 					   name, nearly);
 		else
 			err = error_add(ENODEV, "no-device", NULL,
-					"there is no device '%s' in this network namespace, and no "
-					"such word; see 'ip link' and 'sluice help attach'",
+					"'%s' is neither a device in this network namespace nor a "
+					"keyword; see 'ip link' and 'sluice help attach'",
 					name);
 		if (err)
 			return err;
@@ -80,7 +84,7 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 	return 0;
 }
 
-/* A gate that exists keeps its sizes: only apply --resize changes those that are stated. */
+/* Refuses sizes that differ from the sizes of a gate that exists: attach does not resize. */
 static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
 {
 	struct gate_sizes has;
@@ -89,14 +93,14 @@ static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
 	for (unsigned int i = 0; !err && i < SIZES; i++)
 		if (size[i] && size[i] != size_specified(&has, i))
 			return error_misuse("other-size", NULL,
-					    "gate '%s' has %s %u, and not %u; only 'apply FILE "
-					    "--resize' changes that",
+					    "gate '%s' has %s %u, not %u; only 'apply FILE "
+					    "--resize' changes a size",
 					    gate->name, size_names[i], size_specified(&has, i),
 					    size[i]);
 	return err;
 }
 
-/* Checks that the devices can do what the limits in force shape. */
+/* If a limit in force shapes, checks that the devices can delay packets. */
 static int devices_check(const struct gate *gate, const struct attach_args *args,
 			 const struct attaching *all)
 {
@@ -112,7 +116,7 @@ static int devices_check(const struct gate *gate, const struct attach_args *args
 	return err;
 }
 
-/* Attaches all devices or none: a failure detaches those that were attached before it. */
+/* Attaches all devices, or none: after a failure, detaches the devices that it attached. */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
 		      struct attaching *all)
 {
@@ -134,7 +138,7 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	return err;
 }
 
-/* Warns only after all devices are attached, because a failure detaches them. */
+/* Prints the attachments, and warns of side effects, after all devices are attached. */
 static int attached_print(const struct gate *gate, unsigned int count, const struct attaching *all)
 {
 	bool has_rules = gate->state->hosts || gate->state->prefixes;
@@ -151,7 +155,7 @@ static int attached_print(const struct gate *gate, unsigned int count, const str
 	print_array(NULL);
 	for (const struct attaching *one = all; one < all + count; one++) {
 		print_attachment_of(gate, &one->made, NULL,
-				    one->existed ? "was attached already to" : "attached to");
+				    one->existed ? "already attached to" : "attached to");
 		print_bool("was_attached", one->existed);
 		print_text(", mode %s%s\n", mode_names[one->made.mode],
 			   has_rules ? "" : "; no rule yet: it counts, and drops nothing");
@@ -194,35 +198,38 @@ static int attach_run(const struct context *context, const void *data)
 static const struct word attach_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct attach_args, devices), NULL},
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
-	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
+	 "xdp (default): in the driver, with the least CPU time; ingress or egress: in TC"},
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
-	 "for xdp: auto (default) uses native; if the driver has none, and on a tap, it uses hook\n"
-	 "ingress, and on an ifb hook egress, and reports that. native; generic: a packet that\n"
-	 "was merged of many counts as one. For ingress and egress: auto (default), tcx, clsact"},
+	 "for xdp: auto (default), native or generic. auto uses native; if the driver lacks XDP,\n"
+	 "and on a tap, it uses hook ingress, and on an ifb hook egress. In mode generic, a "
+	 "packet\n"
+	 "that GRO merged counts as one. For ingress and egress: auto (default), tcx or clsact"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
-	 "attach although a limit shapes and the device lacks the qdisc fq"},
+	 "attach although a limit shapes, and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),
-	 "states that the gate tracks, one for each source and limit; 262144 by default: 91 to\n"
-	 "181 bytes each, allocated at once"},
+	 "number of states, one for each source and limit; 262144 by default, 91 to 181 bytes\n"
+	 "each, allocated at once"},
 	{"buckets", KEYWORD, &value_size, SIZE_FIELD(SIZE_BUCKETS),
-	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of their\n"
-	 "own, and count for 'sluice sources'; 16384 by default with up to 6 CPUs: 416 bytes for\n"
-	 "each CPU and 168 more for N of both, allocated at once"},
-	{"policies", KEYWORD, &value_size, SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
+	 "number of entries of each of the maps buckets4 and buckets6: sources that CPUs serve\n"
+	 "from per-CPU buckets, and count for 'sluice sources'; 16384 by default with up to 6\n"
+	 "CPUs. Both maps take 416 bytes for each entry and CPU, and 168 for each entry, at once"},
+	{"policies", KEYWORD, &value_size, SIZE_FIELD(SIZE_POLICIES),
+	 "number of prefixes that have limits"},
 	{"hosts", KEYWORD, &value_size, SIZE_FIELD(SIZE_HOSTS),
-	 "rules of whole addresses, of each family"},
-	{"prefixes", KEYWORD, &value_size, SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
+	 "number of rules for single addresses, in each family"},
+	{"prefixes", KEYWORD, &value_size, SIZE_FIELD(SIZE_PREFIXES),
+	 "number of rules for shorter prefixes"},
 };
 
 const struct command command_attach = {
 	.name = "attach",
 	.brief = "filter what a device receives or sends",
 	.details =
-		"Without a rule nothing is dropped, only counted. Makes the gate if it does not\n"
-		"exist. sources and the words below it are sizes of a gate that this makes,\n"
-		"65536, 64k or 4m; only 'sluice apply FILE --resize' changes the sizes of a gate\n"
-		"that exists. Sizes for rules that are not stated are small at first, and grow.\n"
-		"'sluice status' prints the memory of a gate.",
+		"Makes the gate if it does not exist. As long as the gate has no rule, packets\n"
+		"are counted, and none is dropped. sources, buckets, policies, hosts and prefixes\n"
+		"are the sizes of a new gate: 65536, 64k or 4m; only 'sluice apply FILE --resize'\n"
+		"resizes a gate that exists. Without them, policies, hosts and prefixes start\n"
+		"small, and grow with the rules. 'sluice status' prints the memory of a gate.",
 	.question = "which device?",
 	COMMAND_WORDS(attach_words, struct attach_args),
 	.run = attach_run,
@@ -235,10 +242,10 @@ static const char *const all_devices = "all";
 
 struct detach_args {
 	struct operands devices;
-	unsigned int hook; /* enum hook + 1; 0: any */
+	unsigned int hook; /* enum hook + 1; 0 selects all hooks */
 };
 
-/* The attachments of the gate, and which of them the command names. */
+/* The attachments of the gate, with a mark on those that are to be detached. */
 struct detaching {
 	const struct detach_args *args;
 	struct attachment all[ATTACHMENTS_MAX];
@@ -246,6 +253,7 @@ struct detaching {
 	unsigned int count;
 };
 
+/* Returns whether the attachment is on a hook that the command line selects. */
 static bool hook_is_meant(const struct detach_args *args, const struct attachment *a)
 {
 	return !args->hook || a->hook == args->hook - 1;
@@ -258,8 +266,8 @@ static bool name_is_current(const struct attachment *a, const char *name)
 }
 
 /*
- * Marks the attachments of a name. is_old: the name when it was attached; a device that is gone
- * matches from any namespace. Returns whether there is one.
+ * Marks the attachments of a device name, and returns whether any was found. is_old: compares the
+ * name that the device had when it was attached. A device that is gone is found from any namespace.
  */
 static bool mark_name(struct detaching *detaching, const char *name, bool is_old)
 {
@@ -285,19 +293,20 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 	netns_option(a->netns, netns_home(), option);
 	if (!*option && a->netns != netns_home())
 		return error_add(ENODEV, "other-netns", a->device,
-				 "it is attached in a network namespace that -n cannot name; "
-				 "'sluice %sdetach all' detaches all devices of the gate",
+				 "it is attached in a network namespace that -n cannot name; to "
+				 "detach all devices of the gate: 'sluice %sdetach all'",
 				 gate_option(gate->name));
 	return error_add(ENODEV, "other-netns", a->device,
-			 "it is attached in network namespace '%s'; write 'sluice %s%sdetach "
-			 "%s%s%s'",
+			 "it is attached in network namespace '%s'; to detach it: 'sluice "
+			 "%s%sdetach %s%s%s'",
 			 is_named ? netns : "(unnamed)", option, gate_option(gate->name),
 			 operand_typed(a->device), hook ? " hook " : "", hook ?: "");
 }
 
 /*
- * Reports why a name matches no attachment. The device may be on another hook: mode auto of hook
- * xdp uses hook ingress if the driver has no XDP.
+ * Adds the error that a name matches no attachment, and returns it. The device may be attached on
+ * another hook than the user expects: mode auto of hook xdp uses hook ingress if the driver lacks
+ * XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)
@@ -332,7 +341,7 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 			 hook ? " on hook " : "", hook ?: "", option);
 }
 
-/* Refuses a name without an attachment: a typo must not pass for success. */
+/* Marks the attachments that the command line selects. Refuses a name that selects none. */
 static int mark(const struct gate *gate, struct detaching *detaching, bool is_all)
 {
 	const struct operands *devices = &detaching->args->devices;
@@ -340,7 +349,7 @@ static int mark(const struct gate *gate, struct detaching *detaching, bool is_al
 	for (unsigned int i = 0; is_all && i < detaching->count; i++)
 		detaching->is_marked[i] = hook_is_meant(detaching->args, &detaching->all[i]);
 	for (unsigned int i = 0; !is_all && i < devices->count; i++)
-		/* a device's old name counts only if no device has that name now */
+		/* a name that a device had before counts only if no device has it now */
 		if (!mark_name(detaching, devices->words[i], false) &&
 		    !mark_name(detaching, devices->words[i], true))
 			return refuse_unattached(gate, detaching, devices->words[i]);
@@ -348,8 +357,8 @@ static int mark(const struct gate *gate, struct detaching *detaching, bool is_al
 }
 
 /*
- * Detaches the marked attachments, and removes the pins of those that are gone. After a failure the
- * report has what was detached before it. Counts the attachments that stay.
+ * Detaches the marked attachments, and removes the pins of attachments that are gone. Counts the
+ * attachments that stay. After a failure, the report lists the attachments detached before it.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
@@ -435,13 +444,14 @@ static int detach_run(const struct context *context, const void *data)
 		return err;
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
-	/* without -g, `all` may have been meant for all gates */
+	/* without -g, the user may have expected that `all` means all gates */
 	if (is_all && !context->gate_given && !gates_beside(context->gate, first, others) &&
 	    *others)
-		error_notice("other-gates", NULL,
-			     "detached only the devices of gate '%s'; other gates are %s; 'sluice "
-			     "-g %s detach all'",
-			     context->gate, others, first);
+		error_notice(
+			"other-gates", NULL,
+			"detached only the devices of gate '%s'; other gates are %s; to detach "
+			"their devices: 'sluice -g %s detach all'",
+			context->gate, others, first);
 	return 0;
 }
 
@@ -456,14 +466,14 @@ const struct value_type value_given_hook = {
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
 	{"hook", KEYWORD, &value_given_hook, offsetof(struct detach_args, hook),
-	 "only from that hook. Default: from all"},
+	 "detach only from this hook. Default: from all hooks"},
 };
 
 const struct command command_detach = {
 	.name = "detach",
-	.brief = "stop filtering",
-	.details = "The rules, counters and pins of a gate are removed with its last device. all:\n"
-		   "all devices of one gate, main without -g; other gates stay, and are named.",
+	.brief = "stop filtering a device",
+	.details = "Detaching the last device of a gate removes the gate, with its rules and\n"
+		   "counters. all: all devices of the gate, main without -g; other gates stay.",
 	.question = "which device, or all?",
 	COMMAND_WORDS(detach_words, struct detach_args),
 	.run = detach_run,
@@ -496,16 +506,17 @@ static int upgrade_run(const struct context *context, const void *args)
 	}
 	print_end();
 	if (!replacements.count)
-		print_text("gate '%s': no device is attached: nothing to upgrade\n", gate.name);
+		print_text("gate '%s': nothing to upgrade, because no device is attached\n",
+			   gate.name);
 	return 0;
 }
 
 const struct command command_upgrade = {
 	.name = "upgrade",
-	.brief = "put this command's program under a running gate",
+	.brief = "replace the BPF program of a running gate by this version's",
 	.details =
 		"Rules, buckets and counters stay, and no packet passes unfiltered. If an upgrade\n"
-		"was interrupted, run it again. A gate that a version with another schema made is\n"
-		"refused.",
+		"was interrupted, run it again. Refused if a version with another schema made the\n"
+		"gate.",
 	.run = upgrade_run,
 };

@@ -6,7 +6,10 @@
 #include "rules/matches.h"
 #include "state/verdict.h"
 
-/* --- Sources and limits --------------------------------------------------------------------- */
+/*
+ * --- JSON of sources and limits
+ * ---------------------------------------------------------------------
+ */
 
 const char *unit_name(const struct sl_limit *limit)
 {
@@ -39,7 +42,7 @@ void print_limit_state(const struct source *source, const struct sl_limit *compi
 			print_string(spec_names[fields[i]], NULL, words);
 	}
 	print_shared(&limit);
-	if (rate == (uint64_t)rate) /* 1000 and not 1000.0 */
+	if (rate == (uint64_t)rate) /* a whole rate is printed as 1000, not as 1000.0 */
 		print_number("rate", NULL, rate);
 	else
 		print_real("rate", rate);
@@ -78,24 +81,25 @@ void print_judgement(const struct gate *gate, const struct judgement *judgement)
 
 /* --- The packet ----------------------------------------------------------------------------- */
 
-/* Numbers that may be 0 are stored plus 1, because 0 means that the word was not given. */
+/* The words of the command line. 0 means that a word was not given; see plus_one_parse(). */
 struct check_args {
 	struct sl_prefix source;
 	struct sl_prefix to;
-	unsigned int proto; /* plus 1; ICMP_OF_FAMILY */
-	unsigned int port;  /* plus 1 */
+	unsigned int proto; /* protocol + 1, or ICMP_OF_FAMILY + 1 */
+	unsigned int port;  /* port + 1 */
 	unsigned int fragment;
 	unsigned int vlan;
 	unsigned int bytes;
-	unsigned int hook; /* plus 1 */
+	unsigned int hook; /* enum hook + 1 */
 	bool syn;
 	bool unread;
 };
 
-#define ICMP_OF_FAMILY 257 /* plus 1: of the family of the source */
+#define ICMP_OF_FAMILY 257 /* ICMP or ICMPv6, by the family of the source */
 
 enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
 
+/* Parses a number that may be 0, and stores it + 1. */
 static int plus_one_parse(const struct value_type *type, const char *what, const char *text,
 			  void *ret)
 {
@@ -113,7 +117,9 @@ static int plus_one_parse(const struct value_type *type, const char *what, const
 	return err;
 }
 
-/* Builds the facts that the packet path would find in a packet with only what the words specify. */
+/*
+ * Builds the packet that the command line describes, with the facts that the BPF program would see.
+ */
 static int packet_build(const struct check_args *args, struct packet_args *packet)
 {
 	bool ipv4 = prefix_is_ipv4(&args->source);
@@ -126,25 +132,23 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 	if (proto == ICMP_OF_FAMILY + 1)
 		proto = (ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) + 1;
 	if (proto && !ipv4 && proto_is_extension(proto - 1))
-		return error_misuse(
-			"bad-proto", "check",
-			"proto '%u' is an extension header of IPv6; say the protocol that "
-			"is after all of them",
-			proto - 1);
+		return error_misuse("bad-proto", "check",
+				    "proto '%u' is an extension header of IPv6; write the protocol "
+				    "after the last extension header",
+				    proto - 1);
 	if (proto) {
 		facts->proto = proto - 1;
 		facts->facts |= facts_of_proto(proto - 1, ipv4);
 	}
 	if (args->syn && !(facts->facts & SL_FACT_TCP))
-		return error_misuse("not-tcp", "check",
-				    "'syn' needs 'proto tcp': no other protocol has it");
+		return error_misuse("not-tcp", "check", "'syn' needs TCP; write 'proto tcp syn'");
 	if (args->port && !(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return error_misuse("no-ports", "check",
-				    "port '%u' of what? Ports need 'proto tcp' or 'proto udp'",
+				    "port '%u' needs a protocol; write 'proto tcp' or 'proto udp'",
 				    args->port - 1);
 	if (args->to.bits && args->to.family != args->source.family)
 		return error_misuse("other-family", "check",
-				    "to '%s' is not of the source's family, %s",
+				    "to '%s' has another family than the source, %s",
 				    prefix_format(&args->to, text), ipv4 ? "IPv4" : "IPv6");
 	facts->facts |= (args->syn ? SL_FACT_SYN : 0) | (args->port ? SL_FACT_PORT : 0);
 	facts->port = args->port ? args->port - 1 : 0;
@@ -154,7 +158,7 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 		facts->facts = facts_unread(facts->facts);
 	if (args->fragment)
 		facts->facts |= SL_FACT_FRAGMENT;
-	if (args->fragment == FRAGMENT_LATER) { /* it lacks port, flags, and in IPv6 the protocol */
+	if (args->fragment == FRAGMENT_LATER) { /* without port and flags; IPv6: without protocol */
 		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		facts->port = 0;
 		if (!ipv4) {
@@ -162,14 +166,14 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 			facts->proto = 0;
 		}
 	}
-	/* only limits with key dst ask for the destination, which judge packets that are sent */
+	/* `to` implies hook egress: only limits with key dst use a destination, and only there */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/* Prints the policy that a limit or a budget is inherited from; home: 0: it is not inherited. */
+/* Prints the policy that a limit or a budget is inherited from. home: 0 if it is not inherited. */
 static void print_home(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];
@@ -178,18 +182,20 @@ static void print_home(const struct gate *gate, uint32_t home)
 		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
+/* Prints why a limit does not match the packet. */
 static void print_match(const struct sl_limit *limit, const struct packet_args *packet)
 {
 	if (limit->key_dst && !packet->destination.bits)
-		print_text("  match   no: it is for what is sent, by destination: say 'to "
-			   "ADDRESS'\n");
+		print_text("  match   no: it limits packets that are sent, by destination; write "
+			   "'to ADDRESS'\n");
 	else if (match_is_egress(limit) && !packet->egress)
-		print_text("  match   no: it is for what is sent: %ssay 'hook egress'\n",
+		print_text("  match   no: it limits packets that are sent; %swrite 'hook egress'\n",
 			   packet->destination.bits ? "leave out 'hook', or " : "");
 	else
 		print_text("  match   no: it is for other packets\n");
 }
 
+/* Prints the credit of a limit or a budget, and its debt. */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);
@@ -197,10 +203,12 @@ static void print_level(const struct sl_limit *limit, const struct limit_state *
 	print_text("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
 		   state->remaining, burst, unit_of(limit, burst), state->full_in_ms);
 	if (state->owed)
-		print_text("  owes    %" PRIu64 " %s%s\n", state->owed, unit_of(limit, state->owed),
-			   limit->shared
-				   ? ", for what other nodes took, large packets, or a division"
-				   : ", for large packets");
+		print_text(
+			"  owes    %" PRIu64 " %s%s\n", state->owed, unit_of(limit, state->owed),
+			limit->shared
+				? ": other nodes passed packets, a packet exceeded the level, or "
+				  "the limit was divided"
+				: ": a packet exceeded the level");
 }
 
 static void print_limit(const struct gate *gate, const struct check_verdict *verdict,
@@ -238,19 +246,19 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 				   left_format(state->blocked_ms * 1000000, left));
 	}
 	if (state->known && refuses && state->never)
-		print_text("  retry   never: it is more than the window alone\n");
+		print_text("  retry   never: the packet alone is larger than the window\n");
 	else if (state->known && refuses)
 		print_text("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
 			   state->retry_after_ms, state->remaining_after_waiting,
 			   unit_of(compiled, state->remaining_after_waiting));
 	if (state->known && refuses && compiled->observe)
-		print_text("  observe it would drop the packet, and lets it pass\n");
+		print_text("  observe the packet passes, although the limit refuses it\n");
 	print_end();
 }
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints the budget that new sources are charged to in a flood. JSON: null without a budget. */
+/* Prints the budget of new sources. JSON: null if the policy has no budget. */
 static void print_budget(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -260,17 +268,17 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 	bool all_observe = true;
 
 	if (verdict->empty && !print_is_json()) {
-		print_text("  budget  not asked: limit %s starts empty, and drops what comes while "
-			   "it waits\n",
+		print_text("  budget  not charged: limit %s starts empty, and drops its packets "
+			   "while it waits\n",
 			   source_limit(&verdict->source, verdict->empty).spec.name);
 		return;
 	}
 	if (!budget->burst) {
 		print_null("budget");
-		print_text("  budget  none: while it waits, it passes\n");
+		print_text("  budget  none: while the source waits, its packets pass\n");
 		if (verdict->passes_by)
-			print_text("  flood   passes, because new sources share no limit; set one: "
-				   "'sluice %snewcomers %s rate RATE'\n",
+			print_text("  flood   a flood passes, because new sources share no limit; "
+				   "set one: 'sluice %snewcomers %s rate RATE'\n",
 				   gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
@@ -289,6 +297,7 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 	print_end();
 }
 
+/* Prints how a source without an established state is treated. JSON: null for any other source. */
 static void print_new(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const char *option = gate_option(gate->name);
@@ -298,22 +307,23 @@ static void print_new(const struct gate *gate, const struct check_verdict *verdi
 		return;
 	}
 	if (verdict->waits)
-		print_text("  new     it has no bucket yet, and waits for one: ");
+		print_text("  new     it has no state yet, and waits for one: ");
 	if (verdict->waits && verdict->lacks_room)
 		print_text("the gate has no room for it: see 'sluice %sstatus'\n", option);
 	else if (verdict->waits)
 		print_text("there is a flood of new sources, on %u of the CPUs\n",
 			   verdict->flooded);
 	else if (verdict->lacks_room)
-		print_text("  new     no bucket yet; its bucket would begin empty, like the bucket "
-			   "that it evicts: see 'sluice %sstatus'\n",
-			   option);
+		print_text(
+			"  new     no state yet; its state would begin empty, like the state that "
+			"it evicts: see 'sluice %sstatus'\n",
+			option);
 	else if (verdict->pays)
 		print_text("  new     not established yet: its packets are also charged to the "
 			   "budget\n");
 	else
-		print_text("  new     no state yet: its first packet makes one, but in a flood of "
-			   "new sources it waits\n");
+		print_text("  new     no state yet: its first packet adds one, unless there is a "
+			   "flood of new sources\n");
 	print_object("newcomer");
 	print_bool("pays", verdict->pays);
 	print_bool("waits", verdict->waits);
@@ -339,7 +349,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 	print_string("reason", rule->found ? ": %s" : NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
-	/* "over-limit by list /etc/drop.txt, bad, limit dns" */
+	/* as in: drop: over-limit by list /etc/drop.txt, bad, limit dns */
 	lists_copy(gate, lists);
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1, separator = ", ")
 		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);
@@ -398,30 +408,30 @@ static const struct value_type size_type = {
 static const struct word check_words[] = {
 	{"ADDRESS", OPERAND, &value_address, offsetof(struct check_args, source), NULL},
 	{"proto", KEYWORD, &proto_type, offsetof(struct check_args, proto),
-	 "tcp, udp, icmp, or the number of another protocol"},
-	{"port", KEYWORD, &port_type, offsetof(struct check_args, port), "the destination's"},
+	 "the protocol: tcp, udp, icmp, or a number"},
+	{"port", KEYWORD, &port_type, offsetof(struct check_args, port), "the destination port"},
 	{"syn", KEYWORD, NULL, offsetof(struct check_args, syn),
 	 "a TCP packet with SYN and without ACK"},
 	{"unread", KEYWORD, NULL, offsetof(struct check_args, unread),
-	 "its headers are too deep, or cut short, so its port and flags are not known:\n"
-	 "it matches each limit that asks for them"},
+	 "a packet whose headers are too deep or truncated, so that its port and flags are\n"
+	 "unknown: it matches each limit that has a port or tcp-syn"},
 	{"fragment", KEYWORD, &fragment_type, offsetof(struct check_args, fragment),
-	 "the first one, which has the ports, or a later one, which has not"},
+	 "the first fragment, which has the ports, or a later fragment without ports"},
 	{"vlan", KEYWORD, &vlan_type, offsetof(struct check_args, vlan),
-	 "of the outermost tag that is not 0"},
+	 "the VLAN id of the outermost tag whose id is not 0"},
 	{"size", KEYWORD, &size_type, offsetof(struct check_args, bytes),
-	 "of the whole frame, which a bit rate charges; 1514 by default"},
+	 "the size of the whole frame, for bit rates; 1514 by default"},
 	{"to", KEYWORD, &value_address, offsetof(struct check_args, to),
-	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
+	 "the destination, for limits with key dst; implies hook egress"},
 	{"hook", KEYWORD, &value_given_hook, offsetof(struct check_args, hook),
-	 "where it is judged: all but key dst and shape is the same everywhere"},
+	 "the hook that judges the packet; only limits with key dst or shape depend on it"},
 };
 
 const struct command command_check = {
 	.name = "check",
 	.brief = "what would happen to a packet now",
-	.details = "Consumes nothing. The packet comes from ADDRESS, and has only what the words\n"
-		   "specify: without 'port' it has no port, without 'vlan' no tag.",
+	.details = "Charges no limit. The packet comes from ADDRESS, and has only the properties\n"
+		   "that the words specify: without 'port' it has no port, without 'vlan' no tag.",
 	.question = "which address?",
 	COMMAND_WORDS(check_words, struct check_args),
 	.run = check_run,

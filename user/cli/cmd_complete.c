@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * complete: prints the words that may continue a command line, one a line, by the tables of the
- * commands. docs/sluice.bash calls it. It reads only what its caller may read, and drops errors:
- * then there is nothing to offer.
+ * complete: prints the words that may continue a command line, one per line, for docs/sluice.bash.
+ * It reads the tables of the commands. If names of gates, rules or devices cannot be read, it drops
+ * the error and offers fewer words.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -16,14 +16,14 @@ struct typed {
 	const struct program *program;
 	struct option_table options;
 	struct command_line line;
-	const struct command *command; /* NULL: none is typed yet */
+	const struct command *command; /* NULL if no command is typed yet */
 	struct words_end end;
 	const char *begun; /* the beginning of the word that is being typed */
 };
 
 /*
- * Prints a word if it continues what was typed. A name with a control character is left out: a
- * newline would make two words of it.
+ * Prints a word if it begins with the typed part. Omits a name with control characters, because a
+ * newline would split it into two words.
  */
 static void offer(const struct typed *typed, const char *word)
 {
@@ -31,13 +31,14 @@ static void offer(const struct typed *typed, const char *word)
 		puts(word);
 }
 
+/* Callback of gates_for_each(). */
 static int offer_gate(const char *name, void *typed)
 {
 	offer(typed, name);
 	return 0;
 }
 
-/* Offers the lists of the gate, or the limits of the prefix that the command names. */
+/* Offers the names of the lists of the gate, or of the limits of the prefix on the command line. */
 static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];
@@ -59,7 +60,9 @@ static void offer_rules(const struct typed *typed, bool lists_wanted)
 		offer(typed, rule.limit[i].spec.name);
 }
 
-/* Offers the values of a placeholder. Numbers, times and addresses have no candidates. */
+/*
+ * Offers the values of a placeholder, such as DEV. For numbers, times and addresses it offers none.
+ */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
 	if (!strcmp(name, "DEV")) {
@@ -85,11 +88,11 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 	} else if (!strcmp(name, "LIMIT") || !strcmp(name, "LIST")) {
 		offer_rules(typed, !strcmp(name, "LIST"));
 	} else if (!strcmp(name, "FILE")) {
-		puts(name); /* docs/sluice.bash lets the shell complete files */
+		puts(name); /* docs/sluice.bash then completes file names */
 	}
 }
 
-/* Offers the first word of each choice: "drop|observe|block TIME". */
+/* Offers the first word of each choice of a value: "drop|observe|block TIME". */
 static void offer_value(const struct typed *typed, const char *value)
 {
 	char choice[WORD_TEXT];
@@ -108,8 +111,8 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Offers what continues the value of a keyword: `per` after "window 1000". Returns whether the
- * value may end before that.
+ * Offers the next word of the value of a keyword: `per` after "window 1000". Returns whether the
+ * value is complete without it.
  */
 static bool offer_more(const struct typed *typed)
 {
@@ -136,6 +139,7 @@ static void offer_option(const struct typed *typed, int option)
 	offer(typed, text);
 }
 
+/* Returns whether "|rate|burst|" has the name. */
 static bool words_have(const char *words, const char *name)
 {
 	char text[WORD_TEXT];
@@ -144,7 +148,7 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-/* Returns whether a keyword is typed already, or a keyword that excludes it. */
+/* Returns whether the command line has this keyword, or a keyword that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;
@@ -168,7 +172,7 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 	return false;
 }
 
-/* Offers operands, and the keywords that may still be typed, after a needed operand. */
+/* Offers operands and, unless a required operand is missing, the keywords that may follow. */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
@@ -226,7 +230,7 @@ static int complete_run(const struct context *context, const void *data)
 	int err;
 
 	memset(left, 0, sizeof(left));
-	/* the word before the first one is "complete", as the name of the program in argv */
+	/* words[-1] is "complete", in the place of the program's name in argv */
 	err = options_parse(words->count, words->words - 1, line);
 	if (line->count)
 		typed.command = command_find(program, left[0]);
@@ -241,15 +245,15 @@ static int complete_run(const struct context *context, const void *data)
 
 static const struct word complete_words[] = {
 	{"WORD", OPERANDS, NULL, 0,
-	 "the words after sluice, up to the one that is being typed, which may be ''"},
+	 "the words after 'sluice', up to the word that is being typed, which may be ''"},
 };
 
 const struct command command_complete = {
 	.name = "complete",
-	.brief = "the words that may follow, for the shell's completion",
+	.brief = "the words that may follow, for shell completion",
 	.details =
-		"As 'sluice complete -- -g main set default ra': the words that continue the last\n"
-		"one. FILE means any file name.",
+		"'sluice complete -- -g main set default ra' prints the words that the last word\n"
+		"may become. FILE means any file name.",
 	.question = "which words?",
 	COMMAND_WORDS(complete_words, struct operands),
 	.run = complete_run,

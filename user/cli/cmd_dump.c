@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* dump, show and diff: the rules as a file, as commands, and compared with a file. */
+/* dump, show and diff: print the rules as a file or as commands, or compare them with a file. */
 #include "attach/places.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
@@ -40,9 +40,9 @@ const struct command command_dump = {
 /* --- show ----------------------------------------------------------------------------------- */
 
 /*
- * Prints the command that makes an attachment, to be run in the network namespace in which sluice
- * was started. sizes: the sizes to state. Returns false if -n cannot name the namespace of the
- * device.
+ * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
+ * was started. sizes: sizes of the gate to print; 0 omits a size. Returns false, and prints
+ * nothing, if -n cannot name the namespace of the device.
  */
 static bool print_attach(const struct attachment *a, struct gate_sizes sizes, const char *gate,
 			 const char *lead)
@@ -67,8 +67,9 @@ static bool print_attach(const struct attachment *a, struct gate_sizes sizes, co
 }
 
 /*
- * Prints the attachments that filter, the first with the sizes of the gate, which it makes.
- * ret_lacks_fq: limits shape, and a device on hook egress lacks the qdisc fq.
+ * Prints the attachments that are not gone. The first command also has the sizes of the gate,
+ * because it makes the gate. ret_lacks_fq: set if limits shape, and a device on hook egress lacks
+ * the qdisc fq.
  */
 static int print_attachments(const struct gate *gate, bool *ret_lacks_fq)
 {
@@ -102,7 +103,7 @@ static int print_attachments(const struct gate *gate, bool *ret_lacks_fq)
 	return 0;
 }
 
-/* Prints JSON: "attach", as in a rules file. */
+/* Prints "attach" of JSON, which has the form of a rules file. */
 static int print_places(const struct gate *gate)
 {
 	_cleanup_(places_free) struct places places = {0};
@@ -158,18 +159,21 @@ static int show_run(const struct context *context, const void *args)
 
 const struct command command_show = {
 	.name = "show",
-	.brief = "the devices and the rules, as commands that make them",
+	.brief = "the devices and the rules, as the commands that add them",
 	.run = show_run,
 };
 
 /* --- diff ----------------------------------------------------------------------------------- */
 
-/* Both sides. A gate that does not exist has no rules, no device, and differs in no size. */
+/*
+ * The gate and the file. A gate that does not exist has no rules and devices; sizes are not
+ * compared.
+ */
 struct diff {
 	const char *gate;
 	struct config config;
-	struct ruleset rules;	 /* in force */
-	struct gate_sizes sizes; /* of the gate */
+	struct ruleset rules;	 /* the rules in force */
+	struct gate_sizes sizes; /* the sizes of the gate */
 	struct placings placings;
 	struct rules_shown shown_from, shown_to;
 	bool differs;
@@ -193,14 +197,14 @@ static int diff_read(const char *file, struct diff *diff)
 			      ?: rules_read(&gate, &diff->rules);
 	err = err ?: placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		  ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* lists of both sides have the same index now, and so the same end */
+	/* an index that both sets use now means the same list, with the same end */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);
 	return err;
 }
 
-/* Sizes that the file does not give do not differ. */
+/* Prints the sizes that differ. A size that is not in the file does not differ. */
 static void print_sizes(struct diff *diff)
 {
 	char from_text[SIZE_TEXT], to_text[SIZE_TEXT];
@@ -223,7 +227,9 @@ static void print_sizes(struct diff *diff)
 	print_end();
 }
 
-/* An attachment that no longer filters is no difference. */
+/*
+ * Prints the attachments that apply would remove and add. An attachment that is gone is left out.
+ */
 static void print_placings(struct diff *diff)
 {
 	for (int detaches = 1; detaches >= 0; detaches--) {
@@ -242,15 +248,16 @@ static void print_placings(struct diff *diff)
 				print_attachment(a, NULL);
 			else if (!print_attach(a, (struct gate_sizes){0}, diff->gate,
 					       detaches ? "- " : "+ "))
-				error_notice("no-netns-name", a->device,
-					     "differs, and no line here can name it");
+				error_notice(
+					"no-netns-name", a->device,
+					"it differs, but -n cannot name its network namespace");
 			print_end();
 		}
 		print_end();
 	}
 }
 
-/* Prints what one side has of a rule, and the other side lacks. */
+/* Prints the parts of `rule` that are not in `other`, as commands. Either can be NULL: no rule. */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {
@@ -263,7 +270,7 @@ static int print_side(const struct diff *diff, const struct rule *rule, const st
 	return err;
 }
 
-/* Callback of ruleset_diff(). */
+/* Prints a rule that differs; a callback of ruleset_diff(). */
 static int print_rule_pair(void *data, const struct rule *from, const struct rule *to)
 {
 	struct diff *diff = data;
@@ -280,7 +287,7 @@ static int print_rule_pair(void *data, const struct rule *from, const struct rul
 	return 0;
 }
 
-/* Returns 1 if both sides differ. */
+/* Returns 0 if the gate and the file are equal, 1 if they differ, or a negative errno. */
 static int diff_run(const struct context *context, const void *data)
 {
 	_cleanup_(diff_free) struct diff diff = {.gate = context->gate};
@@ -308,9 +315,10 @@ const struct command command_diff = {
 	.name = "diff",
 	.brief = "what apply would change",
 	.details =
-		"As the commands of 'sluice show', - before what would go and + before what would\n"
-		"come. A device of the file that is missing is noted, and the rest is compared.\n"
-		"Exit status 0: no difference; 1: a difference; 2: an error.",
+		"Prints commands, as 'sluice show' does: after - the rules that would be removed,\n"
+		"and after + the rules that would be added. A device of the file that does not\n"
+		"exist is reported, and not compared. Exit status 0: no difference; 1: a\n"
+		"difference; 2: an error.",
 	.question = "which file?",
 	COMMAND_WORDS(diff_words, const char *),
 	.exit_failed = 2,

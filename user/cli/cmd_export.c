@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prometheus's text exposition format, version 0.0.4. The samples of a metric must stand together,
- * so all gates are read first. There is no label per source, because their number has no bound. The
- * exit status is 0 if a gate cannot be read: otherwise `sluice export >FILE && mv ...` would freeze
- * the metrics of all gates.
+ * export: prints Prometheus's text exposition format, version 0.0.4. The samples of a metric must
+ * be consecutive, so all gates are read first. No metric has a label per source, because the number
+ * of sources is unbounded. If a gate cannot be read, the exit status is still 0: otherwise `sluice
+ * export >FILE && mv ...` would no longer update the metrics of the other gates.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -15,15 +15,16 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Maps of sources and rules; the rest are arrays of a fixed size. */
+/* The maps before MAP_ADMISSION hold sources and rules. Later maps are arrays of a fixed size. */
 #define MAPS_LISTED MAP_ADMISSION
 
+/* The facts that are printed about a gate. */
 struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
 	struct stats stats;
 	struct seen seen;
-	double seen_age; /* seconds; -1: the attachments cannot be read */
+	double seen_age; /* age of `seen` in seconds; -1 if the attachments cannot be read */
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
@@ -33,14 +34,15 @@ struct exported {
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
-/* print(): prints the samples of a gate. Some of these functions read a member. */
+/* A metric. print() prints its samples for a gate; some of these functions read a member. */
 struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* of struct exported, or of struct sl_cell */
+	size_t member, size; /* offset and size in struct exported or struct sl_cell */
 };
 
+/* Returns the number that is the metric's member of `base`. */
 static uint64_t number_at(const void *base, const struct metric *metric)
 {
 	const void *member = (const char *)base + metric->member;
@@ -49,7 +51,9 @@ static uint64_t number_at(const void *base, const struct metric *metric)
 						: *(const uint64_t *)member;
 }
 
-/* Prints a sample: with the label of its gate, and more labels: ",policy=\"%s\"". */
+/*
+ * Prints a sample with the label gate. labels: the format of more labels, as in ",policy=\"%s\"".
+ */
 static void __attribute__((format(printf, 4, 5)))
 print_sample(const struct metric *metric, const struct exported *e, uint64_t value,
 	     const char *labels, ...)
@@ -107,7 +111,7 @@ static void print_seconds(const struct metric *metric, const struct exported *e)
 		print_text("%s{gate=\"%s\"} %.3f\n", metric->name, e->gate, value);
 }
 
-/* member: the event of the first cause. */
+/* Prints a sample for each cause. The member is the event of the first cause, in an array. */
 static void print_causes(const struct metric *metric, const struct exported *e)
 {
 	const struct pace *first = (const void *)((const char *)e + metric->member);
@@ -130,7 +134,7 @@ static void print_share_number(const struct metric *metric, const struct exporte
 		print_member(metric, e);
 }
 
-/* A list's name needs no escape: see list_name_check(). */
+/* Prints the age of each list. A list's name needs no escape: see list_name_check(). */
 static void print_list_ages(const struct metric *metric, const struct exported *e)
 {
 	uint64_t now = time(NULL);
@@ -150,7 +154,7 @@ static void print_map_sizes(const struct metric *metric, const struct exported *
 		print_sample(metric, e, e->max_entries[map], ",map=\"%s\"", gate_map_names[map]);
 }
 
-/* Escapes the name of a device or a namespace for the value of a label. */
+/* Escapes the name of a device or a network namespace for use as the value of a label. */
 static const char *escape(const char *name, char text[2 * NETNS_NAME])
 {
 	char *end = text;
@@ -164,7 +168,7 @@ static const char *escape(const char *name, char text[2 * NETNS_NAME])
 	return text;
 }
 
-/* A namespace without a name is printed as the kernel writes its number. */
+/* Prints a sample for each attachment. An unnamed network namespace is printed as net:[INODE]. */
 static void print_attachments(const struct metric *metric, const struct exported *e)
 {
 	for (unsigned int i = 0; i < e->seen.count; i++) {
@@ -208,8 +212,8 @@ static const struct metric metrics[] = {
 	{"sluice_bucket_insertions_refused_total",
 	 "Entries that could not be added to buckets4 or buckets6.", print_causes,
 	 MEMBER(pressure.event[SL_EVENT_BUCKET_BUSY])},
-	{"sluice_bursts_lost_total", "Bursts that evicted states lacked, in sum.", print_seconds,
-	 MEMBER(pressure.bursts_lost)},
+	{"sluice_bursts_lost_total", "Sum of the parts of their bursts that evicted states lacked.",
+	 print_seconds, MEMBER(pressure.bursts_lost)},
 	{"sluice_states", "States in the table, full states included.", print_member,
 	 MEMBER(fill.in_use)},
 	{"sluice_states_partial", "States in the table that are not full.", print_member,
@@ -259,8 +263,8 @@ struct export
 };
 
 /*
- * Prints the head of a metric, and its samples unless it has no function. By the convention of
- * Prometheus, the names of counters end in _total.
+ * Prints the HELP and TYPE lines of a metric, and its samples, if it has a function. By
+ * Prometheus's convention, exactly the names of counters end in _total.
  */
 static void print_metric(const struct metric *metric, const struct export *export)
 {
@@ -298,7 +302,7 @@ static void print_unread(const char *gate)
 	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
-/* Reads a gate, and prints at once whether that failed. Returns 0: the other gates follow. */
+/* Reads a gate, and prints whether that succeeded. Returns 0, so that the next gate is read. */
 static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;
@@ -338,8 +342,7 @@ static int export_run(const struct context *context, const void *args)
 
 	(void)args;
 	if (context->json)
-		return error_misuse("no-json", "export",
-				    "Prometheus's text is its only format: see 'sluice -j stats'");
+		return error_misuse("no-json", "export", "it has no JSON; use 'sluice -j stats'");
 	print_metric(&readable, &export);
 	err = context->gate_given ? gate_export(context->gate, &export)
 				  : gates_for_each(gate_export, print_unread, &export);
@@ -371,6 +374,6 @@ static int export_run(const struct context *context, const void *args)
 
 const struct command command_export = {
 	.name = "export",
-	.brief = "the counters in Prometheus's text format",
+	.brief = "the counters, in Prometheus's text format",
 	.run = export_run,
 };

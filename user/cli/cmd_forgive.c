@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
+/* forgive: give a source a full state under each limit. */
 #include "cli/command.h"
 #include "state/buckets.h"
 
-/* A source, and its state under each limit before it was forgiven. */
+/* A source, and its state under each limit before the command. */
 struct pardon {
 	struct sl_prefix address;
 	struct source source;
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
+/* Adds the error that no limit applies to the source, and returns it. */
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
@@ -20,19 +22,19 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 	if (rule->access == SL_ACCESS_DENY)
 		return error_add(
 			ENOENT, "no-limit", address,
-			"it is denied, by the entry of %s; 'sluice %sundeny %s' or 'sluice "
-			"%sallow %s' ends that",
+			"it is denied by the entry of %s; to end that: 'sluice %sundeny %s' or "
+			"'sluice %sallow %s'",
 			prefix, option, prefix, option, address);
 	if (rule->access == SL_ACCESS_ALLOW)
 		return error_add(ENOENT, "no-limit", address,
-				 "it is allowed, by the entry of %s: no limit holds it", prefix);
+				 "no limit applies, because the entry of %s allows it", prefix);
 	return error_add(ENOENT, "no-limit", address,
-			 "no rule of gate '%s' covers it: no limit holds it", gate->name);
+			 "no limit applies, because no rule of gate '%s' covers it", gate->name);
 }
 
 /*
- * Returns the prefix whose addresses share a bucket with the source under one of the limits;
- * otherwise the prefix of the source.
+ * Returns the shortest prefix whose addresses share a state with the source under one of its
+ * limits, or the prefix of the source if it shares none.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
@@ -43,7 +45,7 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	for (unsigned int i = 0; i < pardon->source.limit_count; i++) {
 		struct limit limit = source_limit(&pardon->source, &pardon->source.limits[i]);
 		unsigned int per = limit.spec.per[family];
-		bool own = is_whole && per && per <= 64; /* see identity_key */
+		bool own = is_whole && per && per <= 64; /* see identity_key() */
 
 		if (!limit.spec.key_dst && !own && SL_FAMILY_BITS + per < bits)
 			bits = SL_FAMILY_BITS + per;
@@ -52,8 +54,9 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Empties the slices of an address if it may hold slices of the same states: one of its limits has
- * the same id. Its policy may be another one that inherits the limit.
+ * Empties the slices of an address if one of its limits has the id of a limit of the forgiven
+ * source, because they then share a state. The policies of both may differ: one may inherit the
+ * limit.
  */
 static int sharer_forget(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address)
@@ -68,7 +71,7 @@ static int sharer_forget(const struct gate *gate, const struct table *table,
 	return shares ? buckets_forgive(gate, address) : err;
 }
 
-/* Fills the states, then empties the slices by which CPUs would pass or refuse packets. */
+/* Fills the states of the source, and then empties the slices that CPUs borrowed from them. */
 static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
 	struct source *source = &pardon->source;
@@ -82,7 +85,7 @@ static int pardon_run(const struct gate *gate, struct pardon *pardon)
 		return err;
 	if (!source->policy)
 		return refuse(gate, pardon);
-	/* under a limit with key dst the address is the destination */
+	/* for limits with key dst, the address is the destination */
 	packet = packet_args_of_source(source, FRAME_USUAL);
 	packet.source = packet.destination = pardon->address;
 	err = source_states_read(gate, source, &packet, pardon->before) ?: table_open(gate, &table);
@@ -146,9 +149,10 @@ static const struct word forgive_words[] = {
 
 const struct command command_forgive = {
 	.name = "forgive",
-	.brief = "give a source a full bucket, end its block",
-	.details = "Under each limit that applies to it. Refused if an entry denies or allows it:\n"
-		   "see 'sluice help undeny'.",
+	.brief = "fill the buckets of a source, and end its blocks",
+	.details =
+		"Fills its bucket under each limit that applies to it. Refused if an entry denies\n"
+		"or allows the source: see 'sluice help undeny'.",
 	.question = "which address?",
 	COMMAND_WORDS(forgive_words, struct sl_prefix),
 	.run = forgive_run,

@@ -11,7 +11,7 @@
 
 struct change {
 	struct rule before, after;
-	struct rule lost; /* the parts of `before` that `after` lacks */
+	struct rule lost; /* the parts of `before` that are not in `after` */
 };
 
 static void change_free(struct change *change)
@@ -21,7 +21,10 @@ static void change_free(struct change *change)
 	rule_free(&change->lost);
 }
 
-/* Opens the gate, and reads the rule of the prefix. `after` is a copy, to be edited. */
+/*
+ * Opens the gate, and reads the rule of the prefix into `before` and `after`; the caller edits
+ * `after`.
+ */
 static int change_begin(const struct context *context, struct gate *gate,
 			const struct sl_prefix *prefix, struct change *change)
 {
@@ -47,13 +50,14 @@ static int change_make(struct gate *gate, struct change *change)
 	return 0;
 }
 
+/* Adds the error that the prefix has no limits, and returns it. */
 static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	char text[PREFIX_TEXT];
 	const char *name = prefix_format(prefix, text);
 
 	return error_add(ENOENT, "no-limits", name,
-			 "gate '%s' has no limits for it; set one first, with 'sluice %sset %s "
+			 "gate '%s' has no limits for it; set one first: 'sluice %sset %s "
 			 "rate RATE'",
 			 gate->name, gate_option(gate->name), name);
 }
@@ -62,14 +66,15 @@ static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *pre
 
 struct set_args {
 	struct sl_prefix prefix;
-	struct spec spec;     /* the fields of the limits */
+	struct spec spec;     /* the words of the limits */
 	unsigned int inherit; /* enum inherit */
-	bool no_fq;	      /* limits may shape without the qdisc fq */
+	bool no_fq;	      /* accept limits that shape on a device without the qdisc fq */
 };
 
+/* Adds the error that the rule has too many limits, with their names, and returns it. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
-	/* at most SL_LIMITS_MAX old limits and as many new ones */
+	/* room for SL_LIMITS_MAX old limits, and as many new limits */
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 	size_t length = 0;
@@ -82,14 +87,15 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 				   rule->limit[i].spec.name,
 				   rule->limit[i].second.rate ? " (two rates)" : "");
 	return error_add(ENOSPC, "too-many-limits", prefix,
-			 "it would have %u limits, of which %d is the most: %s; delete one with "
-			 "'sluice %sdel %s name LIMIT'",
+			 "it would have %u limits, and %d are the most: %s; delete one: 'sluice "
+			 "%sdel %s name LIMIT'",
 			 rule_slots(rule), SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 }
 
 /*
- * Puts the limits into the rule. Refuses a default name if a limit with another match has it: the
- * limit of port 24 and the limit of each /24 are both called udp-24.
+ * Adds the limits to the rule, in place of limits with the same names. Refuses to replace a limit
+ * with another match unless the user wrote the name, because two limits can get the same default
+ * name: udp-24 is a limit of port 24, or of each /24.
  */
 static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
 		      struct rule *rule)
@@ -106,7 +112,7 @@ static int limits_put(const struct gate *gate, const struct limits *limits, bool
 		if (old && !is_named && !match_equal(&old->match, &new->match))
 			return error_add(EEXIST, "other-match",
 					 prefix_format(&rule->prefix, prefix),
-					 "limit '%s' is for other packets, match %s; give this "
+					 "limit '%s' is for other packets, match %s; give the new "
 					 "limit another name: 'name LIMIT'",
 					 new->spec.name, match_format(&old->match, match));
 		if (old)
@@ -116,8 +122,8 @@ static int limits_put(const struct gate *gate, const struct limits *limits, bool
 }
 
 /*
- * A new policy inherits by default, because a rule for a few addresses must not lift what protects
- * all of them.
+ * Sets the limits. A new policy inherits by default, so that a limit for a few addresses does not
+ * remove the limits that protect all addresses.
  */
 static int set_apply(struct gate *gate, const struct set_args *args, struct limits *limits,
 		     struct change *change)
@@ -143,8 +149,9 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 }
 
 /*
- * Returns whether all sources of the prefix share one bucket, because the key is wider. An address
- * that is a source by itself keeps its own bucket, except with `per 0`: identity_key().
+ * Returns whether all sources of the prefix share one state, because the key is shorter than the
+ * prefix. An IPv6 address that is a source by itself has its own state, except with `per 0`; see
+ * identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -158,7 +165,7 @@ static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spe
 	return is_ipv4 || !bits || !identity_is_whole(addr);
 }
 
-/* Prints what a limit is for: "default dns: each source 200pps, burst 50, match udp port 53". */
+/* Prints a limit, as in "default dns: each source 200pps, burst 50, match udp port 53". */
 static void limit_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
 	const char *what = limit->spec.key_dst ? "destination" : "source", *separator = " ", *words;
@@ -199,8 +206,8 @@ static void set_print(const struct context *context, const struct limits *limits
 	print_string("prefix", limits->count ? NULL : "%s: ", prefix_format(&rule->prefix, text));
 	if (!limits->count)
 		print_text("%s\n", rule_inherits(rule)
-					   ? "inherits the limits of the next shorter policy"
-					   : "has its own limits alone");
+					   ? "inherits the limits of the next shorter prefix"
+					   : "has only its own limits");
 	if (context->json && limits->count == 1)
 		print_limit_fields(limits->list, &rule->prefix);
 	else if (context->json && limits->count)
@@ -226,7 +233,7 @@ static int set_run(const struct context *context, const void *data)
 
 	if (args->inherit == INHERIT_YES && !args->prefix.bits)
 		return error_misuse("no-parent", "default",
-				    "it inherits from no policy: no prefix is shorter");
+				    "it cannot inherit, because no prefix is shorter");
 	if (!args->inherit || args->spec.given)
 		err = spec_make(&args->spec, &args->prefix, &limits, &at);
 	err = err ?: change_begin(context, &gate, &args->prefix, &change)
@@ -247,53 +254,56 @@ static const struct value_type inherit_choice = VALUE_CHOICE("yes|no", inherit_w
 static const struct word set_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct set_args, prefix), NULL},
 	{"name", SPEC_WORD(SPEC_NAME),
-	 "which of the limits to set. Default: a name made of the match: all, tcp-syn, udp-53,\n"
-	 "tcp-80_443"},
+	 "the name of the limit to add or replace. Default: a name made of the match: all,\n"
+	 "tcp-syn, udp-53, tcp-80_443"},
 	{"rate", SPEC_WORD(SPEC_RATE),
-	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
-	 "10kpps 100mbit. A limit has one of rate, window and shape; only inherit needs none"},
+	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both, 10kpps\n"
+	 "100mbit. A limit has either a rate, a window or a shape"},
 	{"burst", SPEC_WORD(SPEC_BURST),
-	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
-	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
+	 "for a rate: a number of packets, 2000; for a bit rate, bytes, 64kB; or a time, 250ms.\n"
+	 "Two rates have a burst each. Default: one second of the rate, at least 64 packets or\n"
+	 "256 kB"},
 	{"window", SPEC_WORD(SPEC_WINDOW),
-	 "never more than N in any span of TIME: 1000 per 1min, 10MB per 1h"},
+	 "at most N packets or bytes in any span of TIME: 1000 per 1min, 10MB per 1h"},
 	{"groups", SPEC_WORD(SPEC_GROUPS),
-	 "of a window: the parts that its time is counted in, 1 to 10. Default: 5"},
+	 "for a window: the number of parts into which its time is divided for counting, 1 to\n"
+	 "10. Default: 5"},
 	{"shape", SPEC_WORD(SPEC_SHAPE),
-	 "delay packets instead of dropping them: 10kpps, 50mbit. Only on hook egress, and the\n"
-	 "device needs the qdisc fq"},
+	 "delay packets instead of dropping them: 10kpps, 50mbit. Only on hook egress of devices\n"
+	 "with the qdisc fq"},
 	{"horizon", SPEC_WORD(SPEC_HORIZON),
-	 "of shape: a packet that would wait longer is dropped; 1ms to 10s. Default: 200ms"},
+	 "for shape: drop a packet that would wait longer; 1ms to 10s. Default: 200ms"},
 	{"match", SPEC_WORD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families), tcp-syn (SYN without ACK), fragment,\n"
 	 "proto N. After tcp, udp and tcp-syn: port 53, port 80,8000-8080 (of the destination, up\n"
 	 "to 8 ports and ranges). After any of them, or alone: vlan N"},
 	{"per", SPEC_WORD(SPEC_PER),
-	 "the length of the prefixes that have a bucket each: 24 (IPv4), 56 (IPv6); for default\n"
-	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each, and rate 100pps,\n"
-	 "1kpps,20kpps has a value for each"},
+	 "the prefix length whose sources share a bucket: 24 (IPv4), 56 (IPv6); for default both,\n"
+	 "24/56. Default: 32/64. Several lengths, 32,24,16, make a limit each, and then rate\n"
+	 "100pps,1kpps,20kpps has a value for each limit"},
 	{"key", SPEC_WORD(SPEC_KEY),
-	 "src (default); dst: each destination of packets that are sent, on hook egress"},
+	 "src (default): a bucket for each source; dst: a bucket for each destination of packets\n"
+	 "that are sent, on hook egress"},
 	{"action", SPEC_WORD(SPEC_ACTION),
-	 "of a packet that finds no credit: drop (default); observe counts it and lets it pass;\n"
-	 "block 30s drops it, and all packets that the limit matches for 30 s; with escalate 2 a\n"
-	 "block soon after is twice as long, at most 10min, or the time after max"},
+	 "for a packet over the limit: drop (default); observe: count it, and let it pass; block\n"
+	 "30s: drop it and, for 30 s, all packets that the limit matches. With escalate 2, the\n"
+	 "next block is twice as long, up to the time after max, 10min by default"},
 	{"start", SPEC_WORD(SPEC_START),
-	 "what the bucket of a new source holds: full (default); empty; share: of a shared limit,\n"
-	 "the burst divided by the machines that share it"},
+	 "the level of the bucket of a new source: full (default) or empty; for a shared limit\n"
+	 "also share: the burst divided by the number of machines that share it"},
 	{"shared", SPEC_WORD(SPEC_SHARED),
-	 "yes: one limit over all machines whose sluice share uses the same store; block: a\n"
-	 "block by one machine also holds on the others"},
+	 "yes: share the limit with all machines whose 'sluice share' uses the same store; block:\n"
+	 "share only blocks, so that a source blocked by one machine is blocked by all"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct set_args, no_fq),
-	 "shape although a device lacks the qdisc fq, and so delays no packet yet"},
+	 "allow shape although a device lacks the qdisc fq, so that no packet is delayed yet"},
 	{"inherit", KEYWORD, &inherit_choice, offsetof(struct set_args, inherit),
-	 "yes: the limits of the next shorter prefix also hold here, except limits of the same\n"
-	 "name, and its newcomers' budget unless this prefix has one. Default: yes if the prefix\n"
-	 "has no limits yet, otherwise as it is. Without a rate only this changes"},
+	 "yes: the limits of the next shorter prefix also apply, except limits of the same name,\n"
+	 "and its newcomers' budget unless this prefix has its own. Default: yes for a prefix\n"
+	 "without limits, otherwise unchanged. 'set PREFIX inherit yes' changes only this"},
 	WORD_CONFIRM,
 };
 
-/* Words of one kind of limit, which other kinds do not have. */
+/* Words of one kind of limit, which exclude the words of other kinds. */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},
@@ -304,11 +314,11 @@ const struct command command_set = {
 	.name = "set",
 	.brief = "limit each source in a prefix",
 	.details =
-		"Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest\n"
-		"prefix that covers a source decides; default covers all. A prefix has up to 4\n"
-		"limits, each with a name: a packet passes if every limit that matches it lets it\n"
-		"pass. Setting a limit of the same name replaces it; the command that restores\n"
-		"the old limit is printed. See sluice-limits(7).",
+		"Each IPv4 address, and each IPv6 /64, has its own token bucket. The longest\n"
+		"prefix that covers a source decides; default covers all sources. A prefix has up\n"
+		"to 4 limits, each with a name: a packet passes if every limit that matches it\n"
+		"lets it pass. A limit replaces a limit of the same name; the command that\n"
+		"restores the old limit is printed. See sluice-limits(7).",
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(set_words, struct set_args),
 	.apart = set_apart,
@@ -320,24 +330,26 @@ const struct command command_set = {
 
 struct newcomers_args {
 	struct sl_prefix prefix;
-	struct spec spec; /* rate and burst */
+	struct spec spec; /* only rate and burst */
 	bool none;
 };
 
-/* Prints what holds for a policy that has no budget of its own. */
+/* Prints how new sources are treated if the policy has no budget of its own. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];
 
 	if (policy && policy->newcomers_origin)
 		print_string(
-			"inherited_from", "have no budget of their own: the budget of %s holds\n",
+			"inherited_from", "have no budget of their own; the budget of %s applies\n",
 			prefix_format(limit_origin(gate, SL_ORIGIN(policy->newcomers_origin, 0)),
 				      text));
 	else if (policy && policy_lacks_budget(policy))
-		print_text("have no budget: in a flood they pass\n");
+		print_text("have no budget, so they pass in a flood\n");
 	else
-		print_text("have no budget, and need none: no limit drops, or one starts empty\n");
+		print_text(
+			"have no budget, and need none, because no limit drops, or a limit starts "
+			"empty\n");
 }
 
 static void newcomers_print(const struct gate *gate, const struct change *change)
@@ -378,8 +390,7 @@ static int newcomers_run(const struct context *context, const void *data)
 
 	if (args->none && args->spec.given)
 		return error_misuse("conflict", "newcomers",
-				    "'none' means that there is no budget; write it alone, or "
-				    "leave it out");
+				    "'none' removes the budget; write either 'none' or a rate");
 	if (!args->none && !spec_has(&args->spec, SPEC_RATE))
 		return error_misuse("no-rate", "newcomers",
 				    "a budget needs a rate; write 'rate 10kpps', or 'none'");
@@ -402,10 +413,11 @@ static const struct value_type burst_type = SPEC_TYPE(SPEC_BURST, "BURST", VALUE
 static const struct word newcomers_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct newcomers_args, prefix), NULL},
 	{"rate", KEYWORD, &rate_type, offsetof(struct newcomers_args, spec),
-	 "as in 'sluice help set'. Needed, except with none"},
-	{"burst", KEYWORD, &burst_type, offsetof(struct newcomers_args, spec), "the same"},
+	 "the rate of all new sources together, as in 'sluice help set'"},
+	{"burst", KEYWORD, &burst_type, offsetof(struct newcomers_args, spec),
+	 "the burst, as in 'sluice help set'"},
 	{"none", KEYWORD, NULL, offsetof(struct newcomers_args, none),
-	 "no budget, the default: new sources pass. Without other words"},
+	 "remove the budget, so that new sources pass; this is the default"},
 	WORD_CONFIRM,
 };
 
@@ -413,11 +425,11 @@ const struct command command_newcomers = {
 	.name = "newcomers",
 	.brief = "limit all new sources in a prefix together",
 	.details =
-		"New sources pass together at most burst + rate x t. A source is new until its\n"
-		"level has existed for the time in which its burst refills, 1s to 1min; until\n"
-		"then its packets are also charged to this budget. Set it to twice what new\n"
-		"sources send without a flood; 'sluice status' shows how much is used. The prefix\n"
-		"must have limits.",
+		"In a time t, all new sources together pass at most burst + rate x t. A source is\n"
+		"new until its bucket has existed for the time in which it refills, 1s to 1min;\n"
+		"until then, its packets are also charged to this budget. Set the budget to twice\n"
+		"the rate of new sources when there is no flood; 'sluice status' prints how much\n"
+		"of it is used. The prefix must have limits.",
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(newcomers_words, struct newcomers_args),
 	.run = newcomers_run,
@@ -427,11 +439,11 @@ const struct command command_newcomers = {
 
 struct del_args {
 	struct sl_prefix prefix;
-	const char *name; /* of the limit; NULL: the policy */
+	const char *name; /* name of the limit; NULL if the whole policy is deleted */
 	const char *file;
 };
 
-/* Removes a limit, the whole policy, or the entry by hand of a prefix without a policy. */
+/* Removes a limit, the whole policy or, if the prefix has no policy, its runtime entry. */
 static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
 {
 	struct limit *limit = name ? rule_find_limit(rule, name) : NULL;
@@ -445,9 +457,10 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 				 gate->name, name, prefix, option);
 	if (!name && rule->limits && rule->access)
 		return error_add(EEXIST, "two-rules", prefix,
-				 "it is %s by hand, and has limits as well; 'sluice %sun%s %s' "
-				 "takes the entry back, 'sluice %sdel %s name LIMIT' a limit",
-				 access_done[rule->access], option, access_words[rule->access],
+				 "it has a runtime entry '%s' and limits; to remove the entry: "
+				 "'sluice %sun%s %s'; to delete a limit: 'sluice %sdel %s name "
+				 "LIMIT'",
+				 access_words[rule->access], option, access_words[rule->access],
 				 prefix, option, prefix);
 	if (limit && rule->limits > 1) {
 		memmove(limit, limit + 1,
@@ -457,7 +470,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 	if (!rule->limits && !rule->access)
 		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
-		rule_free(rule); /* with the budget, which has no effect without limits */
+		rule_free(rule); /* also frees the budget, which has no effect without limits */
 	else
 		rule->access = SL_ACCESS_NONE;
 	return 0;
@@ -479,7 +492,7 @@ static void del_print(const char *gate, const char *name, const struct rule *los
 	print_bool("newcomers", lost->newcomers);
 	if (lost->access) {
 		print_string("list", NULL, access_words[lost->access]);
-		print_text("no longer %s by hand\n", access_done[lost->access]);
+		print_text("runtime entry '%s' removed\n", access_words[lost->access]);
 	} else {
 		print_text("%s deleted\n", lost->newcomers ? " and the newcomers' budget" : "");
 	}
@@ -513,9 +526,9 @@ static int del_run(const struct context *context, const void *data)
 static const struct word del_words[] = {
 	{"default|PREFIX", OPERAND, &value_prefix, offsetof(struct del_args, prefix), NULL},
 	{"name", KEYWORD, VALUE_TEXT("LIMIT"), offsetof(struct del_args, name),
-	 "only the limit of that name"},
+	 "delete only the limit of this name"},
 	{"-f", OPTION, VALUE_TEXT("FILE"), offsetof(struct del_args, file),
-	 "instead: remove all the list of that file, or of that name"},
+	 "remove the whole list that has the path of this file, or this name. Without PREFIX"},
 	WORD_CONFIRM,
 };
 
@@ -523,9 +536,9 @@ const struct command command_del = {
 	.name = "del",
 	.brief = "delete the limits of a prefix, or one of them",
 	.details =
-		"Without a name all limits of exactly this prefix are deleted, and its newcomers'\n"
-		"budget; if it has none, its entry by hand. If it has both, del refuses: see\n"
-		"'sluice help undeny'.",
+		"Without a name, all limits of exactly this prefix are deleted, and its\n"
+		"newcomers' budget. If the prefix has no limits, its runtime entry is removed. If\n"
+		"it has both, del refuses: see 'sluice help undeny'.",
 	COMMAND_WORDS(del_words, struct del_args),
 	.run = del_run,
 };

@@ -22,8 +22,8 @@ struct view {
 };
 
 /*
- * Reads a source, and its state under each limit. A split /64 has none: its addresses may have
- * policies of their own. source_free() frees view->source.
+ * Reads a source, and its state under each limit. For a /64 with longer rules inside, reads no
+ * limits, because its addresses may have policies of their own. source_free() frees view->source.
  */
 static int view_read(const struct gate *gate, const struct table *table,
 		     const struct sl_prefix *address, struct view *view)
@@ -44,7 +44,7 @@ static int view_read(const struct gate *gate, const struct table *table,
 	return err;
 }
 
-/* Returns the part of the burst that is left; -1 while the key is blocked. */
+/* Returns the part of the burst that is left, 0 to 1, or -1 if the key is blocked. */
 static double limit_slack(const struct view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
@@ -54,15 +54,16 @@ static double limit_slack(const struct view *view, int index)
 	return (double)state->remaining / burst_units(&view->source.limits[index]);
 }
 
-/* Returns whether the next packet that the limit matches is refused, as far as that is known. */
+/* Returns whether the limit is known to refuse the next packet that it matches. */
 static bool limit_refuses(const struct limit_state *state)
 {
 	return state->known && (state->matches || !state->fresh) && state->reason >= SL_FIRST_DROP;
 }
 
 /*
- * Returns the limit to print: the first that refuses now, a limit that drops before one that
- * observes; otherwise the limit with the least part of its burst left. Returns -1 without a limit.
+ * Returns the index of the limit to print, or -1 if the source has no limit: the first limit that
+ * refuses and drops; otherwise the first that refuses and observes; otherwise the limit with the
+ * smallest part of its burst left.
  */
 static int limit_shown(const struct view *view)
 {
@@ -72,7 +73,7 @@ static int limit_shown(const struct view *view)
 		const struct limit_state *state = &view->states[i];
 
 		if (!state->known || (!state->matches && state->fresh))
-			continue; /* it has no state for all packets of the source */
+			continue; /* the limit matches only some packets, and has no state yet */
 		if (limit_refuses(state) && !view->source.limits[i].observe)
 			return i;
 		if (limit_refuses(state) && observes < 0)
@@ -126,7 +127,7 @@ static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
 	return text;
 }
 
-/* JSON has exact numbers, and all limits. Text has numbers of 5 characters, and one limit. */
+/* Prints the fields of a source: exact numbers, and all limits. */
 static void print_source_json(const struct view *view)
 {
 	static const struct judgement several = {0};
@@ -148,6 +149,7 @@ static void print_source_json(const struct view *view)
 	print_end();
 }
 
+/* Prints the columns LIMIT and LEVEL. */
 static void print_limit(const struct view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
@@ -161,12 +163,13 @@ static void print_limit(const struct view *view, int index)
 	else
 		snprintf(level, sizeof(level), "%u%%",
 			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
-	if (length > 15) /* keep the end, which may be ":bits" */
+	if (length > 15) /* shorten the middle, because the end may be ":bits" */
 		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
 	else
 		print_text(" %-15s %5s\n", label, level);
 }
 
+/* Prints the columns of a source, with counts of 5 characters and one limit. */
 static void print_source(const struct view *view)
 {
 	const struct source *source = &view->source;
@@ -196,13 +199,15 @@ static void print_source(const struct view *view)
 
 struct ranked {
 	const struct listed_source *source;
-	double rank;	/* the highest is the first */
-	double urgency; /* among equals */
+	double rank;	/* sources are printed by descending rank */
+	double urgency; /* and, if the rank is equal, by descending urgency: minus the slack */
 };
 
-#define URGENCY_FREE  (-2) /* no limit applies to the source */
-#define URGENCY_KNOWN (-3) /* counted: after the sources without counts, which may have lost many */
+#define URGENCY_FREE (-2) /* no limit applies to the source */
+#define URGENCY_KNOWN                                                                              \
+	(-3) /* it is counted: sources without counts, which may drop many, are first */
 
+/* Computes the rank and the urgency of a source. */
 static int rank(const struct gate *gate, const struct table *table, enum order order,
 		struct ranked *ranked)
 {
@@ -246,14 +251,14 @@ static int ranked_order(const void *a, const void *b)
 struct sources_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum order */
-	unsigned int top;   /* how many to print; 0: all */
+	unsigned int top;   /* number of sources to print; 0 prints all */
 };
 
 static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* a row of an IPv4 source has 80 columns */
+	int width = 15; /* with it, the row of an IPv4 source has 80 columns */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -299,7 +304,7 @@ static int sources_run(const struct context *context, const void *data)
 	_cleanup_(table_close) struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	_cleanup_free_ struct ranked *ranked = NULL;
-	/* most IPv6 addresses are found by their /64 */
+	/* most IPv6 addresses are counted under their /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count;
 	int err = gate_open_to_look(&gate, context) ?: table_open(&gate, &table)
@@ -331,23 +336,23 @@ static const struct value_type top_type = VALUE_NUMBER(1, 1000000000, NULL);
 
 static const struct word sources_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct sources_args, within), NULL},
-	{"top", KEYWORD, &top_type, offsetof(struct sources_args, top), "only the first N"},
+	{"top", KEYWORD, &top_type, offsetof(struct sources_args, top), "print only the first N"},
 	{"sort", KEYWORD, &order_type, offsetof(struct sources_args, order),
-	 "by packets sent (default), passed, dropped, by bytes sent, or by the part of a burst "
-	 "that\n"
-	 "is left"},
+	 "by packets sent (default), packets passed, packets dropped, bytes sent, or the part of\n"
+	 "the burst that is left"},
 };
 
 const struct command command_sources = {
 	.name = "sources",
-	.brief = "the sources in table, busiest first",
+	.brief = "the tracked sources, busiest first",
 	.details =
-		"Prints the sources of one address or prefix, or all, that have a bucket or a\n"
-		"state that is not full. - in PASS and DROP: no CPU has a bucket for it, so it is\n"
-		"not counted. WOULD: packets that passed, but exceeded a limit that observes.\n"
-		"LEVEL: the part of the limit's burst that is left or, if it refuses, the time\n"
-		"until it lets a packet pass, in parentheses if it only observes. See\n"
-		"sluice-inspect(7).",
+		"Prints the sources, all or of one address or prefix, that a CPU has a bucket\n"
+		"for, or that have a state that is not full. A source without a bucket is not\n"
+		"counted, and has - in PASS and DROP. WOULD: packets that passed, but exceeded a\n"
+		"limit that observes. LEVEL: the part of the limit's burst that is left. If the\n"
+		"limit refuses packets, LEVEL is the time until a packet passes, in parentheses "
+		"if\n"
+		"the limit only observes. See sluice-inspect(7).",
 	COMMAND_WORDS(sources_words, struct sources_args),
 	.run = sources_run,
 };

@@ -10,9 +10,9 @@ void print_packets(const char *key, const struct sl_cell *cell)
 	print_end();
 }
 
-/* Text omits lines of 0, unless all are asked for. */
+/* Text omits lines whose counts are 0, unless the user wrote `all`. */
 struct listing {
-	bool all, has_hidden;
+	bool all, has_hidden; /* has_hidden: a line was omitted, or would be without `all` */
 };
 
 static bool is_shown(struct listing *listing, unsigned long long count)
@@ -51,7 +51,7 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 	print_end();
 }
 
-/* Prints what a policy passed and dropped, and what its limits refused. */
+/* Prints the packets that a policy passed and dropped, and the packets that its limits refused. */
 static void print_policy(const struct stats_line *line, struct listing *listing)
 {
 	struct sl_cell passed = counters_passed(&line->counters);
@@ -82,7 +82,9 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 	print_end();
 }
 
-/* JSON omits lines that are no policy; text omits lines without packets. */
+/*
+ * Returns whether to print a line: JSON omits lines of no policy, text omits lines without packets.
+ */
 static bool line_is_shown(const struct stats_line *line, struct listing *listing)
 {
 	uint64_t sum = counters_passed(&line->counters).packets +
@@ -116,7 +118,8 @@ static int stats_run(const struct context *context, const void *args)
 	print_end();
 	print_end();
 	if (listing.has_hidden && !listing.all)
-		print_text("(lines of 0 are hidden: 'sluice %sstats all')\n",
+		print_text("(lines without packets are omitted; to print them: 'sluice %sstats "
+			   "all')\n",
 			   gate_option(gate.name));
 	return 0;
 }
@@ -127,7 +130,7 @@ static const struct word stats_words[] = {
 
 const struct command command_stats = {
 	.name = "stats",
-	.brief = "what passed and what was dropped, and why",
+	.brief = "packets passed and dropped, by reason and policy",
 	COMMAND_WORDS(stats_words, bool),
 	.run = stats_run,
 };

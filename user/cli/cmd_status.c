@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* status and doctor: the state of gates, and what is wrong with them. */
+/* status and doctor: the state of gates, and the findings about them. */
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
@@ -10,27 +10,29 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Text lists the maps of sources and rules. The others are for new sources. */
+/* Text lists the maps before MAP_ADMISSION. Later maps are for new sources; it prints their sum. */
 #define MAPS_LISTED MAP_ADMISSION
 
-/* All that is printed of a gate. It is read before the first part is printed. */
+/* All facts that status prints about a gate. They are read before the first of them is printed. */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding holding[ATTACHMENTS_MAX]; /* of attachments where limits shape */
+	struct holding
+		holding[ATTACHMENTS_MAX]; /* for attachments on which limits shape: has it fq? */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* of the entries; of a full map if they are not counted */
-	struct findings findings;   /* the most important ones */
+	uint64_t memory[GATE_MAPS]; /* in bytes; of a full map if its entries are not counted */
+	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
 
+/* Returns whether limits shape on this attachment. */
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
 {
 	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;
@@ -65,7 +67,7 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* JSON has null if what is attached cannot be seen. */
+/* Prints the attachments. JSON: null if they can neither be read nor are published. */
 static void print_attachments(const struct gate *gate, const struct facts *facts)
 {
 	const struct seen *seen = &facts->seen;
@@ -106,12 +108,13 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 	}
 	print_end();
 	if (is_published)
-		print_text("  the devices are those published %" PRIu64 " s ago in %s\n",
+		print_text("  the devices were read %" PRIu64 " s ago from %s\n",
 			   seen->age_ns / NS_PER_SEC, published_path(gate, path));
 }
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
+/* Prints how often an event occurred. lead: text before the name. */
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
 	print_row(key);
@@ -121,7 +124,7 @@ static void print_pace(const char *key, const char *lead, const char *what, cons
 	print_end();
 }
 
-/* Prints the events of each cause, from `first` on. */
+/* Prints the events of all causes. first: the event of the first cause, in an array of CAUSES. */
 static void print_causes(const char *key, const char *lead, const struct pace *first)
 {
 	print_object(key);
@@ -198,7 +201,10 @@ static void print_sources(const struct facts *facts)
 	print_end();
 }
 
-/* The rows of text add up to the memory of all maps: the row of a map includes its index. */
+/*
+ * Prints the maps. In text, the row of a map includes the maps before it that have no row, such as
+ * its index, so that the rows add up to the memory of the gate.
+ */
 static void print_maps(const struct facts *facts)
 {
 	char text[MEMORY_TEXT];
@@ -233,7 +239,10 @@ static void print_maps(const struct facts *facts)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-/* JSON: null if the gate is not kept; pid and file are null if they are not known. */
+/*
+ * Prints the process that keeps the gate. JSON: null if no process keeps it; unknown fields are
+ * null.
+ */
 static void print_kept(const char *gate)
 {
 	struct lock_holder keeper;
@@ -250,7 +259,7 @@ static void print_kept(const char *gate)
 	print_end();
 }
 
-/* JSON: what the process reports. */
+/* Prints the state that a running `sluice share` process reports. */
 static void print_node(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
@@ -273,7 +282,7 @@ static void print_node(const struct sharing *sharing)
 		print_text("has not answered yet");
 	else
 		print_text("answers, in %" PRIu64 " ms", state->round_ms);
-	print_text("; told of %" PRIu64 " %s", state->reported,
+	print_text("; reports %" PRIu64 " %s", state->reported,
 		   plural(state->reported, "source", "sources"));
 	if (state->left_out)
 		print_text("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
@@ -293,7 +302,10 @@ static void print_node(const struct sharing *sharing)
 	print_end();
 }
 
-/* JSON: "shared_by" is null if no process shares the limits, and "shared" if it reports nothing. */
+/*
+ * Prints whether and how limits are shared. JSON: "shared_by" is null if no process shares them,
+ * and "shared" is null if the process does not report its state.
+ */
 static void print_sharing(const struct gate *gate)
 {
 	const struct sharing sharing = sharing_read(gate);
@@ -316,17 +328,19 @@ static void print_sharing(const struct gate *gate)
 	print_null("shared");
 	if (!sharing.is_wanted)
 		return;
-	print_text("  not shared, though limits say so: %s: %s", sharing_trouble(&sharing, trouble),
+	print_text("  shared limits are not shared: %s: %s", sharing_trouble(&sharing, trouble),
 		   sharing_effect(&sharing, effect));
 	if (sharing.sharer == SHARER_NONE)
-		print_text(": 'sluice %s%sshare STORE' shares them", netns_typed(),
+		print_text("; to share them: 'sluice %s%sshare STORE'", netns_typed(),
 			   gate_option(gate->name));
 	print_text("\n");
 }
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-/* Prints a finding in two lines. of_several: also the gate, unless it is the object. */
+/*
+ * Prints a finding in two lines. If `of_several`, also names its gate, unless that is the object.
+ */
 static void print_finding(const struct finding *finding, bool of_several, const char *indent)
 {
 	print_object(NULL);
@@ -345,7 +359,7 @@ static void print_finding(const struct finding *finding, bool of_several, const 
 
 struct view {
 	unsigned int count;
-	int err; /* of a gate that cannot be read; the others are printed */
+	int err; /* the error of a gate that cannot be read; other gates are printed */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)
@@ -363,7 +377,7 @@ static void print_gate(const struct gate *gate, const struct facts *facts)
 	print_known("trial_left_ms", NULL, trial_left, trial_left / NS_PER_MS + 1);
 	if (trial_left)
 		print_text("  on trial for another %" PRIu64
-			   " s: to keep the change: 'sluice %sconfirm'\n",
+			   " s; to keep the change: 'sluice %sconfirm'\n",
 			   trial_left / NS_PER_SEC + 1, gate_option(gate->name));
 	print_attachments(gate, facts);
 	print_pressure(gate, facts);
@@ -417,7 +431,7 @@ static int status_run(const struct context *context, const void *args)
 		err = bpffs_refuse_private();
 	err = err ?: view.err;
 	if (!view.count && !err) {
-		print_text("no gate: make one with 'sluice %sattach DEV'\n", netns_typed());
+		print_text("there is no gate; to make one: 'sluice %sattach DEV'\n", netns_typed());
 		print_object(NULL);
 		print_array("gates");
 	}
@@ -430,12 +444,12 @@ const struct command command_status = {
 	.name = "status",
 	.brief = "gates, devices, and how full the maps are",
 	.details =
-		"In a flood of new sources, a source gets a state only after more than two\n"
-		"packets through one CPU, so that forged sources take no memory. sources: states\n"
-		"that the gate tracks, one for each source and limit. Full ones are evicted\n"
-		"first; those that lack more than half of a burst, or are blocked, last. MEMORY\n"
-		"is what the kernel allocates. The last lines are the three most important\n"
-		"findings of 'sluice doctor'. All columns are in sluice-inspect(7).",
+		"pressure: in a flood of new sources, a source gets a state only after more than\n"
+		"two packets on one CPU, so that spoofed sources take no memory. sources: states\n"
+		"in the table, one for each source and limit. Full states are evicted first, and\n"
+		"blocked states, or states that lack more than half of their burst, last. MEMORY\n"
+		"is the memory that the kernel allocates. The last lines are the three most\n"
+		"important findings of 'sluice doctor'. See sluice-inspect(7).",
 	.run = status_run,
 };
 
@@ -484,11 +498,11 @@ static void print_findings(const struct findings *findings, const struct doctor_
 	print_text("\n");
 }
 
-#define WATCH_NS (2 * NS_PER_SEC) /* long enough for what arrives from time to time */
+#define WATCH_NS (2 * NS_PER_SEC) /* long enough to see packets that arrive about every second */
 
 static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 
-/* Returns 1 if something is wrong. */
+/* Returns 0, 1 if a finding is WRONG, or a negative errno. */
 static int doctor_run(const struct context *context, const void *data)
 {
 	const struct doctor_args *args = data;
@@ -517,19 +531,20 @@ static int doctor_run(const struct context *context, const void *data)
 static const struct word doctor_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct doctor_args, devices), NULL},
 	{"--watch", OPTION, &watch_time, offsetof(struct doctor_args, watch_ns),
-	 "watch for TIME what arrives, 10ms to 1h; default 2s"},
+	 "watch arriving packets for TIME, 10ms to 1h. Default: 2s"},
 };
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.brief = "why nothing happens, and what is not set up well",
+	.brief = "what is wrong, and what could be set up better",
 	.details =
-		"Looks at the kernel, the devices and the rules of all gates, or of one with -g,\n"
-		"or of the gates of the named devices. If a device is attached, it watches for a\n"
-		"while what arrives. It changes nothing. Each finding has its name in brackets,\n"
-		"and below it a command to paste. wrong: something that was asked for does not\n"
-		"happen, or packets are lost; then the exit status is 1. advice: it may not be\n"
-		"what was meant, or it could be better.",
+		"Examines the kernel, the devices and the rules of all gates, of the gate of -g,\n"
+		"or of the gates of the named devices. If a device is attached, it watches\n"
+		"arriving packets for a while. It changes nothing. Each finding ends with its\n"
+		"name in brackets, and a command to paste follows. wrong: a rule has no effect, "
+		"or\n"
+		"packets are lost; then the exit status is 1. advice: a setting is probably not\n"
+		"meant, or could be better.",
 	COMMAND_WORDS(doctor_words, struct doctor_args),
 	.run = doctor_run,
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Cli: the commands of `sluice`, and what several of them print and warn of. */
+/*
+ * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the reports and warnings that
+ * several commands share.
+ */
 #ifndef SLUICE_CLI_COMMAND_H
 #define SLUICE_CLI_COMMAND_H
 
@@ -39,120 +42,140 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_export, command_upgrade, command_complete;
 
-extern const struct value_type value_given_hook; /* unsigned int: enum hook + 1 */
+extern const struct value_type value_given_hook; /* parses into an unsigned int: enum hook + 1 */
 
 /*
- * Opens the gate that a command only reads. Without -g that is `main`, or, if `main` does not
- * exist, the only gate that exists.
+ * Opens a gate for a command that only reads it: the gate of -g. Without -g it opens `main` or, if
+ * `main` does not exist and exactly one other gate exists, that gate.
  */
 int gate_open_to_look(struct gate *gate, const struct context *context);
 
-/* Removes a gate without attachments, and what killed processes left in /run/sluice for it. */
+/* Removes a gate that has no attachments, and its files in /run/sluice. */
 int gate_remove(struct gate *gate);
 
-/* Removes the list of that file or name: `del -f`. */
+/* Runs `del -f FILE`: removes the list that was made from the file, or that has this name. */
 int list_of_file_remove(const struct context *context, const char *file);
 
-/* Refuses a rule that has no entry by hand with this access. NONE: and no limits. */
+/*
+ * Adds the error that the prefix of `rule` has no runtime entry with this access. SL_ACCESS_NONE:
+ * that it has neither a runtime entry nor limits. Returns the error.
+ */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*
- * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: the
- * process that waits has the previous rules, so it restores them even if the command is killed.
+ * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: a
+ * background process receives the rules in force, and restores them even if the command is killed.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /*
- * Ends a command: if it failed, undoes and ends the trial of gate_open_to_try(), if there is one;
- * otherwise prints when the trial of the change ends.
+ * Ends a command. If the command failed, undoes and ends the trial that gate_open_to_try() began.
+ * If it succeeded and its change is on trial, prints when the trial ends. err: the command's
+ * result.
  */
 void trial_finish(const struct context *context, int err);
 
 /*
- * Makes the change of a file and begins a trial of it, for ns. A process in the background waits
- * for the end of the trial, and restores the previous rules unless `confirm` was run. It has no
- * terminal, outlives the session, and writes what it did to the system's log. SIGTERM ends its
- * wait, and so the trial. If it cannot be started, the change is undone at once.
+ * Applies the change of a rules file, and puts it on trial for `ns` nanoseconds. A background
+ * process waits until the trial ends, and restores the previous rules unless `confirm` was run. The
+ * process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the trial
+ * at once. If the process cannot be started, the change is undone, and an error returned.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
-/* Prints JSON. state: replaces "state"; NULL: attached or gone. */
+/* Prints the JSON fields of an attachment. state: its "state"; NULL prints "attached" or "gone". */
 void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
- * Prints an attachment that a command made or removed, an object and "eth0: attached to gate
- * 'main', hook xdp". The caller ends the object and the line.
+ * Prints an attachment that a command made or removed. JSON: opens an object and prints its fields.
+ * Text: "eth0: attached to gate 'main', hook xdp", with `what` = "attached to". The caller closes
+ * the object and ends the line.
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);
 
-/* Prints JSON: {"packets", "bytes"}. */
+/* Prints a counter as JSON: {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);
 
-/* Prints JSON: the rule that decides about a source. "policy" and "prefix" are null if none does. */
+/* Prints the rule that decides about a source, as JSON. Without a rule its fields are null. */
 void print_judgement(const struct gate *gate, const struct judgement *judgement);
 
-/* Prints JSON: the words of a limit, and its state, which is null if the key is not known. */
+/* Prints a limit as JSON: its fields, and its state, which is null if the key is unknown. */
 void print_limit_state(const struct source *source, const struct sl_limit *limit,
 		       const struct limit_state *state);
 
-/* Returns "packets", or "bytes" of a bit rate; unit_of(): "packet" after 1. */
+/*
+ * Return the unit that a limit counts, "packets" or "bytes". unit_of() returns the singular if
+ * `count` is 1.
+ */
 const char *unit_name(const struct sl_limit *limit);
 const char *unit_of(const struct sl_limit *limit, uint64_t count);
 
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 
-/* Warns of packets that new attachments charge twice, or receive merged. */
+/*
+ * Warns if new attachments charge packets twice, or receive packets that GRO or GSO merged. Returns
+ * 0 or an error.
+ */
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of limits that lose their states, of the first window that one merged packet exceeds, and
- * of the first budget for new sources that drops nothing. before: the rules of the same prefixes, in
- * the same order.
+ * Warns of side effects of changed rules: limits that lose their states, a window that one merged
+ * packet exceeds, and a budget for new sources that drops nothing; each of the last two only once.
+ * before: the rules of the same prefixes before the change, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);
 
 /*
- * Warns of a policy that was set: of what it inherits, if `inherits`; and, once for each gate, if
- * `default` has no budget for new sources, and if no process shares its shared limits.
+ * Warns of side effects of a policy that was set. If `inherits`, it lists the inherited limits.
+ * Once for each gate, it warns if `default` has no budget for new sources, or if no process shares
+ * the shared limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
-/* Returns the policy in force of a prefix, or NULL. */
+/* Returns the policy that is in force for exactly this prefix, or NULL. */
 const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix);
 
-/* Warns of policies that lose limits, with the words that keep them: of a file, or a command. */
+/*
+ * Warns of policies that no longer have limits of shorter prefixes, and advises how to keep them:
+ * by words of the rules file, or, if `file` is false, by a command.
+ */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
 
 #define KEPT_TEXT (PATH_MAX + 64)
 
 /*
- * Finds the process that keeps a gate, and formats "kept by process 4711 as /etc/sluice/main".
- * Returns false if no process keeps it, or if the caller may not read the lock.
+ * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
+ * /etc/sluice/main". Returns false if no process keeps the gate, or if the caller may not read the
+ * lock file.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
 enum kept_change {
 	KEPT_ATTACHMENTS,
 	KEPT_LIMITS,
-	KEPT_FILE, /* `file` was applied */
+	KEPT_FILE, /* a rules file was applied */
 };
 
-/* Notes how long a change lasts if the gate is kept as another file than `file`. */
+/*
+ * Reports how long a change lasts if `sluice keep` keeps the gate. file: the applied file; if the
+ * gate is kept as this file, nothing is reported.
+ */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 
 /*
- * Refuses entries that would deny the ssh session of the caller, if the gate filters its packets.
- * name: of their list; NULL: denied by hand, which beats any list.
+ * Refuses entries that would deny the caller's ssh session, if its packets pass the gate. name: the
+ * list of the entries; NULL: they are runtime entries, which override lists. Returns 0, or an
+ * error.
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 
-/* Notes a limit of the rule that would drop the packets of that session. */
+/* Warns if a limit of the rule is too low for the caller's ssh session. */
 void ssh_warn_limits(const struct gate *gate, const struct rule *rule);
 
 #endif

@@ -13,20 +13,24 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
+/*
+ * Interval, in ns, at which the waiting process checks for a confirmation, or retries a locked
+ * gate.
+ */
 #define LOOK_NS 200000000ULL
 
-/* The trial as the process that waits knows it. */
+/* The trial, in the memory of the waiting process. */
 struct trial {
-	const struct sl_gate *state; /* of the gate that is on trial */
+	const struct sl_gate *state; /* map `gate` of the gate on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply *change; /* of a file; NULL: another command changes rules alone */
-	struct config before; /* the rules before such a command */
-	bool existed;	      /* the gate; otherwise it is removed */
+	struct apply
+		*change; /* the change by `apply`; NULL if another command changed only rules */
+	struct config before; /* the rules before the change; used if `change` is NULL */
+	bool existed;	      /* the gate existed before the change; otherwise undoing removes it */
 };
 
-/* Applies the previous rules, within the current sizes of the gate. */
+/* Applies the previous rules, and keeps the current sizes of the gate. */
 static int rules_restore(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
@@ -42,7 +46,10 @@ static int rules_restore(struct gate *gate, struct config *before)
 	return apply_prepare(gate, before, &may, &change) ?: apply_make(gate, &change);
 }
 
-/* Restores what was there before the trial, and ends it. A gate that the change made is removed. */
+/*
+ * Restores the rules and devices from before the trial, and ends it. Removes a gate that the change
+ * made.
+ */
 static int trial_undo(struct gate *gate, struct trial *trial)
 {
 	struct attachment all[ATTACHMENTS_MAX];
@@ -67,9 +74,11 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 	return err ?: places_err;
 }
 
-/* --- The process that waits ----------------------------------------------------------------- */
+/* --- The waiting process ----------------------------------------------------------------- */
 
-/* Returns whether there is anything to wait for. A gate that cannot be looked for exists. */
+/*
+ * Returns whether the trial goes on and its gate exists. If that cannot be read, the gate exists.
+ */
 static bool trial_is_open(const struct trial *trial)
 {
 	bool exists = true;
@@ -79,9 +88,9 @@ static bool trial_is_open(const struct trial *trial)
 }
 
 /*
- * Opens the gate while its trial goes on. A gate that is locked, or for which memory is short, is
- * tried again as long as no other command may regard the trial as dead; but once also after that,
- * because a process that was stopped may be late.
+ * Opens the gate of the trial. If that fails, for example because the gate is locked, retries until
+ * the trial ends, or other commands may regard this process as dead. Tries at least once, because a
+ * process that was stopped may resume late. Returns whether the gate is open.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -96,7 +105,10 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 	return false;
 }
 
-/* Waits until the time is over, SIGTERM arrives or the trial ends. Then undoes an open trial. */
+/*
+ * Waits until the time is over, SIGTERM arrives or the trial ends. Undoes a trial that still goes
+ * on.
+ */
 static void trial_keep(struct trial *trial)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -118,24 +130,25 @@ static void trial_keep(struct trial *trial)
 	if (!trial_open(trial, &gate)) {
 		if (trial_is_open(trial))
 			syslog(LOG_ERR,
-			       "gate '%s': the change was not confirmed, but the gate cannot be "
-			       "opened: the rules in force stay",
+			       "gate '%s': the change was not confirmed, but stays in force, "
+			       "because the gate cannot be opened",
 			       trial->gate);
 		return;
 	}
 	if (!trial_goes_on(gate.state, trial->number))
 		return;
 	if (trial_undo(&gate, trial))
-		syslog(LOG_ERR, "gate '%s': cannot undo all of the change that was on trial",
+		syslog(LOG_ERR,
+		       "gate '%s': the change was not confirmed, but cannot be undone completely",
 		       trial->gate);
 	else
-		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, and is undone",
+		syslog(LOG_WARNING, "gate '%s': the change was not confirmed, so it was undone",
 		       trial->gate);
 }
 
 /*
- * Leaves the session and its terminal, whose end would end the process, and closes all files: a
- * lock of the caller would last as long as the trial.
+ * Leaves the session and its terminal, so that the process outlives them, and closes all files:
+ * otherwise the process would hold the locks of its parent until the trial ends.
  */
 static void session_leave(void)
 {
@@ -145,13 +158,14 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* the directory stays in use: no harm */
+		errno = 0; /* harmless: the directory stays in use */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
 /*
- * Blocks signals, which would end or stop the command between its change and the process that
- * waits. That process inherits the mask: it accepts SIGTERM in trial_keep().
+ * Blocks all signals, so that none ends the command after its change and before the waiting process
+ * exists. That process inherits the mask, and accepts SIGTERM only in trial_keep(). Returns the
+ * previous mask.
  */
 static sigset_t signals_hold(void)
 {
@@ -162,6 +176,7 @@ static sigset_t signals_hold(void)
 	return before;
 }
 
+/* Begins the trial, and forks the waiting process. If that fails, undoes the change. */
 static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 {
 	int ends[2] = {-1, -1};
@@ -176,19 +191,19 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 	child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
 	if (child < 0) {
 		int err = error_add(errno, "no-process", NULL,
-				    "cannot leave a process that waits for 'sluice confirm': %s",
+				    "cannot start the process that waits for 'sluice confirm': %s",
 				    why(errno));
 
 		trial_undo(gate, trial);
-		gate->made = false; /* it was removed */
+		gate->made = false; /* trial_undo() removed the gate */
 		return err;
 	}
 	if (!child) {
-		session_leave(); /* the lock goes, and the state stays mapped */
+		session_leave(); /* closes the lock; the map `gate` stays mapped */
 		trial_keep(trial);
 		_exit(0);
 	}
-	/* until the child has left the session, and closed its end of the pipe */
+	/* wait until the child has left the session, and so closed its end of the pipe */
 	close(ends[1]);
 	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
 		;
@@ -198,7 +213,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 /* --- Commands that change rules ------------------------------------------------------------- */
 
-/* The trial that this command began; number 0: no trial. */
+/* The trial that this command began; its number is 0 if there is no trial. */
 static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)
@@ -237,7 +252,7 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* before any output, which a rule may keep from its reader */
+	if (!err) /* before any output, which the new rules may block */
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
@@ -270,7 +285,8 @@ static int confirm_run(const struct context *context, const void *args)
 const struct command command_confirm = {
 	.name = "confirm",
 	.brief = "keep a change that was made with --confirm",
-	.details = "Keeps the change that a command made with --confirm. Otherwise the previous\n"
-		   "rules, sizes and devices are restored when the time is over.",
+	.details =
+		"Without it, the previous rules, sizes and devices are restored when the time of\n"
+		"--confirm is over.",
 	.run = confirm_run,
 };

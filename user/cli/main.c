@@ -26,12 +26,11 @@ int main(int argc, char **argv)
 		.name = "sluice",
 		.commands = commands,
 		.count = ARRAY_SIZE(commands),
-		.usage =
-			"Options stand before or after the command; a word that begins with - goes "
-			"after --.\n"
-			"Without -g, check, dump, lists, show, sources and stats read the only "
-			"gate that\n"
-			"exists; status, doctor and export report all.\n",
+		.usage = "Options stand before or after the command. Words that begin with - stand "
+			 "after --.\n"
+			 "Without -g, check, dump, lists, show, sources and stats read the only "
+			 "gate that\n"
+			 "exists, and status, doctor and export read all gates.\n",
 		.finish = trial_finish,
 	};
 

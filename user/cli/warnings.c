@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Warnings about side effects of a change that succeeded, and the check of the ssh session. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -16,7 +17,10 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Does nothing if the device is gone. */
+/*
+ * Warns if the attachment counts packets that GRO or GSO merged. Does nothing if the device is
+ * gone.
+ */
 static void warn_merged(const struct attachment *a)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
@@ -30,8 +34,8 @@ static void warn_merged(const struct attachment *a)
 	is_tap = found && netdev_is_tap(found);
 	if (found && attachment_merges(a, is_tap))
 		error_notice("merged", a->device,
-			     "in mode %s%s, a packet that was merged of many (GRO, GSO) counts as "
-			     "one; hook ingress counts each",
+			     "in mode %s%s, packets that GRO or GSO merged count as one; hook "
+			     "ingress counts each of them",
 			     mode_names[a->mode], is_tap ? " on a tap" : "");
 }
 
@@ -47,12 +51,12 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 		if (!strcmp(a->device, "lo"))
 			error_notice("loopback", "lo",
 				     "carries only packets that this machine sends to itself; to "
-				     "limit other sources, attach the device of a network");
+				     "limit other sources, attach a network device");
 		for (unsigned int i = 0; i < all_count; i++)
 			if (attachments_both_receive(&all[i], a))
 				error_notice("charged-twice", a->device,
-					     "attached to gate '%s' on hooks xdp and ingress: what "
-					     "it receives is charged, and counted, twice",
+					     "attached to gate '%s' on hooks xdp and ingress, so "
+					     "received packets are charged and counted twice",
 					     gate->name);
 		if (a->hook == HOOK_XDP)
 			warn_merged(a);
@@ -62,6 +66,7 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 
 /* --- Changed rules -------------------------------------------------------------------------- */
 
+/* Warns that a changed limit starts with new states. */
 static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 			const struct sl_limit_spec *new)
 {
@@ -70,15 +75,17 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 
 	if (old->kind != new->kind)
 		error_notice("counts-afresh", prefix,
-			     "limit '%s' was a %s and is a %s: it counts afresh", new->name,
-			     kind_names[old->kind], kind_names[new->kind]);
+			     "limit '%s' was a %s and is a %s, so its counts start again",
+			     new->name, kind_names[old->kind], kind_names[new->kind]);
 	else
 		error_notice("counts-afresh", prefix,
-			     "limit '%s' counts afresh: its %s has changed", new->name,
+			     "limit '%s': its %s has changed, so its counts start again", new->name,
 			     new->kind == SL_WINDOW &&same_key ? "window" : "key");
 }
 
-/* Returns whether merged packets may arrive: on a hook of TC, or if no device is attached yet. */
+/*
+ * Returns whether a device is attached in TC, where packets may be merged, or none is attached yet.
+ */
 static bool may_be_merged(const struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
@@ -110,15 +117,15 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 			if (limit_is_below_merged(limit) && !(old && limit_is_below_merged(old)) &&
 			    !oversizes++ && may_be_merged(gate))
 				error_notice("oversize", prefix,
-					     "limit '%s': on hooks ingress and egress a packet "
-					     "that was merged of many (GRO, GSO) may be more than "
-					     "the window alone, and is dropped as oversize; to end "
+					     "limit '%s': on hooks ingress and egress, a packet "
+					     "that GRO or GSO merged may be larger than the whole "
+					     "window, and is then dropped as oversize; to prevent "
 					     "that: 'ethtool -K DEV gro off tso off gso off'",
 					     limit->spec.name);
 		}
 		if (rule_budget_is_idle(rule) && !idles++)
 			error_notice("budget-idle", prefix,
-				     "the newcomers' budget drops no packet as long as all limits "
+				     "the newcomers' budget drops no packet, because all limits "
 				     "only observe");
 	}
 }
@@ -144,8 +151,8 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 		inherited = inherited_format(gate, policy, text);
 	if (inherited)
 		error_notice("inherits", prefix,
-			     "inherits %s, as a new policy does; to lift that: 'sluice %sset %s "
-			     "inherit no'",
+			     "inherits %s, because it is a new policy; to prevent that: 'sluice "
+			     "%sset %s inherit no'",
 			     inherited, option, prefix);
 	if (!rule->prefix.bits && policy && policy_lacks_budget(policy) &&
 	    gate_note_first(gate, GATE_NOTE_BUDGET))
@@ -159,13 +166,14 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 	if (is_shared && sharing_read(gate).sharer == SHARER_NONE &&
 	    gate_note_first(gate, GATE_NOTE_SHARE))
 		error_notice("not-shared", prefix,
-			     "no process shares it yet, so it is this machine's limit alone; "
-			     "'sluice %sshare STORE' shares it",
+			     "no process shares its limits yet, so they apply to this machine "
+			     "alone; to share them: 'sluice %sshare STORE'",
 			     option);
 }
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
+/* Warns that a policy lacks limits of shorter prefixes, for the reason in `shadow`. */
 static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
 	static const char *const of_name[SHADOW_REASONS] = {
@@ -180,8 +188,8 @@ static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bo
 	if (shadow->reason == SHADOW_LIFTED) {
 		snprintf(why_text, sizeof(why_text), "%s does not inherit", prefix);
 		snprintf(hint, sizeof(hint),
-			 file ? "to keep that: 'inherit: true'"
-			      : "to keep that: 'sluice %sset %s inherit yes'",
+			 file ? "to inherit them: 'inherit: true'"
+			      : "to inherit them: 'sluice %sset %s inherit yes'",
 			 option, prefix);
 	} else if (shadow->reason == SHADOW_BUDGET) {
 		snprintf(why_text, sizeof(why_text), "%s has its own", prefix);
@@ -224,12 +232,11 @@ bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]
 void kept_note(const char *gate, enum kept_change change, const char *file)
 {
 	static const char *const effects[] = {
-		[KEPT_ATTACHMENTS] = "what that file attaches is attached again, unless that "
-				     "process ends first",
-		[KEPT_LIMITS] = "this lasts until that file is applied again, at a reload or a "
-				"restart",
-		[KEPT_FILE] = "this lasts until that file is applied again, at a reload or a "
-			      "restart; its devices are attached at once",
+		[KEPT_ATTACHMENTS] = "it attaches the devices of that file again; to prevent that, "
+				     "end the process first",
+		[KEPT_LIMITS] = "a reload or a restart applies that file, and so ends this change",
+		[KEPT_FILE] = "a reload or a restart applies that file, and so ends this change; "
+			      "the devices of that file are attached at once",
 	};
 	struct lock_holder keeper;
 	char text[KEPT_TEXT];
@@ -247,19 +254,22 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 
 /* --- The operator's ssh session ------------------------------------------------------------- */
 
-/* An interactive session sends a packet for each key, and one for each two that it receives. */
+/*
+ * The least rates for an interactive ssh session, which sends a packet for each key stroke, and an
+ * ACK for every second packet that it receives.
+ */
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
 
-/* The ssh session whose packets pass the gate. */
+/* The ssh session of the caller, whose packets pass the gate. */
 struct session {
 	struct sl_prefix source;
 	char text[INET6_ADDRSTRLEN]; /* the source as text */
-	unsigned int port;	     /* of the server */
-	struct judgement now;	     /* the rule that decides about it */
+	unsigned int port;	     /* port of the ssh server */
+	struct judgement now;	     /* the rule that decides about the source now */
 };
 
-/* Returns the index of the device that has an address; 0: none in this network namespace. */
+/* Returns the index of the device that has the address, or 0 if none has it in this namespace. */
 static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 {
 	char host[NI_MAXHOST];
@@ -285,9 +295,9 @@ static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 }
 
 /*
- * Returns whether the gate filters packets to a local address: it filters the device that has the
- * address, or a device below it, such as the port of a bridge. Packets to an address of lo can come
- * through any device.
+ * Returns whether packets to a local address pass the gate. That is so if the device that has the
+ * address is attached, or a device below it, such as a port of a bridge. Packets to an address of
+ * lo may arrive on any device.
  */
 static bool filters(const struct gate *gate, const char *address)
 {
@@ -306,7 +316,7 @@ static bool filters(const struct gate *gate, const char *address)
 	return false;
 }
 
-/* Returns the address without the prefix by which some servers map IPv4 addresses to IPv6. */
+/* Returns an address without the prefix ::ffff: of IPv4 addresses that are mapped to IPv6. */
 static const char *unmapped(const char *address)
 {
 	static const char mapped[] = "::ffff:";
@@ -316,8 +326,9 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the session. Returns false if there is no session, or if its packets do not come through
- * the gate as far as is known. Errors are dropped.
+ * Finds the ssh session of the caller. Returns false if the caller has no ssh
+ * session, or if its packets are not known
+ * to pass the gate. Drops errors.
  */
 static bool session_find(const struct gate *gate, struct session *ret)
 {
@@ -347,7 +358,7 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
-		/* an allow by hand beats lists, and an allow beats a deny of the same prefix */
+		/* a runtime allow overrides lists, and at the same prefix, allow overrides deny */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);
 
@@ -355,9 +366,9 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 			continue;
 		return error_add(
 			EPERM, "own-session", session.text,
-			"this ssh session comes from there and would be denied; allow it "
-			"with 'sluice %sallow %s', try the change with '--confirm 60s', or "
-			"say 'force'",
+			"this address has your ssh session, which would be denied; to try the "
+			"change, write '--confirm 60s'; to deny it, write 'force'; to allow "
+			"the session first: 'sluice %sallow %s'",
 			gate_option(gate->name), session.text);
 	}
 	return 0;
@@ -385,8 +396,8 @@ void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
 		    !match_packet(&limit->match, &packet) || rate_per_second(spec) >= least)
 			continue;
 		error_notice("own-session", prefix_format(&rule->prefix, prefix),
-			     "limit '%s' is lower than an ssh session needs, such as this session "
-			     "from %s; try such a change with '--confirm 60s'",
+			     "limit '%s' is too low for your ssh session from %s; to try such a "
+			     "change, write '--confirm 60s'",
 			     spec->name, session.text);
 		return;
 	}

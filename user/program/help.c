@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* The commands help and version, as text and as JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ void command_print(const struct command *command)
 		printf("\n%s\n", command->details);
 	if (width)
 		putchar('\n');
-	/* the name of each word, and all lines of its help in one column */
+	/* print the name of each word, and the lines of its help in a column of their own */
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const char *label = command->words[i].name;
 
@@ -73,6 +74,7 @@ void command_print(const struct command *command)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
+/* Writes the table of a command as JSON. */
 static void command_write(const struct command *command)
 {
 	static const char *const kinds[] = {
@@ -108,7 +110,7 @@ static void command_write(const struct command *command)
 	print_end();
 }
 
-/* Writes the options and the tables of all commands. */
+/* Writes the options and the tables of all commands as JSON. */
 static void tables_write(const struct program *program)
 {
 	const struct option_table options = options_of(NULL, 0);
@@ -164,7 +166,7 @@ static const struct word help_words[] = {
 
 const struct command command_help = {
 	.name = "help",
-	.brief = "this, or more about a command",
+	.brief = "this help, or the help of a command",
 	COMMAND_WORDS(help_words, const char *),
 	.run = help_run,
 };

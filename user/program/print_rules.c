@@ -10,6 +10,7 @@
 
 /* --- Commands ------------------------------------------------------------------------------- */
 
+/* Prints the beginning of a command, up to the prefix. */
 static void print_command(const char *lead, const char *gate, const char *command,
 			  const struct sl_prefix *prefix)
 {
@@ -20,8 +21,8 @@ static void print_command(const char *lead, const char *gate, const char *comman
 }
 
 /*
- * Prints an entry, unless it has ended. list: its list; NULL: by hand. makes: the line makes the
- * list, with this end.
+ * Prints an entry, unless it has ended. list: name of its list; NULL for a runtime entry. makes:
+ * the line adds the list, whose end is `until`.
  */
 static void print_entry(const struct sl_prefix *prefix, enum sl_access access, uint32_t until,
 			const char *list, bool makes, const char *gate, const char *lead)
@@ -42,7 +43,7 @@ static void print_entry(const struct sl_prefix *prefix, enum sl_access access, u
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		    struct rules_shown *all, const char *gate, const char *lead)
 {
-	/* `default` has no shorter prefix to inherit from */
+	/* `default` cannot inherit, because no prefix is shorter */
 	bool inherit = rule->prefix.bits && rule->inherit;
 	const char *inherits = rule->inherit == INHERIT_YES ? " inherit yes" : " inherit no";
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], words[LIMIT_TEXT];
@@ -72,7 +73,7 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		print_text("%s%s%s\n", limit_format(&rule->limit[i], &rule->prefix, words),
 			   inherit && !i ? inherits : "", no_fq ? " no-fq" : "");
 	}
-	if (!rule->limits && inherit) { /* of a difference */
+	if (!rule->limits && inherit) { /* the rule is the result of rule_difference() */
 		print_command(lead, gate, "set", &rule->prefix);
 		print_text("%s\n", inherits);
 	}
@@ -100,7 +101,7 @@ void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefi
 	for (int field = 0; field < SPEC_SHARED; field++) {
 		const char *words = spec_format_whole(limit, prefix, field, text);
 
-		if (words) /* a kind of limit lacks some fields */
+		if (words) /* each kind of limit has only some fields */
 			print_string(spec_names[field], NULL, words);
 	}
 	print_shared(limit);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Runs a command or another program, and prints messages and errors. */
 #include "program/program.h"
 
 #include <ctype.h>
@@ -65,13 +66,16 @@ int program_exec(const char *name, char **argv)
 	fflush(NULL);
 	if (file > path && execv(path, argv) && errno == ENOENT)
 		execvp(file, argv);
-	/* EACCES is also the result for a directory of $PATH that cannot be searched */
+	/* execvp() also fails with EACCES if a directory of $PATH cannot be searched */
 	if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
 		return -ENOENT;
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
 }
 
-/* Runs sluice-WORD for the word at argv[at], with all other words. */
+/*
+ * Executes the program sluice-COMMAND for the command at argv[at], with the other words as
+ * arguments.
+ */
 static int command_exec(const struct program *program, char **argv, int at)
 {
 	const char *name = argv[at];
@@ -92,7 +96,7 @@ static int command_exec(const struct program *program, char **argv, int at)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-/* Priorities of sd-daemon(3) and syslog(3). */
+/* Priorities of messages, as in sd-daemon(3) and syslog(3). */
 static const int priorities[] = {
 	[SL_ERROR] = 3,
 	[SL_WARNING] = 4,
@@ -110,8 +114,8 @@ bool journal_reads(const char *stream, const struct stat *st)
 	return !stream[length] && device == st->st_dev && inode == st->st_ino;
 }
 
-static bool last_is_misuse; /* of the last printed error */
-static bool has_failed;
+static bool last_is_misuse; /* the last printed error is a misuse */
+static bool has_failed;	    /* an error was printed */
 
 void message_print(const struct sl_error *error)
 {
@@ -137,7 +141,7 @@ void message_print(const struct sl_error *error)
 
 const struct value_type value_trial = VALUE_TIME(5 * NS_PER_SEC, 3600 * NS_PER_SEC);
 
-/* Prints messages of libbpf on standard error (-v). */
+/* Prints messages of libbpf on standard error; only used with -v. */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -153,7 +157,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	unsigned int mark = error_count();
 	int err;
 
-	/* if an option is wrong, the error is printed as JSON as well */
+	/* find -j first, so that an error about a wrong option is printed as JSON */
 	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
 		context->json |= !strcmp(*word, "-j") || !strcmp(*word, "--json");
 	print_begin(context->json);
@@ -163,7 +167,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (line->count)
 		command = context->command = command_find(program, line->words[0]);
 	if (line->count && !command) {
-		error_drop(mark); /* the other program may have that option */
+		error_drop(mark); /* the option may be valid for the other program */
 		return command_exec(program, argv, line->first);
 	}
 	if (err)
@@ -176,7 +180,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		usage_print(program, !option[OPTION_HELP]);
 		return option[OPTION_HELP] ? 0 : -EINVAL;
 	}
-	/* "complete help" is a word to complete */
+	/* in "complete help", `help` is a word to complete */
 	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
 				    strcmp(command->name, "complete"))) {
 		command_print(command);
@@ -203,13 +207,13 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 }
 
 /*
- * Prints the errors, and adds one if output could not be written. The errno of an earlier write is
- * lost, so another write is made, which fails in the same way. Returns the exit status.
+ * Prints the errors, and returns the exit status. If an earlier write to standard output failed,
+ * adds an error; since its errno is lost, another write is made, which fails for the same reason.
  */
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* the cause of those that follow */
+	const struct sl_error *first = NULL; /* the cause; later errors follow from it */
 	int exit = result;
 	bool failed;
 
@@ -236,7 +240,7 @@ static int output_end(const struct context *context, int result)
 			  failed ? ": " : "", failed ? strerror(errno) : "");
 		exit = exit_failed;
 	} else if (!print_is_whole() && !exit) {
-		error_add(ENOMEM, "no-memory", NULL, "the output is not whole: %s", why(ENOMEM));
+		error_add(ENOMEM, "no-memory", NULL, "the output is incomplete: %s", why(ENOMEM));
 		exit = exit_failed;
 	}
 	error_flush();
@@ -244,9 +248,9 @@ static int output_end(const struct context *context, int result)
 }
 
 /*
- * Opens /dev/null on standard input, output and error if they are closed. Otherwise the next file
- * or socket would get such a descriptor, and messages would be written to it. The direction is
- * wrong on purpose, so that reads of input and writes of output still fail.
+ * Opens /dev/null for descriptors 0, 1 and 2 if they are closed. Otherwise a file or socket that is
+ * opened later would get descriptor 2, and messages would be written to it. Input is opened for
+ * writing and output for reading, so that its use still fails.
  */
 static void streams_open(void)
 {
@@ -258,13 +262,13 @@ static void streams_open(void)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* the kernel limits argv to a quarter of the stack */
+	char *words[argc + 2]; /* fits: the kernel limits argv to a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;
 
 	streams_open();
-	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails with EFBIG */
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));
 	result = run(&context, &line, argc, argv);

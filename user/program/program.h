@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Program: the main function of `sluice` and of the programs `sluice-NAME`. Commands are tables of
- * words, which the parser, the help, its JSON and the completion of the shell read.
+ * Program: the main function of `sluice` and of the programs `sluice-NAME`. Each command is
+ * described by a table of its words. The parser, the help, its JSON and the shell completion read
+ * these tables.
  */
 #ifndef SLUICE_PROGRAM_H
 #define SLUICE_PROGRAM_H
@@ -18,37 +19,38 @@
 /* --- Tables --------------------------------------------------------------------------------- */
 
 /*
- * Kinds of words. The parser fills the member at offset `field` of the command's arguments: with a
- * value of the word's type, or with true if the word has no type. In a table, operands come first,
- * then keywords, then options.
+ * Kinds of words. The parser stores the value of a word at offset `field` of the command's
+ * arguments, or `true` if the word has no type. A table lists operands first, then keywords, then
+ * options.
  */
 enum word_kind {
-	OPERAND,	   /* one word before all keywords */
-	OPERANDS,	   /* any number of words: struct operands, not parsed */
-	OPERANDS_ANYWHERE, /* the same, also after keywords */
-	KEYWORD,	   /* a word, and its value */
-	OPTION,		   /* an option of this command */
+	OPERAND,	   /* one word, before all keywords */
+	OPERANDS,	   /* any number of words; stored as struct operands, not parsed */
+	OPERANDS_ANYWHERE, /* like OPERANDS, but also allowed after keywords */
+	KEYWORD,	   /* a keyword, followed by its value if it has a type */
+	OPTION,		   /* an option that only some commands have */
 };
 
 struct word {
-	const char *name; /* "rate", "-f", "--resize"; of an operand a placeholder */
+	const char *name; /* "rate", "-f", "--resize"; for operands a placeholder, "DEV" */
 	enum word_kind kind;
-	const struct value_type *type; /* NULL: a keyword or option without value, or operands */
-	size_t field;		       /* FIELD_CONTEXT: trial_ns of the context */
-	const char *help;	       /* lines; NULL: none */
+	const struct value_type
+		*type;	  /* type of the value; NULL without a value, and for OPERANDS */
+	size_t field;	  /* offset in the arguments; FIELD_CONTEXT: context.trial_ns */
+	const char *help; /* lines of text, or NULL */
 };
 
 #define FIELD_CONTEXT ((size_t)-1)
 
-/* The option of each command that changes rules. */
+/* The option --confirm, of all commands that change rules. */
 #define WORD_CONFIRM                                                                               \
 	{                                                                                          \
 		"--confirm", OPTION, &value_trial, FIELD_CONTEXT,                                  \
-			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' follows"    \
+			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' is run"     \
 	}
 extern const struct value_type value_trial;
 
-/* Sets of keywords that exclude each other: "|rate|burst|", "|window|". */
+/* Two sets of keywords that exclude each other, such as "|rate|burst|" and "|window|". */
 struct apart {
 	const char *these, *those;
 };
@@ -62,51 +64,56 @@ struct context {
 	const struct program *program;
 	const struct command *command;
 	const char *gate;
-	bool gate_given; /* false: status and export read all gates */
+	bool gate_given; /* the user wrote -g; otherwise some commands read all gates */
 	bool json;
-	uint64_t trial_ns;     /* of --confirm; 0: the change stays */
-	unsigned int operands; /* how many were typed */
+	uint64_t trial_ns;     /* time of --confirm, or 0 if there is no trial */
+	unsigned int operands; /* number of operands on the command line */
 };
 
 struct command {
 	const char *name;
 	const char *brief;
-	const char *details;  /* lines; NULL: none */
-	const char *question; /* if the operand is missing, "which file?"; NULL: it is optional */
+	const char *details; /* lines of text, or NULL */
+	const char *
+		question; /* error if the operand is missing: "which file?"; NULL: it is optional */
 	const struct word *words;
 	unsigned int word_count;
 	const struct apart *apart;
 	unsigned int apart_count;
 	size_t args_size;
-	int exit_failed; /* the exit status after an error that is no misuse; 0: 1 */
+	int exit_failed; /* exit status after an error that is no misuse; 0 means 1 */
 	/*
-	 * Returns 0, a negative errno after an error, or an exit status. args: args_size bytes, 0
-	 * where an argument was not given. NULL: the command is a program, sluice-NAME.
+	 * Runs the command. Returns 0, a negative errno after an error, or a positive exit status.
+	 * args: args_size bytes; the field of a word that was not given is 0. NULL: the command is
+	 * a separate program, sluice-NAME.
 	 */
 	int (*run)(const struct context *context, const void *args);
-	const char *package; /* of that program */
+	const char *package; /* Debian package of the separate program */
 };
 
-/* The members of a command that has words: their table, and the type of its arguments. */
+/*
+ * Sets the members of a command that describe its words: their table, and the type of its
+ * arguments.
+ */
 #define COMMAND_WORDS(table, arguments)                                                            \
 	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
 
 struct program {
 	const char *name;
-	const struct command *const *commands; /* in the order of the help */
-	unsigned int count;		       /* 1: the command is not typed */
-	const char *usage;		       /* lines of the help, after the options */
-	/* Called after a command: undoes or reports the trial of its change. NULL: nothing to do. */
+	const struct command *const *commands; /* in the order in which the help lists them */
+	unsigned int count;		       /* if 1, the command is implied, and not typed */
+	const char *usage;		       /* lines that the help prints after the options */
+	/* Called after each command with its result, to undo or report a trial. May be NULL. */
 	void (*finish)(const struct context *context, int err);
 };
 
 /* --- Running -------------------------------------------------------------------------------- */
 
 /*
- * Parses the command line, runs its command, and prints errors: on standard error, and with -j as
- * {"error": ...} on standard output unless a document was printed. If a word is no command with a
- * `run`, runs the program sluice-WORD, with the same options: from the directory of this program,
- * otherwise from $PATH. Returns the exit status.
+ * Parses the command line, runs its command, and returns the exit status. Prints errors on standard
+ * error and, with -j, also the first as {"error": ...} on standard output, unless a document was
+ * begun. If the command has no `run`, or is unknown, it executes the program sluice-COMMAND with
+ * the same options, from the directory of this program or else from $PATH.
  */
 int program_main(const struct program *program, int argc, char **argv);
 
@@ -114,35 +121,37 @@ int program_main(const struct program *program, int argc, char **argv);
 const struct command *command_find(const struct program *program, const char *name);
 
 /*
- * Runs the program sluice-NAME in place of this one; argv[0] is set. Returns only on failure:
- * -ENOENT without an error if there is no such program.
+ * Replaces this process by the program sluice-NAME, and sets argv[0]. Returns only if that fails:
+ * -ENOENT, without an error, if the program does not exist; otherwise an error.
  */
 int program_exec(const char *name, char **argv);
 
-/* Refuses a word that is no command, and suggests a similar one. */
+/*
+ * Adds the error that a command does not exist, and suggests a similar command. Returns the error.
+ */
 int no_such_command(const struct program *program, const char *name);
 
-/* Prints the help of a program, or of a command. */
+/* Print the help of a program, on standard error if `is_error`, and the help of a command. */
 void usage_print(const struct program *program, bool is_error);
 void command_print(const struct command *command);
 
-/* Commands of every program that has more than one. */
+/* The commands that all programs with several commands have. */
 extern const struct command command_help, command_version;
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
 /*
- * Prints "sluice: OBJECT: text; hint" on standard error, for error_set_printer(). If the journal
- * reads standard error, each line begins with its priority, as sd-daemon(3) specifies.
+ * Prints "sluice: OBJECT: text; hint" on standard error; a callback for error_set_printer(). If the
+ * journal reads standard error, it puts the priority before the line, as sd-daemon(3) specifies.
  */
 void message_print(const struct sl_error *error);
 
-/* Returns whether $JOURNAL_STREAM, or NULL, names the device and inode of an open file. */
+/* Returns whether `stream`, the value of $JOURNAL_STREAM or NULL, names the file of `st`. */
 bool journal_reads(const char *stream, const struct stat *st);
 
 /* --- Options -------------------------------------------------------------------------------- */
 
-/* The options of every command. */
+/* The options that all commands have. */
 enum common_option {
 	OPTION_GATE,
 	OPTION_NETNS,
@@ -154,15 +163,18 @@ enum common_option {
 };
 
 struct option_words {
-	char letter; /* 0: none */
+	char letter; /* 0 if the option has no letter */
 	const char *name;
-	const struct value_type *type; /* NULL: the option has no value */
-	const char *brief;	       /* NULL: the tables of commands have it */
+	const struct value_type *type; /* NULL if the option has no value */
+	const char *brief;	       /* help; NULL if the table of a command has it */
 };
 
 #define OPTIONS_MAX 32
 
-/* The options of every command, then the options of the tables, each name once. */
+/*
+ * The options that all commands have, and then the options in the tables of commands, without
+ * duplicates.
+ */
 struct option_table {
 	struct option_words words[OPTIONS_MAX];
 	unsigned int count;
@@ -170,58 +182,64 @@ struct option_table {
 
 struct option_table options_of(const struct command *const commands[], unsigned int count);
 
-/* Returns the index of the option with that spelling, "-g" or "--gate=x"; -1: no option. */
+/*
+ * Returns the index of the option that is typed as "-g" or "--gate=x", or -1 if it does not exist.
+ */
 int option_find(const struct option_table *options, const char *word);
 
 struct command_line {
 	const struct option_table *options;
-	const char *option[OPTIONS_MAX]; /* its value, "" if it has none; NULL: not given */
-	bool options_ended;		 /* by -- */
-	int lacks_value;		 /* the last option, after a failure; -1: none */
-	int first;			 /* index in argv of the first of `words`; 0: none */
-	unsigned int count;
-	char **words; /* room for all of argv; the first is the command */
+	const char
+		*option[OPTIONS_MAX]; /* values of options, "" without a value; NULL: not given */
+	bool options_ended;	      /* a word -- was found */
+	int lacks_value;	      /* the last option, if its value is missing; otherwise -1 */
+	int first;		      /* index of words[0] in argv; 0 if there are no words */
+	unsigned int count;	      /* number of words */
+	char **words; /* the words that are no options: the command first; has room for argv */
 };
 
 /*
- * Separates the words of argv from options. A single - is a word, and so is everything after --.
- * Refuses an option that does not exist, lacks its value, or has a second value. After a failure
- * the words and options before it are set.
+ * Separates the words of argv from the options. A single - is a word, and everything after -- is a
+ * word. Refuses an option that does not exist, lacks its value, or is given twice. After a failure,
+ * the words and options before the wrong option are set.
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * Fills the arguments of the context's command, all 0 before, by its table. Refuses a word that the
- * table does not have, a keyword that is given twice or lacks its value, and a missing operand. A
- * text of several words lives until the next one is parsed.
+ * Parses the words of the command line by the table of the context's command, and stores their
+ * values in `args`, which the caller has set to 0. Refuses a word that is not in the table, a
+ * keyword that is given twice or lacks its value, and a missing operand. A stored text that joins
+ * several words is valid until the next value of several words is parsed.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 
-/* Refuses an unknown word, and suggests a similar one. */
+/* Adds the error that a word is unexpected, and suggests a similar word. Returns the error. */
 int unexpected(const struct command *command, const char *word);
 
-/* Returns the keyword or option of the command that is close to what was typed, or NULL. */
+/* Returns the keyword or option of the command whose name is similar to `typed`, or NULL. */
 const char *keyword_nearly(const struct command *command, const char *typed);
 
-/* What the words of a command line leave open, for completion. */
+/* The state of an incomplete command line after its last word, for completion. */
 struct words_end {
-	const struct word *keyword; /* whose value may continue; NULL: none */
-	unsigned int values;	    /* how many words of that value are typed */
-	const char *first_value;
-	uint64_t keywords;   /* a bit for each word of the table that was typed */
-	const char *operand; /* the first one; NULL: none */
+	const struct word
+		*keyword;    /* the last keyword, if more words may belong to its value, or NULL */
+	unsigned int values; /* number of words of this value so far */
+	const char *first_value; /* the first word of this value */
+	uint64_t keywords;	 /* bit i is set if the line has word i of the table */
+	const char *operand;	 /* the first operand, or NULL */
 };
 
+/* Returns the state after the words that follow the command. Ignores wrong words. */
 struct words_end words_scan(const struct command *command, char *const words[], unsigned int count);
 
-#define WORD_TEXT 64 /* room for a word of a table */
+#define WORD_TEXT 64 /* bytes for a word of a table */
 
 /*
- * Copies one word of a choice of values: word 2 of "drop|block TIME [escalate N]" is "[escalate" if
- * `first` is "block". The choice is the one that begins with `first`, or the only one. Returns
- * false if it has no more words.
+ * Copies word number `place` of the alternative of a value that begins with `first`: for
+ * "drop|block TIME [escalate N]", first = "block" and place = 2, it copies "[escalate". If the
+ * value has only one alternative, `first` is ignored. Returns false if there is no such word.
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 

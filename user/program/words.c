@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Parses command lines by the tables of the commands. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,14 +16,14 @@ static const struct option_words common[OPTION_COMMON] = {
 			 "the gate, a named set of rules. Default: main"},
 	[OPTION_NETNS] = {'n', "netns", VALUE_TEXT("NETNS"),
 			  "the network namespace of the devices ('ip netns')"},
-	[OPTION_JSON] = {'j', "json", NULL, "JSON on standard output"},
+	[OPTION_JSON] = {'j', "json", NULL, "print JSON on standard output"},
 	[OPTION_VERBOSE] = {'v', "verbose", NULL,
-			    "what libbpf and the kernel report, on standard error"},
-	[OPTION_HELP] = {'h', "help", NULL, "this, or more about a command"},
-	[OPTION_VERSION] = {'V', "version", NULL, "the version of this command"},
+			    "print messages of libbpf and the kernel on standard error"},
+	[OPTION_HELP] = {'h', "help", NULL, "print this help, or the help of a command"},
+	[OPTION_VERSION] = {'V', "version", NULL, "print the version"},
 };
 
-/* The option of commands that has a letter, by which their tables name it. */
+/* The only option in tables of commands that has a letter; the tables name it "-f". */
 static const struct option_words lettered = {'f', "file", VALUE_TEXT("FILE"), NULL};
 
 struct option_table options_of(const struct command *const commands[], unsigned int count)
@@ -60,8 +61,8 @@ int option_find(const struct option_table *table, const char *word)
 }
 
 /*
- * Parses the options of argv[*at]: "--gate=main", "--gate", "-gmain", "-jv". The value may be the
- * next word, to which *at then moves. ret_last: the last option.
+ * Parses the options in argv[*at]: "--gate=main", "--gate", "-gmain", "-jv". If the value is the
+ * next word, increments *at. ret_last: index of the last option in the word.
  */
 static int options_take(struct command_line *line, int argc, char **argv, int *at, int *ret_last)
 {
@@ -109,8 +110,8 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 }
 
 /*
- * Joins the time of an option and the unit after it, --confirm 5 minutes. Returns whether the word
- * is such a unit.
+ * If the value of the option is a number, and the word is a unit of time, appends the word to the
+ * value: "--confirm 5 minutes". Returns whether it did. option: -1 if no option precedes the word.
  */
 static bool unit_take(struct command_line *line, int option, const char *word)
 {
@@ -208,10 +209,11 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns whether a word continues the value of a keyword after `count` words, of which the type's
- * name has a placeholder each: "N per TIME". VALUE_NUMBERS go on with a number, but not with an
- * address, which allow and deny accept anywhere, or with a unit; "30 per minute" is a rate,
- * although `per` is also a keyword. VALUE_WORDS go on with any word that is not a keyword.
+ * Returns whether `word` belongs to the value of the keyword, which has `count` words so far. The
+ * name of the type, such as "N per TIME", has a placeholder or a fixed word at each position.
+ * VALUE_NUMBERS also continue with a unit or a number, but not with an address, which is an operand
+ * of allow and deny; `per` is part of the value if a unit follows, as in "30 per minute", although
+ * it is also a keyword. VALUE_WORDS continue with any word that is not a keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)
@@ -237,8 +239,9 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns how many words, after a keyword, are its value. ret_values: the words in them, without
- * units; a value in quotes has several, and an empty one counts as one.
+ * Returns how many of the words after a keyword belong to its value. ret_values: their number
+ * without units, where a quoted word counts once for each word in it, and an empty word counts
+ * once.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)
@@ -270,12 +273,12 @@ struct filling {
 	struct context *context;
 	const struct command *command;
 	const struct command_line *line;
-	unsigned int at;   /* the current word */
-	uint64_t keywords; /* that were parsed: a bit for each word of the table */
-	char *args;
+	unsigned int at;   /* index of the current word */
+	uint64_t keywords; /* bit i is set if word i of the table was parsed */
+	char *args;	   /* the arguments to fill */
 };
 
-/* Stores the value of a word; text: "" for a word without one. */
+/* Parses and stores the value of a word. text: ignored if the word has no value. */
 static int value_store(struct filling *filling, const struct word *word, const char *what,
 		       const char *text)
 {
@@ -288,6 +291,7 @@ static int value_store(struct filling *filling, const struct word *word, const c
 	return 0;
 }
 
+/* Parses a keyword and its value. */
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
 	static char text[JOINED_TEXT];
@@ -318,7 +322,10 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	return value_store(filling, keyword, keyword->name, text);
 }
 
-/* Adds an operand. Operands move to the front of the line's words, over words already parsed. */
+/*
+ * Adds an operand. Operands are moved to the front of the line's words, over words that were
+ * parsed.
+ */
 static int operand_take(struct filling *filling, char *text)
 {
 	const struct command *command = filling->command;
@@ -330,7 +337,9 @@ static int operand_take(struct filling *filling, char *text)
 	    (operand->kind == OPERAND && *count) ||
 	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
-	/* if the operand is optional, a word like a keyword, and unlike a prefix, is misspelt */
+	/*
+	 * if the operand is optional, a word similar to a keyword, and not like a prefix, is a typo
+	 */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);
 	words[1 + (*count)++] = text;
@@ -340,7 +349,7 @@ static int operand_take(struct filling *filling, char *text)
 	return 0;
 }
 
-/* Stores the options of the command, and refuses other options. */
+/* Stores the values of the options in the command's table, and refuses all other given options. */
 static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;

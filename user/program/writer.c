@@ -15,9 +15,9 @@ static struct {
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
-	unsigned int line;	       /* depth of the object that is on one line; 0: none */
-	char closes[DEPTH_MAX + 1];    /* '}' or ']' at each depth */
-	bool has_items[DEPTH_MAX + 1]; /* at each depth */
+	unsigned int line;	       /* depth of the object that is printed in one line, or 0 */
+	char closes[DEPTH_MAX + 1];    /* closing bracket at each depth: '}' or ']' */
+	bool has_items[DEPTH_MAX + 1]; /* the object or array at this depth has an item */
 } writer;
 
 static bool allocation_failed;
@@ -55,7 +55,7 @@ bool print_is_whole(void)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Writes a string in ASCII. Bytes that are not UTF-8 become '?'. */
+/* Writes a JSON string in ASCII. Bytes that are not UTF-8 become '?'. */
 static void string_write(const char *text)
 {
 	uint32_t code;
@@ -80,7 +80,10 @@ static void string_write(const char *text)
 	putchar('"');
 }
 
-/* Writes what is before a value of JSON. Returns false if text is written. */
+/*
+ * In JSON, writes the separator and the key before a value, and returns true. In text, returns
+ * false.
+ */
 static bool value_begin(const char *key)
 {
 	if (!writer.is_json)
@@ -183,7 +186,7 @@ void print_null(const char *key)
 	print_string(key, NULL, NULL);
 }
 
-/* 1.0 and not 1: a reader can rely on the type. */
+/* Prints a whole number as 1.0, so that readers always get a float. */
 void print_real(const char *key, double value)
 {
 	char text[32];

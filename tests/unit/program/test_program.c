@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: whether the journal reads standard error. */
+/* user/program/program.h: journal_reads() */
 #include <sys/stat.h>
 #include "test.h"
 #include "program/program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: command lines, by the table of a command */
+/* user/program/program.h: parsing of command lines by the table of a command */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static const struct command limit = {
 	COMMAND_WORDS(limit_words, struct limit_args),
 };
 
-/* Operands anywhere, and none is needed. */
+/* A command with optional operands, also after keywords. */
 struct deny_args {
 	struct operands prefixes;
 	bool force;
@@ -60,7 +60,7 @@ static const struct command deny = {.name = "deny", COMMAND_WORDS(deny_words, st
 
 static const struct command *const all[] = {&limit, &deny};
 
-/* A command line that is parsed: its words live as long. */
+/* A parsed command line, with the memory of its words. */
 struct parsed {
 	char text[512];
 	char *argv[WORDS + 1], *words[WORDS + 1];
@@ -69,7 +69,7 @@ struct parsed {
 	struct context context;
 };
 
-/* Splits a text at blanks; ~ is a blank within a word. Returns the number of words. */
+/* Splits a text at blanks into argv, and returns argc. A ~ becomes a blank within a word. */
 static int split(struct parsed *parsed, const char *text)
 {
 	char *rest;
@@ -167,7 +167,7 @@ static void test_operands_and_the_trial_are_counted(void **state)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* What is refused: the id of the error, and what it names. */
+/* Each wrong line adds one error, with this id, whose text contains `named`. */
 static void test_wrong_lines_are_refused_and_named(void **state)
 {
 	static const struct {
