@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reads the document of a rules file by tables of keys. The type of a key parses its value, as on a
- * command line. After an error, which is added with its position, reading continues.
+ * command line. Adds an error with its position, and then reads on.
  */
 #include "config/config.h"
 
@@ -26,10 +26,7 @@
 struct reader;
 struct map;
 
-/*
- * A key of a map. The reader accepts a map without any key; the finish functions report required
- * keys that are missing.
- */
+/* A key of a map. Every key is optional here: finish functions report missing keys. */
 struct key {
 	const char *name;
 	const struct value_type *type; /* of the word, or of words in the list; NULL: no words */
@@ -47,10 +44,7 @@ struct item {
 	int err;      /* the first error of the values, or 0 */
 };
 
-/*
- * Describes a map of a rules file. docs/sluice.schema.json describes the same maps, and must be
- * changed with them.
- */
+/* A kind of map in rules files. docs/sluice.schema.json must describe the same maps. */
 struct map {
 	const struct key *keys;
 	unsigned int count;
@@ -224,10 +218,7 @@ static int key_read(struct reader *reader, const struct node *node, const struct
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/*
- * Reads a map of the document. name: description of the map, for errors. Returns 0 or the first
- * error.
- */
+/* Reads a map. name: description of the map, for errors. Returns 0 or the first error. */
 static int map_read(struct reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
@@ -363,8 +354,7 @@ static const struct key place_keys[] = {
 };
 
 /*
- * Checks an entry of `attach`. Refuses a second entry for a device and a hook, because the modes of
- * both could differ.
+ * Checks an entry of `attach`. Refuses a second entry for a hook of a device: modes could differ.
  */
 static int place_finish(struct reader *reader, const struct item *item)
 {
@@ -406,9 +396,7 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/*
- * Adds to an error the position of a field; or of the map, if the map does not contain the field.
- */
+/* Adds the position of a field to errors, or of the map if it does not contain the field. */
 static int field_fail(struct reader *reader, const struct node *map, enum spec_field field, int err)
 {
 	const struct node *node = field < SPEC_FIELDS ? node_find(map, spec_names[field]) : NULL;
@@ -658,10 +646,7 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 	return 0;
 }
 
-/*
- * Reads a list file, and claims its prefixes. If the file is bad and `leaves_out` is set, its list
- * is left out.
- */
+/* Reads a list file, and claims its prefixes. Leaves out a bad list if `leaves_out` is set. */
 static int file_claim(struct reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
@@ -853,8 +838,7 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 }
 
 /*
- * Leaves out the list, read from a file, that requires most of a size. Returns false if no list can
- * be left out.
+ * Leaves out the list file that requires most of a size. Returns false if no list file requires it.
  */
 static bool longest_leave_out(struct config *config, enum size size)
 {

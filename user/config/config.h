@@ -12,8 +12,7 @@
 #include "rules/ruleset.h"
 
 /*
- * A list file that a rules file names. The stamp is taken before the file is read, so that a change
- * during the read is detected later.
+ * A list file. Its stamp is taken before it is read, so that a change during the read is noticed.
  */
 struct list_path {
 	char *path;

@@ -121,9 +121,7 @@ static int refuse_syntax(struct builder *builder)
 
 /* --- Building ------------------------------------------------------------------------------- */
 
-/*
- * Allocates memory that document_free() frees. Returns NULL, and adds an error, if out of memory.
- */
+/* Allocates memory that document_free() frees. Returns NULL and adds an error on failure. */
 static void *document_allocate(struct document *document, size_t size)
 {
 	struct chunk *chunk = document->chunks;
@@ -144,7 +142,7 @@ static void *document_allocate(struct document *document, size_t size)
 	return chunk->bytes + chunk->left;
 }
 
-/* Returns a copy of the text of a scalar. Returns NULL, and adds an error, if out of memory. */
+/* Copies the text of a scalar. Returns NULL and adds an error on failure. */
 static const char *scalar_copy(struct builder *builder, const yaml_event_t *event)
 {
 	size_t size = event->data.scalar.length + 1;

@@ -13,10 +13,7 @@
 /* The deepest nesting that is accepted. A valid rules file nests five deep. */
 #define DOCUMENT_DEPTH_MAX 8
 
-/*
- * The largest number of nodes of a document: room for millions of prefixes. The limit keeps a file
- * of brackets from filling the memory.
- */
+/* Room for millions of prefixes. Without a limit, a file of brackets could fill the memory. */
 #define DOCUMENT_NODES_MAX (1 << 23)
 
 enum node_kind {

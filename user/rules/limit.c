@@ -15,15 +15,11 @@
 #define SLICES_PART 16
 
 /*
- * A limit gets slices only if each holds this many packets. Otherwise each packet is charged to the
- * state.
+ * A limit has slices only if each holds this many packets; smaller slices are refilled too often.
  */
 #define SLICE_PACKETS_MIN 2
 
-/*
- * Slices end this many jiffies early, because the kernel may count a jiffy late and the clocks of
- * CPUs differ.
- */
+/* Slices end early by this many jiffies: a CPU may count a jiffy late, and clocks differ. */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -34,7 +30,7 @@ static wide divide_up(wide dividend, wide divisor)
 }
 
 /*
- * Returns the cost of a packet in ticks, or of a byte in ticks << SL_BYTE_COST_SHIFT, rounded up.
+ * Returns the cost of a packet in ticks, or of a byte in 2^-SL_BYTE_COST_SHIFT ticks; rounded up.
  */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
@@ -134,10 +130,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/*
-	 * bits of the address in the key of a bucket: with this length, a state has one bucket a
-	 * CPU
-	 */
+	/* key length with which a state has one bucket a CPU: the length of a source */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;
@@ -170,9 +163,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/*
-		 * a limit that blocks has no slices: their credit would pass packets during a block
-		 */
+		/* credit in slices would pass packets during a block */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));

@@ -42,10 +42,7 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
  */
 int limit_check(const struct sl_limit_spec *spec);
 
-/*
- * Returns whether the bytes are a valid name of a limit. A name that was read from a map may lack
- * its NUL.
- */
+/* Returns whether the bytes are a valid limit name. A name from a map may lack its NUL. */
 bool limit_name_is_valid(const char name[SL_NAME]);
 
 /*

@@ -40,10 +40,7 @@ const struct limit limit_defaults = {
 	.match = {.fact = SL_FACT_ANY},
 };
 
-/*
- * The default `max` of `escalate`, in ns. It is short because a few packets with a forged source
- * can block an address.
- */
+/* The default `max` of `escalate`. It is short because forged packets can block a source. */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
 
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
@@ -131,9 +128,7 @@ static int name_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/*
- * Parses one or two amounts: "10kpps", "10kpps 100mbit", "2500 64kB". ret[1] is 0 if there is one.
- */
+/* Parses one or two amounts: "10kpps", "10kpps 100mbit", "2500 64kB". An absent second is 0. */
 static int pair_parse(const struct value_type *type, const char *what, const char *text,
 		      struct value_amount ret[2])
 {
@@ -235,10 +230,7 @@ static int per_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/*
- * Parses "escalate N [max TIME]". A state counts at most BLOCK_STEPS_MAX escalations, so a `max`
- * that needs more is refused.
- */
+/* Parses "escalate N [max TIME]". A state counts only BLOCK_STEPS_MAX escalations. */
 static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
 	char most[UNITS_TEXT], reach[UNITS_TEXT];
@@ -299,10 +291,7 @@ static int action_parse(const char *text, struct limit *limit)
 #define DROPS		   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
-/*
- * How each field is parsed: by function `parse`, or by type `byte` into one byte. part_parse()
- * parses fields that have neither.
- */
+/* Fields are parsed by `parse`, by type `byte` into one byte, or otherwise in part_parse(). */
 static const struct field {
 	uint8_t kinds;	/* bits of the kinds that have the field */
 	bool is_listed; /* accepts several values, separated by commas */
@@ -592,10 +581,7 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
-/*
- * Sets the fields that are not given to the defaults of the kind, and checks that all fields fit
- * each other.
- */
+/* Sets absent fields to the defaults of the kind, and checks that all fields fit each other. */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;

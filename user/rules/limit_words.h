@@ -87,10 +87,7 @@ struct limits {
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field);
 
-/*
- * Makes the budget for new sources of a policy, from a rate and a burst. Returns the same as
- * spec_make().
- */
+/* Makes the budget for new sources from a rate and a burst. Returns as spec_make() does. */
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*

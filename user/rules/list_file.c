@@ -71,10 +71,7 @@ static char *word_search(char *line, const char *word)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/*
- * Adds an entry for a prefix, or for each prefix of a range. until: end of the entries; 0 if they
- * do not end.
- */
+/* Adds an entry for a prefix, or for each prefix of a range. until: end of the entries, or 0. */
 static int entry_add(const struct list_reading *reading, const char *text, uint32_t until)
 {
 	struct rule entry = *reading->entry;
@@ -90,9 +87,7 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/*
- * Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: from ipset, in seconds, or 0.
- */
+/* Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: of ipset, in s, or 0. */
 static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
 	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
@@ -260,10 +255,7 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/*
- * Cuts off a comment. "//" begins a comment only at the beginning of a word: 192.0.2.0//24 is an
- * error.
- */
+/* Cuts off a comment. "//" is no comment within a word: 192.0.2.0//24 is an error. */
 static void comment_cut(char *line)
 {
 	char *slashes = line;
@@ -325,9 +317,7 @@ static int line_add(struct list_reading *reading, char *line)
 	return 0;
 }
 
-/*
- * Parses all lines, or stops after BAD_LINES_MAX bad lines. Reports each bad line with its number.
- */
+/* Parses all lines, and reports bad lines by their numbers. Stops after BAD_LINES_MAX of them. */
 static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;

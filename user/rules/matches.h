@@ -16,10 +16,7 @@ int match_parse(const char *text, struct sl_match *ret);
 /* Returns whether match_parse() could have made the match. */
 bool match_is_sound(const struct sl_match *match);
 
-/*
- * Returns whether a protocol number is an IPv6 extension header, which precedes the protocol of a
- * packet.
- */
+/* Returns whether a protocol number is an IPv6 extension header instead of a protocol. */
 bool proto_is_extension(uint8_t proto);
 
 /* Formats a match as words that parse to the same match. */

@@ -38,9 +38,7 @@ static inline bool prefix_is_ipv6(const struct sl_prefix *prefix)
 	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
 }
 
-/*
- * Returns the family of a prefix, as an index of arrays of SL_FAMILIES. `default` counts as IPv6.
- */
+/* Returns the family of a prefix as index of SL_FAMILIES elements. `default` counts as IPv6. */
 static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
 {
 	return prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
@@ -63,16 +61,10 @@ bool prefix_is_sound(const struct sl_prefix *prefix);
 /* Returns whether a prefix contains an address, or another prefix as a whole. */
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
-/*
- * Orders prefixes: first `default`, then IPv4, then IPv6; then by address; then by length, the
- * shorter first.
- */
+/* Orders prefixes: `default`, IPv4, IPv6; then by address; then the shorter prefix first. */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
-/*
- * Returns the first `bits` bits of a prefix that has at least as many; `default` if `bits` is 0.
- * `bits` includes SL_FAMILY_BITS.
- */
+/* Cuts a prefix to `bits` bits (with SL_FAMILY_BITS), at most its own. 0 makes `default`. */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /*
@@ -82,16 +74,10 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
-/*
- * Returns the source that an address belongs to (include/identity.h): the address itself, or the
- * /64 of an IPv6 address.
- */
+/* Returns the source of an address (include/identity.h): the address, or the /64 of an IPv6 one. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/*
- * Returns the source with the key of a bucket: an IPv4 address in the first 4 bytes, or
- * bucket_key6().
- */
+/* Returns the source with the key of a bucket: IPv4 in the first 4 bytes, or bucket_key6(). */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Rules: the rules and named lists of a command, a rules file or a gate, in memory; and the sizes
- * of maps that the rules require.
- */
+/* Rules: sets of rules and named lists in memory, and the sizes of maps that they require. */
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
 
@@ -41,13 +38,11 @@ struct rule {
 /* Adds a limit to a rule that has fewer than SL_LIMITS_MAX limits, and no limit of that name. */
 int rule_add_limit(struct rule *rule, const struct limit *limit);
 
-/* Returns the limit with a name, or NULL. */
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 
 /* Sets the budget of a rule to a copy of `newcomers`, or removes it if `newcomers` is NULL. */
 int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
-/* Copies a rule and its policy. */
 int rule_copy(const struct rule *rule, struct rule *ret);
 
 /* Moves the policy of `from` to a rule without a policy. */
@@ -56,10 +51,7 @@ void rule_take_policy(struct rule *rule, struct rule *from);
 /* Frees the policy of a rule. */
 void rule_free(struct rule *rule);
 
-/*
- * Returns how many of the SL_LIMITS_MAX slots the limits of a rule occupy. A limit with two rates
- * occupies two.
- */
+/* Returns the number of slots, of SL_LIMITS_MAX, that the limits occupy: two for two rates. */
 unsigned int rule_slots(const struct rule *rule);
 
 static inline bool rule_inherits(const struct rule *rule)
@@ -70,18 +62,12 @@ static inline bool rule_inherits(const struct rule *rule)
 /* Returns whether the budget drops no packet, because all limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/*
- * Returns whether the budget counts new destinations instead of new sources: all limits that drop
- * have destinations as keys.
- */
+/* Returns whether the budget is for new destinations: all limits that drop have them as keys. */
 bool rule_sees_destinations(const struct rule *rule);
 
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
-/*
- * Returns the end of the rule's entry on the list at a place, or 0. The end of the list itself is
- * not considered.
- */
+/* Returns the end of the entry on the list at a place, or 0. Ignores the end of the whole list. */
 static inline uint32_t rule_list_end(const struct rule *rule, int place)
 {
 	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
@@ -105,15 +91,12 @@ static inline bool rule_is_empty(const struct rule *rule)
 
 /* --- Differences ---------------------------------------------------------------------------- */
 
-/*
- * Return whether both are equal. Ids, the order of limits, and a budget without limits are ignored.
- */
+/* Return whether both are equal. Ids, order of limits, and a budget without limits do not count. */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 
 /*
- * Stores in *ret the parts of a rule in which it differs from another rule of the same prefix. The
- * caller frees it.
+ * Returns in *ret the parts of a rule that `other`, of the same prefix, lacks. The caller frees it.
  */
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
@@ -136,7 +119,6 @@ int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int p
 /* Returns the places that have a list, as bits. */
 uint64_t lists_bits(const struct sl_list_info *lists);
 
-/* Returns the number of lists. */
 static inline unsigned int lists_count(const struct sl_list_info *lists)
 {
 	return __builtin_popcountll(lists_bits(lists));
@@ -145,21 +127,15 @@ static inline unsigned int lists_count(const struct sl_list_info *lists)
 /* Returns whether both lists have the same name, access and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
-/* Returns whether the end of a list has passed. */
 bool list_ended(const struct sl_list_info *list);
 
 /* Returns whether a command could have written a list: its name, access and time are valid. */
 bool list_is_sound(const struct sl_list_info *list);
 
-/*
- * Checks the name of a list: printable ASCII without blanks, quotes, $ and backslashes, shorter
- * than SL_LIST_NAME.
- */
+/* Checks a list name: printable ASCII, no blanks, quotes, $ or backslashes, below SL_LIST_NAME. */
 int list_name_check(const char *name);
 
-/*
- * Stores the default name of the list of a file: its absolute path with links unresolved, or "-".
- */
+/* Stores the default name of a list: the absolute path of its file, links unresolved, or "-". */
 int list_name_of(const char *file, char name[SL_LIST_NAME]);
 
 /* --- Access, by enum sl_access -------------------------------------------------------------- */
@@ -211,8 +187,7 @@ void ruleset_unique(struct ruleset *set);
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
 /*
- * Moves each list of a set to the place that it has in `others`, or to a place that is free there.
- * Does nothing if `others` is NULL.
+ * Moves each list to its place in `others`, or to a place that is free there. NULL: does nothing.
  */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
@@ -223,9 +198,7 @@ struct rule_pairs {
 	unsigned int i, j;
 };
 
-/*
- * Stores both rules of the next prefix; NULL if a set has no such rule. Returns false at the end.
- */
+/* Stores both rules of the next prefix, NULL for an absent rule. Returns false at the end. */
 bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
@@ -236,10 +209,7 @@ int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/*
- * The number of entries of the maps of a gate, in the order of enum size. A size of 0 is not
- * specified.
- */
+/* Numbers of entries of the maps of a gate, in the order of enum size. 0 is not specified. */
 struct gate_sizes {
 	uint32_t sources;  /* number of states, with one limit a source */
 	uint32_t buckets;  /* entries of map `buckets4`, and of map `buckets6` */
@@ -270,7 +240,6 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 /* Returns a size as users write it: without the entries that the gate reserves. */
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 
-/* Sets a size that a user wrote. */
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
 /* The number of entries that rules require in the maps of rules. */

@@ -38,10 +38,7 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/*
- * Go writes µ as U+00B5, other programs as U+03BC. Weeks are last, so they are accepted but never
- * printed.
- */
+/* Go prints µ as U+00B5, other programs U+03BC. Weeks are last, so they are never printed. */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},

@@ -129,10 +129,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *size_format(uint32_t size, char text[SIZE_TEXT]);
 
-/*
- * Formats a remaining time, such as "27s", rounded up to a second, or to a millisecond if it is
- * less than a second.
- */
+/* Formats a remaining time, such as "27s", rounded up to a second, or to a ms below a second. */
 const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /* --- Numbers and units ---------------------------------------------------------------------- */

@@ -54,10 +54,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
-		/*
-		 * the CPU counts in units of 2^SL_SECOND_SHIFT ns, a little more than a second;
-		 * convert and round
-		 */
+		/* from 2^SL_SECOND_SHIFT ns, a little more than a second, to a second; rounded */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
 	pressure.bursts_lost = (double)evicted / EVICT_PARTS;
@@ -127,8 +124,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
 	/*
-	 * policies are sorted by prefix: first the policy that has a budget, then policies that
-	 * inherit it
+	 * a policy with a budget is before policies that inherit it: policies are sorted by prefix
 	 */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));

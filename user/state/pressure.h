@@ -74,8 +74,8 @@ struct table_fill {
 	uint32_t bytes;	    /* size of the table, in bytes for each of `sources` */
 	uint32_t sources;   /* size of the gate: this many sources fit if a policy has one limit */
 	/*
-	 * if the table is too small: the smallest size with a larger table, or the largest size;
-	 * otherwise 0
+	 * if the table is too small: the least size with a larger table, or the largest; otherwise
+	 * 0
 	 */
 	uint32_t sources_short;
 };

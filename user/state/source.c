@@ -79,9 +79,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/*
-	 * one more for a shaper: the last packet may depart exactly at the horizon (kind_decide())
-	 */
+	/* a shaper holds one more: a packet may depart at the horizon itself (kind_decide()) */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -125,8 +123,7 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 }
 
 /*
- * Returns whether the packet would pass with the slice of any CPU, as limit_charge() in
- * bpf/charge.h decides.
+ * Returns whether the packet would pass with the slice of any CPU: limit_charge() of bpf/charge.h.
  */
 static bool trial_passes(const struct trial *q)
 {
@@ -171,10 +168,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 			: trial_passes(q) ? SL_PASS_WITHIN
 					  : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/*
-	 * large packets, other nodes, and more nodes than the burst has packets can make a level
-	 * negative
-	 */
+	/* a level is negative after large packets, and if nodes share too small a burst */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
@@ -277,10 +271,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
 		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
-	/*
-	 * a slice that was borrowed before the budget was set is void, as in budget_charge() of
-	 * bpf/charge.h
-	 */
+	/* a slice from before the budget was set is void: budget_charge() of bpf/charge.h */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;

@@ -61,10 +61,10 @@ struct limit_state {
 	uint32_t age; /* age of its entry, in units of `made`; 0 if it is not established */
 	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason of the drop */
 	bool never;		 /* the packet never passes, because it is too large */
-	uint64_t remaining;	 /* what may pass now, in packets, or in bytes for a bit rate */
+	uint64_t remaining;	 /* what may pass now: packets, or bytes for a bit rate */
 	uint64_t owed;		 /* how far a token bucket is below empty, in the same unit */
 	uint64_t retry_after_ms; /* time until the packet passes; 0 if it passes now */
-	uint64_t remaining_after_waiting; /* what may pass then, including the packet */
+	uint64_t remaining_after_waiting; /* what may pass at that time, including the packet */
 	uint64_t full_in_ms;		  /* time until the state is full */
 	uint64_t blocked_ms;		  /* remaining time of a block */
 };
@@ -91,10 +91,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 int source_states_read(const struct gate *gate, const struct source *source,
 		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX]);
 
-/*
- * Returns the key of the state of a limit for an address. The address is cut to the key length of
- * the limit.
- */
+/* Returns the key of the state of a limit for an address, cut to the key length of the limit. */
 struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address);
 
 /*

@@ -40,8 +40,9 @@ struct stats_line {
 struct stats {
 	struct stats_line *lines; /* sorted by kind, and policies by prefix */
 	unsigned int count;
-	unsigned int rules;	  /* number of lines of policies */
-	struct sl_counters total; /* only its reasons are used; a slot differs between policies */
+	unsigned int rules; /* number of lines of policies */
+	struct sl_counters
+		total; /* only reasons are summed: a slot is a different limit in each policy */
 };
 
 /* Reads all counters, which are in per-CPU arrays. The caller calls stats_free(). */
@@ -62,10 +63,7 @@ struct occupancy {
 /* Reads how many entries users can add to a map: its size without reserved entries. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/*
- * Reads the size of a map and the number of its entries. Walks the map, unless the gate knows the
- * number.
- */
+/* Reads map_max_entries(), and the number of entries: walks the map unless the gate knows it. */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

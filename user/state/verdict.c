@@ -13,10 +13,7 @@
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
-/*
- * Lowers *least to the smallest eviction cost in a set, as table_choose() in bpf/table.h computes
- * it.
- */
+/* Lowers *least to the least eviction cost in a set, as table_choose() of bpf/table.h does. */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
 {
@@ -63,10 +60,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	err = set_weigh(gate, ref.primary, now, flood, &least)
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
-	/*
-	 * use the largest number of hits on any CPU; the random decision of the sketch is only for
-	 * other keys
-	 */
+	/* use the most hits on any CPU; the random decision of the sketch is only for other keys */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
@@ -84,10 +78,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-/*
- * Reads the flood state, and what a packet finds in sketch and table under limits that have no
- * state for it.
- */
+/* Reads whether new sources wait, and what new keys of the packet find in sketch and table. */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -153,10 +144,7 @@ static enum charge_result check_refuse(struct check_verdict *check, const struct
 	return charge_refuse(verdict, reason);
 }
 
-/*
- * Returns the result for a key that gets no state. A limit whose states start empty refuses the
- * packet.
- */
+/* Returns the result for a key without a state. A limit whose states start empty refuses it. */
 static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
 				     struct verdict *verdict)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * State: the verdict on a packet at this moment, and the state of its source, for `check`. Nothing
- * is charged.
- */
+/* State: the verdict on a packet now, and the state of its source, for `check`. Charges nothing. */
 #ifndef SLUICE_VERDICT_H
 #define SLUICE_VERDICT_H
 

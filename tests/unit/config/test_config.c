@@ -176,9 +176,7 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/*
- * An entry and a policy of one prefix make one rule. Longer and shorter prefixes are other rules.
- */
+/* An entry and a policy of one prefix are one rule. Longer and shorter prefixes are other rules. */
 static void test_one_rule_a_prefix(void **state)
 {
 	struct config config;

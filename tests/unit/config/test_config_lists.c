@@ -177,10 +177,7 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 	unlink("list.txt");
 }
 
-/*
- * Reads a rules file that has an entry with a list file of this text and with these keys. Checks
- * the errors.
- */
+/* Checks the errors of a rules file with an entry of a list file with this text and these keys. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -275,9 +272,7 @@ static void test_entries_of_a_list_may_have_an_end(void **state)
 	config_free(&config);
 }
 
-/*
- * A prefix may have an entry with an end on one list only. A second end is refused at its position.
- */
+/* A prefix may have an end on one list only. A second end is refused at its position. */
 static void test_a_prefix_has_one_end_on_lists(void **state)
 {
 	char soon[MOMENT_TEXT], text[256];

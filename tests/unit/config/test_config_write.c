@@ -87,9 +87,7 @@ static void test_written_rules_read_the_same(void **state)
 	assert_written("deny: []", "policies: []\n");
 }
 
-/*
- * Default hooks and modes are not written. An `attach` without devices is written as an empty list.
- */
+/* Default hooks and modes are not written. An empty `attach` is written as an empty list. */
 static void test_devices_are_written_as_they_are_read(void **state)
 {
 	static const char text[] = "attach:\n"
@@ -117,10 +115,7 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	config_free(&config);
 }
 
-/*
- * Prefixes that end together are written as one entry, and have the same end when they are read
- * again.
- */
+/* Prefixes that end together are written as one entry, and end together when they are read. */
 static void test_entries_that_end_together_stand_together(void **state)
 {
 	struct config config, again;
@@ -227,9 +222,7 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/*
- * Returns the CPU time to read a number of files, to write each, and to compare each with itself.
- */
+/* Returns the CPU time to read some files, to write each, and to compare each with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);

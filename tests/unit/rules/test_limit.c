@@ -31,18 +31,12 @@ static void test_limits_compile_to_these_numbers(void **state)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/*
-		 * with slices: 1/16 of the burst, divided by two CPUs, for all but one of the
-		 * jiffies that it lasts
-		 */
+		/* slices share 1/16 of the burst, and last a jiffy less than it */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/*
-		 * too small for slices, in jiffies or in packets; the last is too short to cache
-		 * refusals
-		 */
+		/* too small for slices, in jiffies or packets; the last refuses by packet */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -216,8 +210,7 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
 		/*
-		 * 2^31 units last a second at the rate of the limit, and while 20 Mpps or 100
-		 * Gbit/s are refused
+		 * 2^31 units last a second at the rate of the limit, at 20 Mpps, or at 100 Gbit/s
 		 */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
@@ -282,9 +275,7 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/*
-	 * a state has slices only if each bucket belongs to one state, and its limit does not block
-	 */
+	/* a state has slices if its key is the source, and its limit does not block */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
@@ -295,10 +286,7 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/*
- * A slice ends within two seconds even if the burst is large, so an active source often charges its
- * state.
- */
+/* A slice ends within two seconds even if the burst is large. */
 static void test_slices_end_soon(void **state)
 {
 	struct limit limit = limit_of("100pps", "30000");

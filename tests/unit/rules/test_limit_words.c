@@ -153,10 +153,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	}
 }
 
-/*
- * The default name of a limit consists of words of its match. Different matches have different
- * names.
- */
+/* The default name of a limit consists of its match. Different matches have different names. */
 static void test_the_default_name_is_that_of_the_match(void **state)
 {
 	static const struct {

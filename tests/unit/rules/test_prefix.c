@@ -233,9 +233,7 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 	}
 }
 
-/*
- * A prefix of each length can be formatted and parsed, and covers the address that it was cut from.
- */
+/* A prefix of each length can be formatted and parsed, and covers the whole address. */
 static void test_shorten_to_every_length(void **state)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
@@ -298,10 +296,7 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 	}
 }
 
-/*
- * In these prefixes each address is a source. A change of one bit of the prefix makes the source a
- * /64; a later bit does not.
- */
+/* In these prefixes every address is a source of its own. Elsewhere the /64 is the source. */
 static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 {
 	static const struct {

@@ -61,10 +61,7 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 	rule_free(&b);
 }
 
-/*
- * Limits are equal only if all fields of their kind, and their second rates, are equal. Fields of
- * other kinds are ignored.
- */
+/* Limits are equal if all fields of their kind and their second rates are equal. */
 static void test_every_word_of_a_kind_counts(void **state)
 {
 	static const char *const specs[] = {
@@ -403,10 +400,7 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule_free(&rule);
 }
 
-/*
- * The first command for a list that ends sets the end of the list. An entry with an end of its own
- * is printed with a second command.
- */
+/* A command sets the end of a list. The end of one of its entries requires another command. */
 static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 {
 	struct rules_shown shown = {0};
