@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Calls bpf(2) for the tests: makes, fills, reads and pins maps, and detaches links."""
+"""Calls of bpf(2): create, write, read and pin maps, and detach links."""
 
 import contextlib
 import ctypes
@@ -8,7 +8,7 @@ import struct
 
 from lab import libc
 
-NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280: on newer architectures
+NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280 on architectures with the common table
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
 OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15
 LINK_DETACH = 34
@@ -35,7 +35,7 @@ def map_create(kind, key, value, entries, flags=0, name=""):
 
 
 def map_update(fd, key, value):
-    """value: of a per-CPU map those of all possible CPUs, each padded to 8 bytes."""
+    """value: in a per-CPU map, the values of all possible CPUs, each padded to 8 bytes."""
     key, value = ctypes.create_string_buffer(key), ctypes.create_string_buffer(value)
     call(MAP_UPDATE, struct.pack("IxxxxQQQ", fd, address(key), address(value), 0))
 
@@ -57,7 +57,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """The id of a map or a program: both have it at the same place in their info."""
+    """Returns the id of a map or a program, which is at the same offset in both infos."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
@@ -75,7 +75,7 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Returns the keys of a map that nothing else changes meanwhile."""
+    """Returns the keys of a map. No other process may change the map meanwhile."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

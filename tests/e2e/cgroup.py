@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A memory control group of a test's own, of version 1 or 2: what the kernel charges to it, and
-what happens where it grants no more."""
+"""A memory control group for a test, of version 1 or 2: the kernel memory that is charged to it, and a limit."""
 
 import contextlib
 import os
@@ -20,7 +19,7 @@ class Memory:
             file.write(str(size))
 
     def command(self, *words):
-        """The words that run a command in the group."""
+        """Returns the words that run a command in the group."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
 
     def kernel_bytes(self):
@@ -34,7 +33,7 @@ class Memory:
 
     @contextlib.contextmanager
     def inside(self):
-        """This process, and the commands that it runs."""
+        """Moves this process into the group, with the commands that it runs."""
         top = os.path.dirname(self.directory)
         with open("/proc/self/cgroup", encoding="ascii") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
@@ -53,7 +52,7 @@ class Memory:
 
 @contextlib.contextmanager
 def memory(name):
-    """A group of this name; skips where there is none to be had."""
+    """Makes a group of this name. Skips the test if the machine has no memory control groups."""
     for top, limit in TOPS:
         group = Memory(os.path.join(top, name), limit)
         try:

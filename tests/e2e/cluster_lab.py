@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the tests of sharing: nodes, each with a gate, a device and a process that shares, and a
-store. A sender offers packets of one source to each node at a rate of its own, as far as time goes."""
+"""A lab of nodes that share limits through a store. Each node has a gate, a device and a process of `share`. A sender
+sends packets of one source to each node, at a rate for each node."""
 
 import concurrent.futures
 import contextlib
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -17,13 +16,13 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
-# What the log of a process says of its store.
+# Messages of a process about its store.
 AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
 class Node:
-    """One of the nodes. All are in one namespace; what matters is that each has a gate. sources: None for as many
-    as a gate has unless it is told."""
+    """A node. All nodes are in one namespace, and each has its own gate. sources: the size of the gate; None for the
+    default."""
 
     def __init__(self, cluster, number, sources):
         self.cluster, self.number = cluster, number
@@ -45,8 +44,7 @@ class Node:
 
     @contextlib.contextmanager
     def flood(self, pps, source=SOURCE):
-        """So many packets a second of a source, or of each of several, come within the block, from a process of
-        their own."""
+        """Within the block, a process sends `pps` packets a second of a source, or of each of several sources."""
         sources = [source] if isinstance(source, str) else source
         process = subprocess.Popen([TRAFFIC, "-n", self.cluster.senders, self.sender, FILTER_MAC, "60",
                                     *(f"{each}={pps}" for each in sources)], stdout=subprocess.DEVNULL)
@@ -60,7 +58,7 @@ class Node:
         return self.judged()[0]
 
     def judged(self):
-        """Packets that passed, and that were dropped."""
+        """Returns the numbers of packets that passed and that were dropped."""
         totals = json.loads(self.sluice("-j", "stats").out)["totals"]
         return totals["passed"]["packets"], totals["dropped"]["packets"]
 
@@ -69,13 +67,14 @@ class Node:
         return gate["shared"]
 
     def up(self):
-        """sluice_share_up; None: there is no sample."""
+        """Returns sluice_share_up, or None if there is no sample."""
         name = f'sluice_share_up{{gate="{self.gate}"}} '
         return next((line.removeprefix(name) for line in self.sluice("export").out.splitlines()
                      if line.startswith(name)), None)
 
     def divided_by(self):
-        """By how many nodes its limits are divided, as two commands tell; it may change between them."""
+        """Returns by how many nodes the limits are divided. status and export must agree; the number may change between
+        the commands."""
         def told():
             gate, = json.loads(self.sluice("-j", "status").out)["gates"]
             return gate["shared_divided_by"]
@@ -85,7 +84,7 @@ class Node:
         return after
 
     def share(self, store, *options, within=(), before=(), is_named=True):
-        """within: a command that runs the process; before: options before the command `share`."""
+        """Starts `share`. within: a command that runs the process. before: options before the word `share`."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -101,7 +100,7 @@ class Node:
         return self.log.read_text()
 
     def end(self, number=signal.SIGTERM):
-        """Returns the exit status."""
+        """Sends a signal to the process. Returns its exit status."""
         process, self.process = self.process, None
         process.send_signal(signal.SIGCONT)
         process.send_signal(number)
@@ -114,13 +113,13 @@ class Node:
         self.sluice("detach", "all", status=None)
 
     def left(self):
-        """The files of its processes."""
+        """Returns the files in /run/sluice of the gate."""
         return sorted(name.removeprefix(self.gate) for name in os.listdir("/run/sluice")
                       if name.startswith(f"{self.gate}."))
 
 
 class Cluster:
-    """is_far: the store is in a namespace of its own, behind a link."""
+    """is_far: the nodes reach the store over a link."""
 
     def __init__(self, directory, is_far=False):
         self.directory = directory
@@ -132,7 +131,7 @@ class Cluster:
         run("ip", "netns", "add", self.senders)
 
     def make(self, nodes, rate, *words, burst=0, sources=4096):
-        """Nodes with one limit, not yet shared by a process. burst: 0: a tenth of a second."""
+        """Makes nodes with one limit, without processes of `share`. burst: 0 for a tenth of a second."""
         self.rate = rate
         self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:
@@ -157,12 +156,12 @@ class Cluster:
 
 
 class Run:
-    """What passed. offered(node, seconds): what the source sends there then, in times of the limit;
-    of several sources, each of them. events: {seconds: function}, called once it is time."""
+    """Sends packets for some seconds, and measures what passed. offered(node, seconds) returns the rate at which each
+    source sends to a node at that time, in multiples of the limit. events: functions by the second of their call."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
-        self.samples = []  # (seconds, what passed at each node)
+        self.samples = []  # (seconds, packets that passed at each node)
         self.ends = threading.Event()
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             sampling = pool.submit(self.sample, cluster)
@@ -175,7 +174,7 @@ class Run:
         sampling.result()
 
     def sample(self, cluster):
-        """In a thread of its own: a source that pauses for longer than a burst gets less."""
+        """Reads the counters in another thread than send(), because a source that pauses longer than a burst gets less."""
         begin = time.monotonic()
         while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
             asked = time.monotonic() - begin
@@ -184,12 +183,12 @@ class Run:
 
     @staticmethod
     def happen(events, seconds):
-        """Not in the thread that sends: on a busy machine an event may take long. Nor in one that ends, as what it
-        starts ends with it."""
+        """Runs the events in the main thread: an event may take long, and a process that a thread started ends with
+        the thread."""
         begin = time.monotonic()
         for at, event in events:
             time.sleep(max(0, begin + at - time.monotonic()))
-            assert time.monotonic() < begin + seconds, "an event that never came"
+            assert time.monotonic() < begin + seconds, "no time for an event"
             event()
 
     @staticmethod
@@ -212,7 +211,7 @@ class Run:
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
 
     def shares(self, first, last):
-        """What each node let pass from one moment to another, in times of the limit."""
+        """Returns what each node let pass between two moments, in multiples of the limit."""
         (begin, before), (end, after) = self.at(first), self.at(last)
         return [(b - a) / (end - begin) / self.rate for a, b in zip(before, after)]
 
@@ -220,6 +219,6 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Of each second, in steps of half of one."""
+        """Returns mean() of each second, in steps of half a second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fixtures of the end-to-end tests, and how several processes share their files."""
+"""Fixtures of the end-to-end tests. Several processes of pytest can share the tests: SLUICE_SHARE."""
 
 import functools
 import hashlib
@@ -19,20 +19,20 @@ def kernel():
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb it")
-    config.addinivalue_line("markers", "nodes: it waits for rounds of several nodes: three at a time")
-    config.addinivalue_line("markers", "quick: `make check-quick` runs it, or only its case of the id that is given")
+    config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb the test")
+    config.addinivalue_line("markers", "nodes: the test waits for rounds of several nodes; run three at a time")
+    config.addinivalue_line("markers", "quick: `make check-quick` runs the test, or only its cases of the given ids")
 
 
 def shares_a_lab(item):
-    """Whether a test shares its lab with other tests of its file, so that one process must run all of them."""
+    """Returns whether a test shares its lab with other tests of its file. Then one process must run the whole file."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
 
 def pytest_collection_modifyitems(items):
     if SHARE:
-        items.sort(key=lambda i: not shares_a_lab(i))  # the longest first
+        items.sort(key=lambda i: not shares_a_lab(i))  # files that one process must run begin first, because they take longest
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and quick.args and item.callspec.id not in quick.args:
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-SHARE = os.environ.get("SLUICE_SHARE")  # a directory, in which processes mark what they take
+SHARE = os.environ.get("SLUICE_SHARE")  # a directory in which each process marks the tests that it runs
 
 
 @functools.lru_cache(maxsize=None)
@@ -58,7 +58,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Returns true if the test was run here, or another process has taken it."""
+    """Returns true if this process has run the test, or another process runs it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -69,7 +69,7 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-# A test that hangs fails after so many seconds, with its place, and the others continue. 0: no limit.
+# A test that hangs fails after this many seconds, and the other tests continue. 0 for no limit.
 TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
 
 
@@ -78,7 +78,7 @@ def too_long(_number, _frame):
 
 
 def within_time():
-    """Around a test, its setup or its teardown."""
+    """Limits the time of a test, its setup or its teardown."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(TEST_SECONDS)
     yield
@@ -101,7 +101,7 @@ def pytest_runtest_teardown():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the figures of passing tests, which pytest hides."""
+    """Prints the lines `figure: ...` of passed tests, which pytest does not show."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):
@@ -117,15 +117,15 @@ def built():
 
 @pytest.fixture
 def lab():
-    """Namespaces and gates of the test's own; nothing is attached yet."""
+    """Namespaces for the test, and names for its gates. No gate exists yet."""
     with Lab() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """Builds an object file with programs of another tool, which pass all packets: this name in section xdp, and
-    foreign_tc in section tc."""
+    """Compiles programs that stand for those of another tool and pass all packets: `name` in section xdp, and foreign_tc
+    in section tc. Returns the path of the object file."""
     @functools.lru_cache(maxsize=None)
     def build(name="foreign_xdp"):
         path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")
@@ -147,21 +147,21 @@ def keeping(lab, tmp_path):
 
 @pytest.fixture
 def attached(lab):
-    """A lab whose filter has native XDP on its device, without a rule."""
+    """A lab with a gate in native XDP on in0, without rules."""
     lab.attach("in0", "mode", "native")
     return lab
 
 
 @pytest.fixture
 def gate(shared):
-    """The shared lab, without a rule. Its counters include the packets of other tests."""
+    """The shared lab, without rules. Its counters include the packets of other tests."""
     yield shared
     shared.apply("policies: []")
 
 
 @pytest.fixture(scope="module")
 def shared():
-    """An attached lab for the whole file, as attaching costs a second: for tests that only look."""
+    """A lab with a gate in native XDP on in0, for all tests of a file, because attaching takes a second."""
     with Lab() as made:
         made.attach("in0", "mode", "native")
         yield made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A `sluice keep` of a lab's gate, for tests on any kernel."""
+"""Runs `sluice keep` for the gate of a lab. Tests of virtual machines use it, too."""
 
 import contextlib
 import json
@@ -10,23 +10,23 @@ import subprocess
 
 from lab import SLUICE, wait_until
 
-LOAD_SECONDS = 60  # an emulated machine takes its time to load programs
+LOAD_SECONDS = 60  # loading programs in an emulated machine may take this long
 LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """The text of a rules file. Of each place the device, or its keys."""
+    """Returns the text of a rules file. Each place is the name of a device, or a mapping of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 
 
 def state_text(*saved, boot="", saved_ms=0):
-    """The text of a state file with these rules."""
+    """Returns the text of a state file with these rules."""
     return json.dumps({"version": 1, "boot": boot, "saved_ms": saved_ms, "bpffs": 0, "lists": [], "rules": saved})
 
 
 class Keep:
-    """A process that keeps the gate of a lab, and what it says to its journal and to systemd."""
+    """A process that keeps the gate of a lab, its log, and its messages to systemd."""
 
     def __init__(self, lab, directory, text, *words, environment=()):
         self.lab, self.directory = lab, directory
@@ -53,14 +53,14 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """All that systemd was told, a message each."""
+        """Reads the messages to systemd. Returns all messages since the last wait_for_told()."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())
         return self.told
 
     def wait_for_told(self, words):
-        """Waits until systemd was told that, and forgets what came until then."""
+        """Waits for a message to systemd with these words, and returns it. Drops it and all messages before it."""
         wait_until(lambda: any(words in told for told in self.hear()) or self.process.poll() is not None,
                    f"{words} among {self.told}, {self.said()}", LOAD_SECONDS)
         at = next((i for i, told in enumerate(self.told) if words in told), None)
@@ -102,7 +102,7 @@ def saved(keep):
 
 
 def banned(keep):
-    """The prefixes of the state file that have an entry by hand, and when it ends; None: never."""
+    """Returns the runtime entries in the state file: the end of each by prefix, None for no end."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs sluice and kills or holds it at a chosen moment: after so many stops at system calls (each
-call stops twice, before and after) and so many single instructions more."""
+"""Runs sluice, and kills it or pauses it at a chosen moment: after a number of stops at system calls (each call stops the
+process twice, before and after the call), and a number of single instructions more."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ def ptrace(request, pid):
 
 
 def start(words, err="/dev/null"):
-    """Starts sluice, stopped at its beginning; err: the file for its standard error."""
+    """Starts sluice under ptrace, stopped before its first instruction. err: a file for standard error."""
     pid = os.fork()
     if pid:
         return pid
@@ -35,8 +35,8 @@ def start(words, err="/dev/null"):
 
 
 def run_interrupted(words, stops, call, err="/dev/null"):
-    """Runs sluice, calls `call` at that stop, or at those where `stops(pid)` is true, goes on to
-    its end; returns the exit status."""
+    """Runs sluice to its end, and calls `call` at stop number `stops`, or at each stop at which stops(pid) is true.
+    Returns the exit status."""
     pid = start(words, err)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -49,11 +49,11 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
-BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # its number; 280: on newer architectures
+BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # the number of bpf(2); 280 on architectures with the common table
 
 
 def count_bpf_calls(words):
-    """Returns how many calls of bpf(2) a command makes, which must succeed."""
+    """Returns the number of bpf(2) calls of a command. The command must succeed."""
     stops = 0
 
     def count(pid):
@@ -66,15 +66,9 @@ def count_bpf_calls(words):
     return stops // 2
 
 
-def has_open(pid, path):
-    """Whether a process has this file open."""
-    fds = f"/proc/{pid}/fd"
-    return path in [os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)]
-
-
 def run_stops(words, stops=None, steps=0, until=None):
-    """Runs sluice and kills it there, or where `until` is true; returns how many stops there were.
-    Without either: to its end, which must be success."""
+    """Runs sluice and kills it `steps` instructions after stop number `stops`, or at the first stop at which until() is
+    true. Without both, sluice must end with success. Returns the number of stops."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     seen = 0

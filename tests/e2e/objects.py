@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The maps, programs and links of one gate among all that the kernel has: its tables of rules have
-sizes that no other gate has."""
+"""Finds the maps, programs and links of one gate among all objects of the kernel, by sizes that no other gate has."""
 
 import json
 import os
@@ -8,7 +7,7 @@ import random
 
 from lab import MAPS, run, wait_until
 
-SIZES = range(33000, 65000)  # between two powers of two, so wide that gates of two tests hardly ever overlap
+SIZES = range(33000, 65000)  # between two powers of two; two tests hardly ever choose the same sizes
 
 
 class Objects:
@@ -17,7 +16,7 @@ class Objects:
         self.lab, self.sizes = lab, range(first, first + 50)
 
     def gate(self, size=0):
-        """`gate` of a rules file: sizes of this test's own, and little beside; `size` is one of 50."""
+        """Returns `gate` of a rules file, with small tables and the sizes of this test. size: which of its 50 sizes."""
         return {"sources": 20011, "buckets": 2113,
                 **{name: self.sizes[size] for name in ("policies", "hosts", "prefixes")}}
 
@@ -26,7 +25,7 @@ class Objects:
                 for name in MAPS}
 
     def all(self):
-        """The ids of maps, of programs that use one, and of the links of these."""
+        """Returns the ids of the maps of the gate, of the programs that use them, and of the links of these programs."""
         def shown(kind):
             return json.loads(run("bpftool", "-j", kind, "show").out or "[]")
 
@@ -37,7 +36,8 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Whether each map has a pin, each program is on a device, and each device but those of clsact has a link."""
+        """Returns whether each map is pinned, each program is attached, and each attachment has a link, except in mode
+        clsact."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}
@@ -45,7 +45,7 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits, as the kernel frees later, until nothing is there that the gate does not need."""
+        """Waits until no object is left that the gate does not need, because the kernel frees objects later."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the tests of a store: Redis or Valkey in a network namespace of its own, alone or as a
-cluster, and a client of it. Every process ends with the test."""
+"""A lab with a store: Redis or Valkey in its own network namespace, as a single node or as a cluster, and the test
+client. Every process ends with the test."""
 
+import binascii
 import collections
 import contextlib
 import json
@@ -17,43 +18,32 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# A server goes by the name that it is called by. Debian has the file in redis-tools, and in
-# redis-server a link to it and a service that nobody here wants.
+# The program acts as the server if it is started under a name of a server. Package redis-tools has the program under
+# another name; package redis-server would also start a service.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
                            (None, None))
-CLUSTER_SECONDS = 60   # only waited for in full by a test that fails
-NO_TLS = 3  # the exit status of the client
-NODE_TIMEOUT_MS = 1500  # until a master that does not answer is replaced
+CLUSTER_SECONDS = 60  # the longest wait for a cluster to form
+NODE_TIMEOUT_MS = 1500  # the cluster replaces a master that has not replied for this long
 FIRST_PORT = 7000
-FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # at both ends of a link
+FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # the addresses at the two ends of a link
 FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
-def crc16(data):
-    crc = 0
-    for byte in data:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1 ^ (0x1021 if crc & 0x8000 else 0)) & 0xFFFF
-    return crc
-
-
 def slot_of(key):
-    """The slot of a key, independently of the client's."""
+    """Returns the slot of a key, by other code than the client's."""
     begin = key.find("{")
     end = key.find("}", begin + 1) if begin >= 0 else -1
-    return crc16((key[begin + 1:end] if end > begin + 1 else key).encode()) % 16384
+    return binascii.crc_hqx((key[begin + 1:end] if end > begin + 1 else key).encode(), 0) % 16384
 
 
 class Refused(Exception):
-    """An error that a node answered."""
+    """A node replied with an error."""
 
 
 class Talk:
-    """A connection to a node: the tests' own, in some twenty lines, as it must not share the
-    client's errors."""
+    """A connection to a node. The tests have their own, because they must not share errors with the client under test."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -82,7 +72,7 @@ class Talk:
         return int(rest) if kind == b":" else rest
 
     def fields(self, key):
-        """The counters of a key, (taken, asked)."""
+        """Returns the counters of a key: (taken, asked)."""
         return tuple(self("BITFIELD", key, "GET", "i64", "#0", "GET", "i64", "#1"))
 
     def close(self):
@@ -109,11 +99,12 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Items: (key, taken, asked). Each result: answered, sent, total taken, total asked."""
+        """Runs a round with items (key, taken, asked). In `items` of the result each item has: whether it was answered,
+        whether it was sent, and the totals taken and asked."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
-        """Of a round in which all must be answered."""
+        """Runs a round in which every item must be answered. Returns the totals of each item."""
         done = self.round(*items)
         assert done["status"] == 0 and all(item[0] for item in done["items"]), done
         return [tuple(item[2:]) for item in done["items"]]
@@ -125,41 +116,35 @@ class Client:
         return self.ask("counts")
 
     def memory_mib(self):
-        """The most that it ever used."""
+        """Returns the peak memory of the process."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self):
-        """Sanitizers report at the end."""
+        """Ends the process. The sanitizers report at the end."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.stdout.close()
             assert self.process.wait(30) == 0
 
 
-def has_tls():
-    """Whether the client was built with TLS, and certificates can be made."""
-    return shutil.which("openssl") and run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file",
-                                           check=False).code != NO_TLS
-
-
 class StoreLab:
-    """A namespace in which nodes listen at 127.0.0.1, and at FAR_STORE if they are started behind far()."""
+    """A namespace in which nodes listen at 127.0.0.1. Nodes that are started after far() also listen at FAR_STORE."""
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # the first is the one that nodes of a cluster tell
+        self.hosts = ["127.0.0.1"]  # nodes of a cluster announce the first address
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
-        self.nodes = {}  # the process at a port
+        self.nodes = {}  # processes by port
         self.closing = contextlib.ExitStack()
         run("ip", "netns", "add", self.netns)
         self.closing.callback(run, "ip", "netns", "del", self.netns, check=False)
         run("ip", "-n", self.netns, "link", "set", "lo", "up")
 
     def start(self, port=FIRST_PORT, *options):
-        """A node that is given time to listen. What it keeps on disk is below the test's directory."""
+        """Starts a node, and waits until it listens. Its files are below the directory of the test."""
         place = self.directory / str(port)
         place.mkdir(exist_ok=True)
         with inside(self.netns), open(place / "log", "ab") as log:
@@ -195,10 +180,10 @@ class StoreLab:
         self.closing.callback(made.close)
         return made
 
-    # - a link to the nodes, which can be cut
+    # - a link to the nodes that can be cut
 
     def far(self):
-        """A namespace from which nodes that listen at FAR_STORE are reached over a link."""
+        """Makes a namespace that reaches the nodes at FAR_STORE over a link. Returns its name."""
         netns = self.netns.replace("-store", "-far")
         run("ip", "netns", "add", netns)
         self.closing.callback(run, "ip", "netns", "del", netns, check=False)
@@ -208,22 +193,22 @@ class StoreLab:
         for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
             run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
-            # what waits for ARP would pass a cut that a network further away does not let pass
+            # without these entries, packets that wait for ARP would be sent after the link is up again
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
-        # also at lo, so that nodes of a cluster reach each other while the link is down
+        # also on lo, so that the nodes of a cluster reach each other while the link is down
         run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
         self.hosts.insert(0, FAR_STORE)
         return netns
 
     def link(self, state):
-        """Cuts the link ("down") or mends it ("up")."""
+        """Sets the link "down" or "up"."""
         run("ip", "-n", self.netns, "link", "set", "dev", "near", state)
 
     # - clusters
 
     def start_cluster(self, masters=3, replicas=3):
-        """Nodes at ports from FIRST_PORT, the masters first; each replica's master is that of its rank.
-        By hand, as redis-cli takes ten seconds."""
+        """Starts nodes at ports from FIRST_PORT on, the masters first. Replica i belongs to master i. redis-cli would
+        need ten seconds for this."""
         ports = [self.start(FIRST_PORT + i, "--cluster-enabled", "yes", "--cluster-node-timeout",
                             str(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0")
                  for i in range(masters + replicas)]
@@ -244,7 +229,7 @@ class StoreLab:
                                for talk in talks[masters:]), "replicas", CLUSTER_SECONDS)
         wait_until(lambda: all(len(one) == 3 + replicas // masters
                                for talk in talks for one in talk("CLUSTER", "SLOTS")),
-                   "replicas that all know of", CLUSTER_SECONDS)
+                   "all replicas known to all nodes", CLUSTER_SECONDS)
         return ports
 
     def wait_for_cluster(self, ports):
@@ -256,7 +241,7 @@ class StoreLab:
         return [port for port, process in self.nodes.items() if process.poll() is None]
 
     def holder(self, key):
-        """The port of the master that has the slot of a key, as any living node says."""
+        """Returns the port of the master that has the slot of a key, by a node that runs."""
         slot = slot_of(key)
         for first, last, master, *_ in self.talk(self.alive()[0])("CLUSTER", "SLOTS"):
             if first <= slot <= last:
@@ -264,7 +249,8 @@ class StoreLab:
         raise AssertionError(f"no node holds {slot}")
 
     def fields(self, key):
-        """What the store holds, (taken, asked). The nodes may not all know yet who has the slot."""
+        """Returns the counters of a key in the store: (taken, asked). Follows a MOVED, because not all nodes may know yet
+        which node has the slot."""
         port = self.holder(key)
         while True:
             try:
@@ -275,8 +261,8 @@ class StoreLab:
                 port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
-        """Moves a slot from one port to another, key by key, as resharding does. `meanwhile` is called
-        before the first key and after each."""
+        """Moves a slot from one port to another, key by key, as resharding does. Calls `meanwhile` before the first key
+        and after each key."""
         at_source, at_target = self.talk(source), self.talk(target)
         at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
         at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
@@ -292,22 +278,22 @@ class StoreLab:
         self.closing.close()
 
 
-# --- Stores that are none ---------------------------------------------------------------------------
+# --- Fake stores -----------------------------------------------------------------------------------
 
 NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
 
 
 def count_one(words):
-    """An answer to any command that counts."""
+    """Returns a reply in which every counter is 1."""
     return b"*2\r\n:1\r\n:1\r\n" if words[0] == b"BITFIELD" else b":1\r\n"
 
 
 class FakeStore:
-    """Answers each command with bytes, by its first word, or with what a function makes of its words;
-    None: it closes. Each connection has a thread."""
+    """Replies to each command by its first word. A reply is bytes, or a function of the words that returns bytes; after
+    None the store closes the connection. Each connection has a thread."""
 
     def __init__(self, netns):
-        self.answers, self.other, self.pause = {}, b"", 0
+        self.answers, self.other, self.pause = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}, b"", 0
         self.heard = []
         with inside(netns):
             self.socket = socket.create_server(("127.0.0.1", 0))
@@ -346,11 +332,11 @@ class FakeStore:
 
 @contextlib.contextmanager
 def name_server(netns, delay):
-    """Answers that each name is 127.0.0.1, `delay` seconds later. Yields the list of when it was asked."""
+    """Resolves every name to 127.0.0.1, `delay` seconds after the query. Yields the list of the times of queries."""
     asked = []
 
     def answer(peer, query):
-        end = query.index(0, 12) + 5  # of the question: a name, its type and its class
+        end = query.index(0, 12) + 5  # the question is a name, its type and its class
         is_ipv4 = query[end - 4:end - 2] == b"\0\1"
         head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)
         record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
@@ -372,32 +358,10 @@ def name_server(netns, delay):
         yield asked
 
 
-class Liar(FakeStore):
-    """A store of one node that counts, for two nodes that share, until it is told to lie."""
-
-    def __init__(self, netns):
-        super().__init__(netns)
-        self.counters = collections.Counter()
-        self.lie = None  # of BITFIELD: what becomes of the answer to a total
-        self.answers = {
-            b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"TIME": b"*2\r\n$4\r\n1000\r\n$1\r\n0\r\n",
-            b"ZADD": b":0\r\n", b"ZREMRANGEBYSCORE": b":0\r\n", b"ZCOUNT": b":2\r\n", b"PEXPIRE": b":1\r\n",
-            b"EXPIRE": b":1\r\n", b"PSETEX": b"+OK\r\n", b"PTTL": b":-2\r\n",
-            b"BITFIELD": self.count}
-
-    def count(self, words):
-        """INCRBY of each field, or GET."""
-        for i, word in enumerate(words):
-            if word == b"INCRBY":
-                self.counters[words[1], words[i + 2]] += int(words[i + 3])
-        totals = [self.counters[words[1], field] for field in (b"#0", b"#1")]
-        return b"*2\r\n" + b"".join(self.lie(total) if self.lie else b":%d\r\n" % total for total in totals)
-
-
 @contextlib.contextmanager
 def proxy(netns, port, at, delay):
-    """Passes on what a client and a node at `port` say to each other, as if they were far apart: half of `delay`
-    seconds later in each direction."""
+    """Forwards the data between clients that connect to port `at` and a node at `port`. Each direction takes half of
+    `delay` seconds."""
     def carry(source, target):
         with contextlib.suppress(OSError):
             due = collections.deque()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules files: what is accepted, what is refused, and that a file is applied as a whole or not at all."""
+"""Rules files: which files are accepted, and that a file is applied completely or not at all."""
 
 import json
 import os
@@ -10,7 +10,6 @@ import time
 import pytest
 import yaml
 
-from killed import has_open, run_interrupted
 from lab import SLUICE, TOP, frame, lines, noted, written
 
 SCHEMA = os.path.join(TOP, "docs", "sluice.schema.json")
@@ -61,7 +60,7 @@ deny:
 - prefixes: []
 """.replace("2099", str(time.gmtime().tm_year + 1)),
     "the example": open(os.path.join(DATA, "rules.yaml"), encoding="utf-8").read().replace("office.txt", f"{DATA}/office.txt"),
-    "what may be said otherwise": """
+    "other spellings": """
 policies:
 - prefix: any
   limits:
@@ -109,7 +108,7 @@ deny:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_apply_diff_dump_and_the_schema_agree(lab, tmp_path, name):
-    """apply makes the gate, with the sizes of the file."""
+    """apply creates the gate with the sizes of the file."""
     path = written(tmp_path / "rules", GOOD[name])
     validator().validate(loaded(GOOD[name]))
     lab.sluice("diff", path, status=1)
@@ -175,23 +174,10 @@ def test_diff_of_a_gate_that_is_not_there(lab, tmp_path):
     lab.refuses(["dump"], "e2e-nowhere", gate="e2e-nowhere")
 
 
-def test_what_apply_keeps(attached):
-    """Levels of limits that stay; counters of rules that stay."""
-    attached.apply("policies: [{prefix: default, limits: [{rate: 1/h, burst: 9}]}]")
-    attached.send_and_wait([frame("192.0.2.1")] * 5)
-    attached.apply("policies: [{prefix: default, limits: [{name: new, rate: 1/h, burst: 20},"
-                   " {rate: 1/h, burst: 9}]}]")
-    left = {limit["name"]: limit["remaining"] for limit in
-            attached.json("check", "192.0.2.1")["limits"]}
-    assert left == {"all": 4, "new": 20}
-    policy, = attached.json("stats")["policies"]
-    assert policy["passed"]["packets"] == 5
-
-
 # --- Lists in files of their own ------------------------------------------------------------------
 
 def test_lists_by_file_name(gate, tmp_path):
-    """Beside the rules file, wherever it is applied from."""
+    """A relative path is relative to the rules file, from any working directory."""
     (tmp_path / "lists").mkdir()
     written(tmp_path / "lists" / "bad", "# them\n203.0.113.66\n2001:db8:bad::/48  # and these\n")
     good = written(tmp_path / "good", "192.0.2.0/24\n")
@@ -220,7 +206,7 @@ allow:
 
 
 def test_files_that_cannot_be_read(gate, tmp_path):
-    """diff exits with 1 if rules differ, so an error is 2. tests/unit/base/test_file.c has all such files."""
+    """diff exits with 2 for any error, because 1 means that rules differ. tests/unit/base/test_file.c has all such files."""
     (tmp_path / "directory").mkdir()
     before = gate.snapshot()
     for name, absent in ("none", 1), ("directory", 2), ("/dev/zero", 2), ("-", 2):
@@ -233,33 +219,11 @@ def test_files_that_cannot_be_read(gate, tmp_path):
     assert gate.snapshot() == before
 
 
-@pytest.mark.parametrize("text", ["", "default"])
-def test_an_include_is_refused_as_by_deny(gate, tmp_path, text):
-    """A download that failed must not take a list back, and one that goes astray not deny all."""
-    listed = written(tmp_path / "list", "203.0.113.66\n")
-    path = written(tmp_path / "rules", "deny:\n  - file: list\n")
-    forced = written(tmp_path / "forced", "deny:\n  - file: list\n    force: true\n")
-    gate.sluice("apply", path)
-    before = gate.snapshot()
-    written(tmp_path / "list", text)
-    for command in "apply", "diff":
-        gate.refuses([command, path], f"{path}:2:11: {listed}", "'force: true'", text, code=2)
-    assert gate.snapshot() == before
-    gate.sluice("apply", forced)
-    one, = gate.json("lists")["lists"]
-    assert (one["name"], one["entries"]) == (listed, int(text == "default"))
-    dump = written(tmp_path / "dump", gate.sluice("dump").out)  # whose prefixes need no force
-    assert gate.sluice("diff", dump).out == ""
-    for file in forced, dump:
-        with open(file, encoding="utf-8") as opened:
-            validator().validate(loaded(opened.read()))
-
-
 # --- Files that are refused --------------------------------------------------------------------------
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# Errors that a schema can find, too. tests/unit/config has all errors and their places.
+# Errors that a schema can express. tests/unit/config has all errors and their places.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,
@@ -325,61 +289,6 @@ def test_each_error_has_its_place_and_nothing_is_applied(gate, tmp_path):
     assert gate.snapshot() == before
 
 
-def listed(lab):
-    return sorted(rule["prefix"] for rule in lab.json("show")["rules"])
-
-
-def apply_while(lab, path, at, change, err):
-    """Applies the file, and changes it at the stop `at` of those at which it is open. Returns the exit status, and what
-    the change did, which is empty if there was no such stop."""
-    stops, did = iter(range(at + 1)), []
-
-    def is_time(pid):
-        return has_open(pid, path) and next(stops, None) == at
-
-    def meddle():
-        time.sleep(0.005)  # some file systems tell times in ticks
-        fd = os.open(path, os.O_WRONLY)
-        os.pwrite(fd, change, 0)
-        os.ftruncate(fd, len(change))
-        os.close(fd)
-        did.append("wrote")
-
-    words = ["-g", lab.gate, "apply", str(err.parent / "rules")]
-    return run_interrupted(words, is_time, meddle, str(err)), did
-
-
-@pytest.mark.parametrize("kind,old,new", [
-    ("rules", b"deny: [{prefix: 10.0.0.0/8}]\nallow: [{prefix: 12.0.0.0/8}]\n", b"deny: [{prefix: 10.0.0.0/8}]\n"),
-    ("list", b"10.0.0.0/8\n12.0.0.0/8\n", b"11.0.0.0/8\n12.0.0.0/8\n")], ids=["rules", "list"])
-def test_a_file_that_changes_while_it_is_read(gate, tmp_path, kind, old, new):
-    """At each system call. It is refused, or read as before or after the change."""
-    written(tmp_path / "rules", "deny: [{file: list}]\n")
-    path, err = str(tmp_path / kind), tmp_path / "err"
-    whole, kept, at, did = [], 0, 0, [True]
-    for text in old, new:
-        written(tmp_path / kind, text)
-        gate.sluice("apply", str(tmp_path / "rules"))
-        whole.append(listed(gate))
-    while did:
-        gate.apply("policies: []")
-        written(tmp_path / kind, old)
-        written(err, "")
-        code, did = apply_while(gate, path, at, new, err)
-        said = err.read_text()
-        if code:
-            assert code == 2 and str(tmp_path / kind) in said and said.count("\n") == 1, said
-            assert gate.rules() == ""
-        else:
-            assert listed(gate) in (whole if did else whole[:1]), f"at stop {at}"
-        kept += bool(code)
-        at += 1
-    assert kept >= 4
-
-
-# --- Notes ---------------------------------------------------------------------------------
-
-
 def test_apply_to_a_gate_without_a_device_says_that_nothing_is_filtered(lab):
     for netns, option in ("", ""), (None, f"-n {lab.filter} "):
         noted(lab.apply("policies: []", netns=netns), f"'sluice {option}-g {lab.gate} attach DEV'")
@@ -401,16 +310,14 @@ def validator():
 
 
 def loaded(text):
-    """Loads YAML with the types of YAML 1.2: a moment is a string."""
+    """Loads YAML with the types of YAML 1.2, in which a moment is a string."""
     class Loader(yaml.SafeLoader):
         pass
     Loader.yaml_implicit_resolvers = {
         key: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for key, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    return yaml.load(text, Loader)  # a safe one
+    return yaml.load(text, Loader)  # derived from SafeLoader
 
-
-# --- The rest -------------------------------------------------------------------------------------
 
 def test_sizes_of_a_running_gate_stay(attached):
     hosts = {m["name"]: m["max_entries"] for m in attached.json("status")["gates"][0]["maps"]}["hosts4"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Attaching and detaching: on each kind of device, beside programs of other tools, and refusals."""
+"""attach and detach: kinds of devices, programs of other tools on the same device, and refusals."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def qdiscs(lab, device="in0"):
     return lab.tc("qdisc", "show", "dev", device).out
 
 
-# --- Again ----------------------------------------------------------------------------------------
+# --- Attaching again ------------------------------------------------------------------------------
 
 def was_attached(lab, *words, **options):
     one, = lab.json("attach", *words, **options)
@@ -36,7 +36,7 @@ def test_attaching_again_succeeds_and_says_so(lab, hook, mode):
     words = "in0", "hook", hook, "mode", mode
     assert not was_attached(lab, *words)
     before = lab.attachments()
-    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)  # mode auto: any fits
+    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)  # mode auto accepts any mode
     assert lab.attachments() == before
 
 
@@ -56,7 +56,7 @@ def test_all_hooks_of_one_device(lab):
     assert not os.path.exists(lab.pins())
 
 
-# --- Others on the device -------------------------------------------------------------------------
+# --- Other programs on the device -----------------------------------------------------------------
 
 @pytest.mark.parametrize("how,mode,name", [("xdpdrv", "auto", "foreign_xdp"), ("xdpdrv", "generic", "foreign_xdp"),
                                            ("xdpgeneric", "native", "foreign_xdp"), ("xdpdrv", "auto", "xdp_dispatcher")])
@@ -85,12 +85,12 @@ def test_two_hooks_that_charge_twice_are_noted(lab):
         noted(lab.attach("in0", "hook", first))
         noted(lab.attach("in0", "hook", "egress"))
         noted(lab.attach("in0", "hook", second), ("in0", "xdp", "ingress"))
-        noted(lab.attach("in0", "hook", second))  # it is known
+        noted(lab.attach("in0", "hook", second))  # noted only once
         lab.sluice("detach", "all")
 
 
 def stack(lab, kind):
-    """Puts a device above in0."""
+    """Makes device up0 above in0."""
     if kind == "bridge":
         lab.ip("link", "add", "up0", "type", "bridge")
         lab.ip("link", "set", "in0", "master", "up0")
@@ -101,14 +101,14 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """tests/vm/test_stack.py has VLANs and bonds, which this kernel may lack."""
+    """VLANs and bonds, which this kernel may lack, are in tests/vm/test_stack.py."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"
     noted(lab.attach("in0", "in1", "hook", "ingress"))
     noted(lab.attach("up0", "hook", "egress"))
     noted(lab.attach("up0", "hook", "ingress"), ("up0: ", "in0", f"{detach} ingress'"))
-    noted(lab.attach("up0", "hook", "ingress"))  # it is known
+    noted(lab.attach("up0", "hook", "ingress"))  # noted only once
     noted(lab.attach("in0", "hook", "egress"), ("up0: ", "in0", f"{detach} egress'"))
     lab.sluice("detach", "in0", "up0")
     noted(lab.apply({"attach": [{"device": "*n0", "hook": "ingress"}, {"device": "up?", "hook": "ingress"}],
@@ -168,23 +168,11 @@ def test_a_qdisc_of_our_own_goes(lab):
     assert qdiscs(lab) == before
 
 
-@pytest.mark.parametrize("mode", ["tcx", "clsact"])
-def test_two_gates_on_one_tc_hook_both_have_their_say(lab, mode):
-    lab.attach("in0", "hook", "ingress", "mode", mode)
-    lab.attach("in0", "hook", "ingress", "mode", mode, gate=lab.gate2)
-    lab.send(SOURCE, 10)
-    lab.expect(passed=10, dropped=0)
-    lab.expect(passed=10, dropped=0, gate=lab.gate2)
-    lab.sluice("detach", "in0")
-    lab.send(SOURCE, 10)
-    lab.expect(passed=20, dropped=0, gate=lab.gate2)
-
-
-# --- What cannot be filtered, or not natively -----------------------------------------------------
+# --- Devices without native XDP, and devices that cannot be filtered -------------------------------
 
 @pytest.fixture
 def bridge(lab):
-    """A device whose driver knows no XDP."""
+    """A lab with br0, whose driver has no XDP."""
     if lab.ip("link", "add", "name", "br0", "type", "bridge", check=False).code:
         pytest.skip("this kernel has no bridges")
     lab.ip("link", "set", "br0", "up")
@@ -228,7 +216,7 @@ def test_on_an_ifb_the_hook_is_taken_that_sees_packets(ifb):
     ifb.send(SOURCE, 10)
     ifb.send("192.0.2.7", 5)
     ifb.expect(passed=5, dropped=10)
-    ifb.sluice("attach", "ifb0")  # the same again
+    ifb.sluice("attach", "ifb0")  # already attached
     assert [device[:2] for device in devices(ifb)] == [("ifb0", "egress")]
 
 
@@ -282,7 +270,7 @@ def test_detach_names_the_namespace_that_the_device_is_in(attached):
 
 
 def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_path):
-    """-n cannot name it."""
+    """-n cannot name such a namespace."""
     lab, held, named = attached, tmp_path / "held", f"/run/netns/{attached.filter}"
     held.touch()
     run("mount", "--bind", named, held)
@@ -306,12 +294,12 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # which does not exist any more
+        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # the gate does not exist any more
         lab.attach("in0", gate="main")
-        noted(lab.sluice("detach", "all", gate="main"))  # a gate that was given is the one that is meant
+        noted(lab.sluice("detach", "all", gate="main"))  # -g was given
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate=lab.gate2))
-        noted(run_sluice(*words))  # the only one
+        noted(run_sluice(*words))  # the only gate
 
 
 def test_detach_refuses_what_is_not_attached(attached):
@@ -341,11 +329,11 @@ def test_a_deleted_device_is_told_and_cleared_away(lab, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "tcx"), ("ingress", "clsact")])
 def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
-    """It takes the place of the one that is gone: else a device that comes and goes, such as a
-    tunnel's, would fill the gate with attachments."""
+    """The new attachment replaces the old one. Otherwise a device that comes and goes, such as a tunnel, would fill the
+    gate with attachments."""
     for packets in 5, 10:
         lab.pair("out1", "in1")
-        lab.sockets.pop("out1", None)  # of the device before
+        lab.sockets.pop("out1", None)  # the socket of the old device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
         assert len(os.listdir(lab.pins("links"))) == 2  # with its program, or its qdisc
@@ -358,7 +346,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
                                        ("ingress", "clsact")])
 def test_a_deleted_namespace_is_told_and_cleared_away(lab, hook, mode):
     lab.attach("in0", "hook", hook, "mode", mode)
-    lab.ip("link", "del", "in0")  # as the namespace's end does, but at once
+    lab.ip("link", "del", "in0")  # the end of the namespace would remove it later
     run("ip", "netns", "del", lab.filter)
     status = json.loads(lab.sluice("-j", "status", netns="").out)
     assert [a["state"] for a in status["gates"][0]["attachments"]] == ["gone"]
@@ -437,7 +425,7 @@ def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
 # --- The machine ----------------------------------------------------------------------------------
 
 def without(capabilities, lab, *words):
-    """sluice as root without some capabilities, in the filter's namespace."""
+    """Runs sluice as root without some capabilities, in the namespace of the filter."""
     drop = ",".join("-" + c for c in capabilities)
     return run("nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", f"--bounding-set={drop}",
                f"--inh-caps={drop}", SLUICE, "-g", lab.gate, *words, check=False)
@@ -446,7 +434,7 @@ def without(capabilities, lab, *words):
 @pytest.mark.parametrize("missing", [["net_admin"], ["sys_admin", "bpf"], ["sys_admin", "perfmon"],
                                      ["net_admin", "sys_admin", "bpf"]])
 def test_a_missing_capability_is_named(lab, missing):
-    # CAP_SYS_ADMIN includes CAP_BPF, and the message does not name it
+    # the message does not name CAP_SYS_ADMIN, which includes CAP_BPF
     refused(without(missing, lab, "attach", "in0"), *(f"CAP_{name.upper()}" for name in missing if name != "sys_admin"), code=1)
     assert not os.path.exists(lab.pins())
 
@@ -467,7 +455,7 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def where_pins_are_hidden(script, *words):
-    """Process 1 of a PID namespace stands for the machine's."""
+    """Runs sluice after a script in a PID namespace, whose process 1 stands for that of the machine."""
     return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", f"{script} \"$@\"; exit $?", "sh",
                SLUICE, *words, check=False)
 
@@ -482,7 +470,7 @@ def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """Pins that are made in `ip netns exec` would vanish."""
+    """Pins that are made there would be lost with the namespace."""
     done = where_pins_are_hidden("unshare --mount sh -c 'umount -l /sys/fs/bpf && exec \"$@\"' sh",
                                  "-g", lab.gate, "-n", lab.filter, "attach", "in0")
     refused(done, "'nsenter -t 1 -m sluice ...'", code=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules on trial: changes with `--confirm`, `confirm`, and what comes back without it."""
+"""Trials: changes with `--confirm`, the command `confirm`, and the rules that return without it."""
 
 import fcntl
 import json
@@ -31,7 +31,7 @@ def on_trial(lab, text=AFTER, seconds=60):
 
 
 def waiting(lab):
-    """The processes that wait for the confirmation."""
+    """Returns the processes that wait for `confirm`."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -45,7 +45,7 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """Ends the trial at once."""
+    """Ends the trial now, as if its time were over."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -56,7 +56,7 @@ def trial_left(lab):
 
 @pytest.fixture
 def tried(lab):
-    """A gate on trial, and what it was before."""
+    """A gate on trial, and its state before."""
     lab.apply(BEFORE)
     before = state(lab)
     assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
@@ -70,7 +70,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
     on_trial(lab, seconds=5)
     seen = [state(lab)]
     while trial_left(lab):
-        assert seen[-1] == seen[0] != before  # as it was on trial until then
+        assert seen[-1] == seen[0] != before  # the rules on trial stay until the end
         time.sleep(0.2)
         seen.append(state(lab))
     assert len(seen) > 1
@@ -81,7 +81,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """The file names devices, or leaves them alone."""
+    """Both if the file names devices, and if it does not."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -125,7 +125,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The gate is removed, and made anew on trial: the process of the first one is still there."""
+    """The gate is removed and made again on trial, while the process of the first trial still waits."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -136,7 +136,7 @@ def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
 
 
 def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
-    """A command that is stopped, or that changes very much, holds the lock."""
+    """Another command holds the lock for long."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
     on_trial(lab)
@@ -151,7 +151,7 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """The end of a session may send SIGTERM to all its processes."""
+    """The end of a session may send SIGTERM to all its processes. Signals of a terminal are ignored."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)
@@ -166,7 +166,7 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """A lock of a script, or the pipe of its output, would last as long as the trial."""
+    """Otherwise a lock of a script, or the pipe of its output, would be held until the end of the trial."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -188,7 +188,7 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs sluice, and sends it a signal at that stop. Returns false if it ended before."""
+    """Runs sluice, and sends it a signal at stop number `stops`. Returns false if sluice ended before."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):
@@ -206,7 +206,7 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """The terminal is closed, or the command is killed, at any moment of its work."""
+    """The terminal is closed, or the command is killed, at any moment."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)
@@ -229,17 +229,6 @@ def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
     assert found == {False, True} and sum(sent) >= len(sent) - 2
 
 
-def test_confirm_keeps_what_is_on_trial(lab):
-    lab.apply(BEFORE)
-    before = state(lab)
-    assert lab.json("apply", "-", "--confirm", "5s", input=AFTER)["trial_ms"] == 5000
-    assert lab.json("confirm") == {"gate": lab.gate, "generation": 3}
-    new = state(lab)
-    time.sleep(6)
-    assert state(lab) == new != before
-    assert lab.json("apply", "-", input=BEFORE)["trial_ms"] is None
-
-
 def test_nothing_else_changes_a_gate_on_trial(tried):
     lab, _ = tried
     new = state(lab)
@@ -257,7 +246,7 @@ def test_nothing_else_changes_a_gate_on_trial(tried):
 
 
 def test_the_trial_outlives_the_session(lab):
-    """A shell that ends, as that of a connection that is lost, and its process group with it."""
+    """The shell ends with its process group, as after a lost connection."""
     lab.apply(BEFORE)
     before = state(lab)
     with subprocess.Popen(["setsid", "sh", "-c", f"{SLUICE} -n {lab.filter} -g {lab.gate} apply - "
@@ -270,7 +259,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# In the middle of a minute, because an end that `dump` prints may be a second off.
+# In the middle of a minute, because `dump` may print an end that is a second off.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],
@@ -296,7 +285,7 @@ CHANGES = [
 
 
 def all_of(lab):
-    """The gate as a file, without the seconds of the ends."""
+    """Returns the gate as a rules file, without the seconds of ends."""
     return END_SECONDS.sub("", lab.sluice("dump").out)
 
 
@@ -321,7 +310,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
         assert all_of(lab) == before, change
     for change in "set default rate 7pps", "deny 192.0.2.1":
         lab.json(*change.split(), "--confirm", "5s")
-        lab.sluice("confirm")
+        assert lab.json("confirm") == {"gate": lab.gate, "generation": lab.json("stats")["generation"]}
     new = all_of(lab)
     assert new != before
     wait_until(lambda: not waiting(lab), "the end of the process")
@@ -329,7 +318,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """Rules of before and after stand beside each other, in a gate that does not grow."""
+    """The gate has no room for the rules of before and after together, and does not grow."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
@@ -345,7 +334,7 @@ def test_a_change_that_fails_is_on_no_trial(lab):
     lab.sluice("set", "default", "rate", "5pps")
     before = state(lab)
     lab.pair("out1", "in1")
-    lab.sluice("attach", "in1", gate=lab.gate2)  # another gate cannot be attached
+    lab.sluice("attach", "in1", gate=lab.gate2)  # so this gate cannot be attached
     for text, names in (AFTER.replace('"in0"', '"eth7"'), "eth7"), (file_of("in1", rate="9pps"), "in1"):
         lab.refuses(["apply", "-", "--confirm", "5s"], names, input=text)
         assert state(lab) == before and trial_left(lab) is None
@@ -358,7 +347,7 @@ def test_a_change_that_fails_is_on_no_trial(lab):
     wait_until(lambda: not waiting(lab), "the end of the processes")
 
 
-# --- The ssh session in which a change is typed ---------------------------------------------------
+# --- The SSH session of the user -------------------------------------------------------------------
 
 @pytest.fixture
 def session(lab, monkeypatch):
@@ -379,7 +368,7 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             assert session.rules() != before
             if "force" not in way:
                 session.sluice("confirm")
-            session.sluice("deny", "192.0.2.7")  # which changes nothing for the session
+            session.sluice("deny", "192.0.2.7")  # the session is denied already
             session.apply(BEFORE)
             session.sluice("set", "default", "rate", "1kpps")
 
@@ -415,7 +404,7 @@ def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
     session.sluice("undeny", "-f", str(tmp_path / "drop"))
     session.ip("addr", "add", "203.0.113.9", "dev", "lo")
     for connection in ("", "x", "203.0.113.9 50022 203.0.113.9 22", "192.0.2.7 1", "192.0.2.7 50022 203.0.113.1 22", f"fe80::1%in0 1 {HERE4} 22"):
-        monkeypatch.setenv("SSH_CONNECTION", connection)  # of no session that comes through the gate
+        monkeypatch.setenv("SSH_CONNECTION", connection)  # none of these sessions comes through the gate
         session.sluice("deny", "192.0.2.7")
         session.sluice("undeny", "192.0.2.7")
 

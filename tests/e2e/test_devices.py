@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The devices of a rules file: `attach`, as apply, diff, dump and show have it."""
+"""`attach` of a rules file, in apply, diff, dump and show."""
 
 import ctypes
 import errno
@@ -28,20 +28,20 @@ def file_of(*places, rate="1/h"):
 
 
 def changes_nothing(lab, text):
-    """apply() of a file as which a gate is already; it also notes nothing."""
+    """Applies a file that equals the gate. It must change and note nothing."""
     done = lab.sluice("-j", "apply", "-", input=text)
     assert json.loads(done.out)["changed"] is False and done.err == "", done
 
 
 def attached_to(lab):
-    """DEVICE HOOK MODE of each attachment."""
+    """Returns 'DEVICE HOOK MODE' of each attachment."""
     return sorted(f"{a['device']} {a['hook']} {a['mode']}" for a in lab.attachments()
                   if a["state"] == "attached")
 
 
 @pytest.fixture
 def devices(lab):
-    """The lab with more devices of the filter: in0, in1 and other."""
+    """A lab with three devices of the filter: in0, in1 and other."""
     lab.pair("out1", "in1")
     lab.ip("link", "add", "other", "type", "veth", "peer", "name", "other-peer")
     yield lab
@@ -56,7 +56,7 @@ def test_apply_makes_the_gate_and_attaches(devices):
 
 
 def test_no_packet_meets_a_new_device_before_the_rules(devices):
-    """The gate is new, or has other rules."""
+    """Both if the gate is new, and if it has other rules."""
     devices.traffic(20, f"{OFFENDER}=20000", background=True)
     for before in range(2):
         if before:
@@ -92,7 +92,7 @@ def test_what_the_file_does_not_name_is_detached(devices):
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """Hook ingress stands in for hook xdp only where that has nothing."""
+    """An attachment to hook ingress counts as hook xdp only if hook xdp has none."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -148,7 +148,7 @@ def test_a_file_whose_devices_are_all_missing_filters_nothing_yet(devices):
 
 
 def test_a_device_that_cannot_be_attached_leaves_all_as_it_was(devices):
-    """The last of three has a program of someone else."""
+    """The last of three devices has the program of another gate."""
     devices.apply(file_of("in0"))
     before = devices.snapshot()[0], devices.snapshot()[2:]
     devices.sluice("attach", "other", gate=devices.gate2)
@@ -181,7 +181,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """The pin is the same, because the device is."""
+    """Its pin still exists, because the device still exists."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -201,7 +201,7 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
 # --- Lookups that fail ----------------------------------------------------------------
 
 def refuse_sockets():
-    """Makes socket(2) fail with EMFILE in this process and its children."""
+    """Makes socket(2) fail with EMFILE in this process and its children, by seccomp."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in [
         (0x20, 0, 0, 0),                         # the number of the call
@@ -290,7 +290,7 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
 # --- Modes ----------------------------------------------------------------------------------------
 
 def test_another_mode_lets_no_packet_by(devices):
-    """A limit that is used up: what comes through while modes change is not judged."""
+    """The limit is used up, so a packet that passes while the mode changes was not judged."""
     egress = {"device": "in0", "hook": "egress"}
     devices.apply(file_of({"device": "in0", "mode": "generic"}, egress))
     came = devices.datagrams()
@@ -318,7 +318,7 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """The device is never without a program, and the same file makes it as it says."""
+    """The device always has a program, and applying the file again gives it the mode of the file."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]
@@ -347,7 +347,7 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    assert told["detached"] == [] and told["changed"] is True  # in0 changes its mode
+    assert told["detached"] == [] and told["changed"] is True  # in0 stays attached, in another mode
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 
 

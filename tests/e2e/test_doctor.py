@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""sluice doctor: findings on gates that have their cause, and none on a healthy gate. How facts are judged is in
-tests/unit/doctor; here are the facts that it reads. What it says of VLAN devices is in tests/vm/test_vlan.py."""
+"""doctor: a gate with a problem has its finding, and a healthy gate has none. Here doctor reads real devices and gates;
+tests/unit/doctor tests each finding on made-up facts, tests/vm/test_vlan.py the finding on VLAN devices."""
 
 import array
 import contextlib
@@ -24,22 +24,22 @@ from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable
 SOURCE = "203.0.113.66"
 SIOCETHTOOL, ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS = 0x8946, 0x3C, 0x3D
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
-PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word such as DEV, which a user would have to replace
-# What arrives within the two seconds that are usual matters only to watched().
+PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word that a user must replace, such as DEV
+# doctor watches the traffic for two seconds by default. Only watched() needs that.
 QUICKLY = ["--watch", "10ms"]
 NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # PPPoE
 
 
 @pytest.fixture
 def healthy(attached):
-    """A gate of which nothing is to be said."""
+    """A gate without findings."""
     attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
     attached.sluice("newcomers", "default", "rate", "20kpps")
     return attached
 
 
 def examine(lab, *words, **options):
-    """The findings by id: what they are about. Each has advice that can be typed."""
+    """Returns the object of each finding, by id. Checks that each advice can be pasted."""
     result = lab.sluice("-j", "doctor", *QUICKLY, *words, status=None, **options)
     listed = json.loads(result.out)
     assert result.err == "" and all(finding["advice"] and finding["text"] for finding in listed)
@@ -60,7 +60,7 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """The findings, and packets are sent while it watches: again and again until it ends."""
+    """Calls send() until doctor ends. Returns the object of each finding by id, or the findings if `full`."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:
@@ -70,7 +70,7 @@ def watched(lab, send, *words, full=False, of_all_gates=False):
         return found if full else {finding["id"]: finding["object"] for finding in found}
 
 
-# --- One case a finding ---------------------------------------------------------------------------
+# --- One case per finding --------------------------------------------------------------------------
 
 def trial(lab):
     lab.sluice("apply", "-", "--confirm", "60s",
@@ -103,7 +103,7 @@ def denied(*words):
     return lambda lab: lab.sluice("deny", *words, "force")
 
 
-# What is done to a healthy gate, what is found, and whether the command of the first finding ends it.
+# The change of a healthy gate, the findings, and whether the command in the advice ends the first finding.
 FINDINGS = [
     (lambda lab: None, {}, False),
     (lambda lab: lab.sluice("detach", "in0") and rules_of(lab), {"no-device": "GATE"}, True),
@@ -138,7 +138,7 @@ def test_a_finding_is_true_and_then_false(healthy, foreign, number):
 
 
 def test_no_gate(lab):
-    """The service has a file, and nobody has applied it."""
+    """Without a gate, doctor advises to attach a device, to apply the file, or to enable the service of the file."""
     assert examine(lab) == {"no-gate": lab.gate}
     assert advice(lab, "no-gate") == f"sluice -n {lab.filter} -g {lab.gate} attach in0"
     with own_files(lab.gate, "yaml", "policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n"):
@@ -175,7 +175,7 @@ def test_status_has_the_three_most_important(attached):
     assert attached.sluice("status").out.count(" [device-down]") == 2
 
 
-# --- Nothing to say -------------------------------------------------------------------------------
+# --- No findings -----------------------------------------------------------------------------------
 
 SETUPS = {
     "README": (["set default rate 10pps burst 200", "deny 203.0.113.9 for 90s"], {"no-budget": "default"}),
@@ -207,7 +207,7 @@ def test_it_changes_nothing(healthy):
 
 @contextlib.contextmanager
 def own_files(gate, suffix, text):
-    """In a mount namespace that has the service's file of a gate, and an empty /run/systemd."""
+    """Enters a mount namespace with a rules file of the service and an empty /run/systemd."""
     with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
         os.makedirs("/etc/kept/netns")
@@ -223,7 +223,7 @@ def own_files(gate, suffix, text):
 
 
 def test_a_resize_that_was_interrupted(healthy, tmp_path):
-    """Not one that holds the lock of the gate."""
+    """A resize that still runs, and so holds the lock of the gate, is no finding."""
     sizes = tmp_path / "sizes.json"
     sizes.write_text(json.dumps(healthy.json("dump") | {"gate": {"sources": 4096}}))
 
@@ -273,13 +273,13 @@ def test_a_device_whose_name_a_shell_and_a_terminal_would_obey(healthy):
 
 
 def test_counters_that_move_to_another_map_meanwhile(healthy):
-    """A resize within the two seconds of watching."""
+    """A resize while doctor watches the traffic replaces the maps with the counters."""
     larger = iter(["gate: {sources: 9000}\n" + healthy.sluice("dump").out])
 
     def resize_and_send():
         healthy.send(SOURCE, 10)
         for text in larger:
-            time.sleep(0.5)  # it has read the counters
+            time.sleep(0.5)  # until doctor has read the counters
             healthy.sluice("apply", "-", "--resize", input=text)
         healthy.send(SOURCE, 10)
     assert watched(healthy, resize_and_send) == {}
@@ -293,7 +293,7 @@ def rules_of(lab):
 
 
 def test_queues_that_keep_a_veth_from_native_xdp(lab):
-    """Its peer sends with more queues than it receives with."""
+    """The peer has more transmit queues than the device has receive queues."""
     lab.ip("link", "add", "in1", "numrxqueues", "4", "type", "veth", "peer", "name", "out1", "numtxqueues", "4")
     for device in "in1", "out1":
         lab.ip("link", "set", device, "up")
@@ -344,7 +344,7 @@ def redirecting(tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 7), reason="a veth does not count these packets before Linux 6.7")
 def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
-    """As with Cilium: in0 is the device of a container. The advice filters there, and keeps the rules."""
+    """in0 is the device of a container, as with Cilium. The advice attaches the filter to it, and keeps the rules."""
     healthy.ip("link", "add", "up1", "type", "veth", "peer", "name", "up0", netns=healthy.sender)
     for device in "up0", "up1":
         healthy.ip("link", "set", device, "up", netns=healthy.sender)
@@ -364,7 +364,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # they do not come now
+    assert examine(healthy) == {}  # none arrives now
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 
@@ -386,16 +386,10 @@ def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
     assert examine(healthy) == {}
 
 
-@pytest.mark.parametrize("stated", ["sources", "all sizes", "none"])
-def test_a_table_that_is_too_small(lab, stated):
-    """And its command, whatever the file of the gate says of sizes."""
-    lab.attach("in0", "sources", "10", *("hosts 4 policies 4".split() if stated == "all sizes" else []))
-    rules = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}],
-                           "newcomers": {"rate": "10kpps"}}]}
-    lab.apply(rules)
-    if stated == "none":
-        lab.sluice("apply", "-", "--resize", input=json.dumps(rules))
-    assert ("sources" in lab.sluice("dump").out) == (stated != "none")
+def test_a_table_that_is_too_small(lab):
+    """The command of the advice keeps the other sizes."""
+    lab.attach("in0", "sources", "10", "hosts", "4", "policies", "4")
+    lab.apply({"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}], "newcomers": {"rate": "10kpps"}}]})
     assert examine(lab) == {}
     frames = [frame(f"192.0.2.{i}") for i in range(40)]
     wait_until(lambda: watched(lab, lambda: lab.send_frames(frames)) == {"table-short": lab.gate},
@@ -426,7 +420,7 @@ def test_without_rights_it_says_what_it_cannot_see(healthy):
     assert "CAP_BPF" in found["rights"]
     with inside(healthy.filter):
         done = run(*nobody, SLUICE, "-g", healthy.gate, "-j", "doctor", *QUICKLY, "in0", check=False)
-    assert {finding["id"] for finding in json.loads(done.out)} == {"gate-unread", "rights"}  # not: not-attached
+    assert {finding["id"] for finding in json.loads(done.out)} == {"gate-unread", "rights"}  # without not-attached
 
 
 def test_a_namespace_that_cannot_be_entered(healthy):
@@ -437,13 +431,13 @@ def test_a_namespace_that_cannot_be_entered(healthy):
 
 
 def test_a_kernel_that_refuses_bpf(lab):
-    """To a process that is root in a user namespace of its own."""
+    """The process is root in its own user namespace."""
     done = run("unshare", "-Ur", SLUICE, "-g", lab.gate, "-j", "doctor", check=False)
     assert done.code == 1 and "bpf-refused" in {finding["id"] for finding in json.loads(done.out)}
 
 
 def test_pins_that_cannot_be_seen(lab):
-    """As in `ip netns exec`; process 1 stands for the machine's."""
+    """As in `ip netns exec`. Process 1 of the PID namespace stands for that of the machine."""
     with own_bpffs():
         done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
                    f"umount -l /sys/fs/bpf; ip netns exec {lab.filter} \"$@\"; exit $?", "sh", SLUICE, "-j", "doctor",

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Real packets through each hook: what passes is what the limit says, here and at the receiver."""
 
-import socket
 import time
 
 import pytest
 
-from lab import frame, inside, wait_until
+from lab import frame
 
 ABUSER, GOOD, ABUSER6, GOOD6 = "203.0.113.66", "192.0.2.1", "2001:db8:bad::66", "2001:db8:1::1"
 HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact"),
@@ -99,26 +98,6 @@ def test_devices_of_one_gate_share_a_bucket(lab):
 
 
 # --- IPv6 sources that are their whole address: neighbours, and translated IPv4 hosts --------------
-
-ROUTER, NEIGHBOUR = "fe80::1", "fe80::66"
-
-
-def test_a_neighbour_does_not_cut_off_the_router(lab):
-    """The sender's own stack is the router: it answers to neighbour solicitations by ICMPv6."""
-    lab.attach("in0")
-    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
-    lab.send(NEIGHBOUR, 100)
-    lab.expect(passed=20, dropped=80)
-    for scope in "all", "out0":
-        lab.sysctl(lab.sender, f"net/ipv6/conf/{scope}/disable_ipv6", 0)
-    lab.ip("addr", "add", f"{ROUTER}/64", "dev", "out0", "nodad", netns=lab.sender)
-    lab.ip("addr", "add", "fe80::2/64", "dev", "in0", "nodad")
-    with inside(lab.filter), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
-        s.sendto(b"", (ROUTER, 9, 0, socket.if_nametoindex("in0")))
-    wait_until(lambda: "lladdr" in lab.ip("-6", "neigh", "show", ROUTER, "dev", "in0").out, "the router's link address")
-    assert lab.json("check", NEIGHBOUR)["verdict"] == "drop"
-    assert lab.json("check", ROUTER)["verdict"] == "pass"
-
 
 @pytest.mark.parametrize("sources", [("fe80::66", "fe80::67", "fe80:0:0:1::66"),
                                      ("64:ff9b::c000:201", "64:ff9b::c000:202"),

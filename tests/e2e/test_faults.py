@@ -11,7 +11,7 @@ import time
 import pytest
 
 from killed import moments, run_interrupted, run_stops
-from lab import FILTER_MAC, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
+from lab import FILTER_MAC, MAPS, SLUICE, TRAFFIC, own_bpffs, refused, run, run_sluice, wait_until
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["dump"]]
@@ -38,12 +38,6 @@ def still_filters(lab):
     assert lab.received.read()[SOURCE] == passed == 0
 
 
-def make_map(path, kind, key, value, entries, flags=0):
-    os.unlink(path)
-    run("bpftool", "map", "create", path, "type", kind, "key", str(key), "value", str(value),
-        "entries", str(entries), "name", "foreign", "flags", str(flags))
-
-
 def refused_with_advice(lab, names, commands):
     for words in commands:
         lab.refuses(words, names, f"sluice -g {lab.gate} detach all")
@@ -51,47 +45,44 @@ def refused_with_advice(lab, names, commands):
 
 # --- Pins -----------------------------------------------------------------------------------------
 
+def map_made(path, shape):
+    """Replaces a pin by a new map of this shape."""
+    os.unlink(path)
+    run("bpftool", "map", "create", path, "type", shape["type"], "key", str(shape["bytes_key"]), "value", str(shape["bytes_value"]),
+        "entries", str(shape["max_entries"]), "name", "foreign", "flags", str(shape["flags"]))
+
+
+def program_pinned(lab, path):
+    program = lab.attachments()[0]["program_id"]
+    os.unlink(path)
+    run("bpftool", "prog", "pin", "id", str(program), path)
+
+
+def is_replaced_by_a_map(_, path):
+    map_made(path, {"type": "hash", "bytes_key": 4, "bytes_value": 8, "max_entries": 16, "flags": 0})
+
+
+def is_replaced_by_a_map_of_its_shape(_, path):
+    """A change of the new map would have no effect, and its contents would mislead a reader."""
+    map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
+
+
+PINS_SPOILED = {
+    **{name: (lambda _, path: os.unlink(path), [name]) for name in ("gate", "policies", "states", "buckets6", "secret")},
+    "all": (lambda _, path: os.unlink(path), ["gate", *MAPS[1:]]), "gate-other": (is_replaced_by_a_map, ["gate"]),
+    "counters-other": (is_replaced_by_a_map, ["counters"]), "prefixes-same": (is_replaced_by_a_map_of_its_shape, ["prefixes"]),
+    "counters-program": (program_pinned, ["counters"]),
+}
+
+
 @pytest.mark.quick("gate")
-@pytest.mark.parametrize("name", ["gate", "policies", "states", "buckets6", "secret"])
-def test_a_deleted_pin(drained, name):
-    os.unlink(drained.pins(name))
-    refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
+@pytest.mark.parametrize("how", PINS_SPOILED)
+def test_a_pin_that_is_deleted_or_replaced(drained, how):
+    spoil, names = PINS_SPOILED[how]
+    for name in names:
+        spoil(drained, drained.pins(name))
+    refused_with_advice(drained, f"'{names[0]}'", READERS[1:2] + WRITERS[:1] if "same" in how else READERS[:3] + WRITERS)
     still_filters(drained)
-    drained.sluice("detach", "all")
-    assert not os.path.exists(drained.pins())
-
-
-def test_all_maps_deleted(drained):
-    for name in MAPS:
-        os.unlink(drained.pins(name))
-    refused_with_advice(drained, "'gate'", READERS + WRITERS)
-    still_filters(drained)
-    drained.sluice("detach", "all")
-    assert not os.path.exists(drained.pins())
-
-
-@pytest.mark.parametrize("name", ["gate", "counters"])
-def test_a_pin_replaced_by_another_map(drained, name):
-    make_map(drained.pins(name), "hash", 4, 8, 16)
-    refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
-    still_filters(drained)
-    drained.sluice("detach", "all")
-    assert not os.path.exists(drained.pins())
-
-
-def test_a_pin_replaced_by_a_map_of_the_same_shape(drained):
-    """A change of it would have no effect, and a reader would be misled."""
-    shape = json.loads(run("bpftool", "-j", "map", "show", "pinned", drained.pins("prefixes")).out)
-    make_map(drained.pins("prefixes"), shape["type"], shape["bytes_key"], shape["bytes_value"],
-             shape["max_entries"], shape["flags"])
-    refused_with_advice(drained, "'prefixes'", [["stats"], ["set", "default", "rate", "5/h"]])
-
-
-def test_a_pin_replaced_by_a_program(drained):
-    program = drained.attachments()[0]["program_id"]
-    os.unlink(drained.pins("counters"))
-    run("bpftool", "prog", "pin", "id", str(program), drained.pins("counters"))
-    refused_with_advice(drained, "'counters'", READERS[:3] + WRITERS)
     drained.sluice("detach", "all")
     assert not os.path.exists(drained.pins())
 
@@ -331,22 +322,6 @@ def test_the_tables_of_rules_full(little, words):
     little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))  # needs no room
     little.sluice("del", shown[1]["prefix"])
     little.sluice(*words.format(2 * ROOM).split())
-
-
-def test_a_file_that_does_not_fit(little, tmp_path):
-    little.sluice("deny", "192.0.2.1")
-    before = little.snapshot()
-    prefixes = [f"10.0.0.{i}" for i in range(2 * ROOM)]
-    for text in rules_file(deny=prefixes), rules_file(*(
-            {"prefix": prefix, "limits": [{"rate": "5/h"}]} for prefix in prefixes)):
-        said = lines(little.apply(text, status=1))
-        assert all("--resize" in line and str(ROOM) in line for line in said)
-        assert little.snapshot() == before
-    path = tmp_path / "list"
-    path.write_text("\n".join(prefixes))
-    little.refuses(["deny", "-f", str(path)], f"'{little.gate}'")
-    assert little.snapshot() == before
-    little.sluice("allow", "192.0.2.1")
 
 
 # Every command that prints. keep, share and complete print nothing to wait for, or no messages.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Floods of forged sources at a generator's full speed: known sources notice nothing, new ones are
-admitted, and all forged ones together get what the budget says. SLUICE_FLOOD_SECONDS
-says how long each lasts."""
+"""Floods of forged sources at the full speed of a generator. Known sources lose no packet, new sources are admitted, and
+all forged sources together get the budget. SLUICE_FLOOD_SECONDS is the duration of each flood."""
 
 import contextlib
 import json
@@ -22,8 +21,8 @@ pytestmark = pytest.mark.alone
 FORGE = os.path.join(BUILD, "forge")
 CPUS = sorted(os.sched_getaffinity(0))
 
-# What is forged, for so many seconds; the key of the default limit; how many packets a forged source sends in a row.
-# 128.0.0.0/2 has no address of the tests, and none that the kernel takes for nonsense.
+# The prefix of the forged sources, seconds, the key of the default limit, and the packets that a forged source sends in a
+# row. The kernel accepts all addresses of 128.0.0.0/2, and the tests use none of them.
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
     # two more than the burst
@@ -31,9 +30,9 @@ FLOODS = {
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
 ESTABLISHED, LATE = 1000, 20
-BURST, SPENT = 20, 13  # of what each of the established has spent so much before
+BURST, SPENT = 20, 13  # each established source has spent 13 of its burst of 20 before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
-KEPT_PORT = 7777  # of the packets before and after the flood; build/traffic sends to port 9
+KEPT_PORT = 7777  # the port of packets before and after the flood; build/traffic sends to port 9
 
 
 def established(family):
@@ -49,14 +48,15 @@ ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
 NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
        6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
            "abuser": "2001:db8:3::/48"}}
-# Bursts of ten seconds: so long may another process hold the CPU, and nothing is lost of the rate.
+# Bursts of ten seconds, so that no credit is lost if another process holds the CPU for that long.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
-LOOK_SECONDS = 0.05  # between two looks at the buckets
+LOOK_SECONDS = 0.05  # seconds between two reads of the counters
 
 
 def rules(family, per):
-    """Each established source sends at half the rate of `steady`, and spends `kept` before and after the flood."""
+    """Each established source sends at half the rate of `steady` all the time, and spends `kept` before and after the
+    flood."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -66,14 +66,14 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # a source that is admitted does not get through any more
+        # an admitted source passes no more packets, so its packets show when it was admitted
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
 
 @pytest.fixture(autouse=True)
 def before_others():
-    """The flood, its senders and the looks at it run before all else on the machine."""
+    """Raises the priority of the test and of its processes."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
@@ -83,14 +83,14 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """Two devices, as what is forged fills the queue of the one."""
+    """A gate on two devices, because forged packets fill the queue of one of them."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
 
 
 class Stream:
-    """A generator in the background, on the CPU where the flood is judged; it prints JSON."""
+    """A generator in the background, on the CPU that judges the flood. It prints JSON."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -103,7 +103,7 @@ class Stream:
         return self.process.poll() is None
 
     def result(self):
-        """Its last line, when it has ended."""
+        """Waits for its end. Returns its last line."""
         assert self.process.wait(timeout=120) == 0
         self.out.seek(0)
         return json.loads(self.out.read().splitlines()[-1])
@@ -115,7 +115,7 @@ def traffic(lab, seconds, sources, *options):
 
 
 def forge(lab, prefix, seconds, run):
-    """Forged sources as fast as possible."""
+    """Sends packets of forged sources as fast as possible."""
     return Stream(lab, FORGE, lab.sender, "out0", prefix, str(seconds), str(CPUS[0]), "0", str(run))
 
 
@@ -150,7 +150,7 @@ def states(lab):
 
 
 class Arrivals:
-    """Sources that begin to send during a flood: their packets until they are admitted, and the time of that."""
+    """Sources that begin to send during a flood: their packets until they are admitted, and the time until then."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -164,7 +164,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns the packets of each source, up to the packet that admitted it."""
+        """Returns the number of packets of each source until it was admitted."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -173,7 +173,7 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Before the flood: all of them become known, and spend a part of a burst."""
+    """Makes the sources known before the flood. Each spends a part of its burst."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -182,10 +182,10 @@ def spend(lab, sources):
 
 
 class Bucket:
-    """Compares what a token bucket passes with what it earns, whatever CPU time its sender gets. A look at the counters
-    is true of some moment between `before` and `after`. The bucket is full at the first packet, and may be full, and so
-    lose credit, whenever its sender is silent. Therefore its level at t is the minimum over earlier moments s of burst
-    + rate * (t - s) minus the packets passed from s to t. A refusal shows that it was empty."""
+    """Compares the packets that a token bucket passes with the credit that it gets, for any CPU time of the sender. A read
+    of the counters is correct for some moment between `before` and `after`. The bucket is full at the first packet, and
+    may become full, and so lose credit, while its sender pauses. Therefore its level at t is the minimum, over earlier
+    moments s, of burst + rate * (t - s) minus the packets that passed from s to t. A refusal shows that it was empty."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -197,26 +197,26 @@ class Bucket:
                                           refused=counts[self.refuses]))
 
     def empty(self):
-        """The looks that saw a refusal since the look before."""
+        """Returns the numbers of the reads that saw a refusal since the previous read."""
         return [at for at in range(1, len(self.looks))
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to allowed packets over all looks: at most 1."""
+        """Returns the largest ratio of passed packets to allowed packets over all reads. It must be at most 1."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """Returns the least credit at some moment between a look and the look before."""
+        """Returns the least credit at some moment between a read and the previous read."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """Returns the smallest ratio of passed packets to passed packets and credit, over all looks that saw a refusal.
-        Such looks must span so many seconds."""
+        """Returns the smallest ratio of passed packets to passed packets plus credit, over all reads that saw a refusal.
+        These reads must span at least `seconds`."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
@@ -226,11 +226,11 @@ class Bucket:
 
 
 class Buckets:
-    """The newcomers' budget and an abuser's bucket, at the same looks."""
+    """The budget and the bucket of an abuser, read at the same moments."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # an eighth of the budget is kept for sources that come back
+        # an eighth of the budget is reserved for sources that return
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
@@ -251,8 +251,8 @@ def budget(seconds):
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """While the flood lasts, new sources come; returns the pressure that `status` tells in the
-    crowd."""
+    """Starts new sources during the flood, and reads the counters until it ends. Returns `pressure` of `status` in the
+    flood."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
@@ -271,7 +271,7 @@ def watch(lab, flood, arrivals, buckets, seconds):
 
 
 def run_flood(lab, family, prefix, seconds, run):
-    """Floods a gate that has its rules; what came of it."""
+    """Floods the gate. Returns the counters and times of the flood."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
                             lasts=seconds)
     spend(lab, flood.sources)
@@ -302,7 +302,7 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """No limit drops a packet of theirs, and each has the state that it had."""
+    """Checks that established sources lost no packet, and that each still has its state."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -336,7 +336,7 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # a source that waits passes meanwhile: its policy has no budget
+    # a source that waits passes, because its policy has no budget
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
@@ -348,7 +348,7 @@ def check_told(lab, flood):
     told, most = flood.pressure, states(lab)["max_entries"]
     assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
-    assert flood.inserted < most / 2  # so no source was forgotten
+    assert flood.inserted < most / 2  # so no source was evicted
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The owner of a gate writes anything into its maps, at any moment. Root's commands, here built with
-the sanitizers, end within seconds: they tell the gate's rules, or in lines of their own what is
-damaged, and print nothing that the owner smuggled in."""
+"""The owner of a gate writes arbitrary data into its maps at any moment. Commands of root, built with the sanitizers, end
+within seconds. They print the rules or report the damage, and print no control characters of the owner."""
 
 import contextlib
 import json
@@ -20,7 +19,7 @@ COMMAND = os.path.join(BUILD, "test", "sluice")
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
               "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
 NO_STORE = "127.0.0.1:1"
-SECONDS = 20  # on a busy machine; with the sanitizers a command takes a tenth of a second
+SECONDS = 20  # the longest time of a command on a busy machine; normally it takes a tenth of a second
 SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
 READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
            ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
@@ -63,7 +62,7 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """(path, first bit, bits) of each; of an array those of the first and the last element."""
+        """Yields (path, first bit, bits) of each number; in an array, of the first and the last element."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -97,7 +96,7 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Whatever is in the maps, it ends in time, and prints nothing but text."""
+    """Runs a command. It must end in time, with status 0 or 1, and print only text."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -109,8 +108,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """`share` reads the states once a round, until it is told to end; or refuses the gate. Whatever is
-    in the maps, it does not crash."""
+    """Runs `share` for a round, which reads the states of the gate. It must refuse the gate, or end normally on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -119,7 +117,7 @@ def share_checked(lab):
                           env={**os.environ, **SANITIZERS}) as process:
         try:
             wait_until(lambda: process.poll() is not None or os.path.exists(told), "share")
-            time.sleep(0.05)  # for a round
+            time.sleep(0.05)  # a round
             process.terminate()
             err = process.communicate(timeout=SECONDS)[1].decode("ascii", "surrogateescape")
         finally:
@@ -160,7 +158,7 @@ KEPT = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
 
 
 class Gate:
-    """A gate that filters and has everything that a gate can have."""
+    """An attached gate with every kind of rule."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -185,17 +183,17 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def restored(self):
-        """Nothing but what was written was damaged."""
+        """Restores the maps. The rules must be the original rules."""
         self.restore()
         assert self.lab.rules() == self.shown
 
     def write(self, name, change):
-        """Changes each entry that is in use."""
+        """Changes the value of each entry that is in use."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number of the original value."""
+        """Returns a number of an original value."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -217,7 +215,7 @@ def layout():
 
 @pytest.fixture(scope="module")
 def made():
-    """One gate for the whole file."""
+    """A gate for all tests of this file."""
     with Lab() as lab:
         yield Gate(lab)
 
@@ -232,13 +230,13 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-NOT_READ = ".base", ".opaque"  # numbers to add
-PACKETS_READ = ".limit", ".newcomers."  # what no command reads: any number is as good
+NOT_READ = ".base", ".opaque"  # summands that may have any value
+PACKETS_READ = ".limit", ".newcomers."  # no command reads these numbers
 ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """A third of them at random; all if LONG."""
+    """Returns a third of the items at random, or all if LONG."""
     print(f"SLUICE_SEED={SEED}")
     return items if LONG else random.Random(SEED).sample(items, -(-len(items) // 3))
 
@@ -253,7 +251,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """All entries change at once. `check` and `show` read most of a value, and `set` writes beside it."""
+    """The number changes in all entries at once. `check` and `show` read most of a value, and `set` writes next to it."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):
@@ -276,7 +274,7 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Every word of it is a possible moment or count: no command takes it for damaged."""
+    """Every word is a valid time or count, so no command reports damage."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:
@@ -295,7 +293,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """In buckets of the policy in force, and in slices of the budget."""
+    """The packet path never leaves such credit in a bucket or in a slice of the budget."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -349,7 +347,7 @@ def test_a_damaged_rule_is_told(hostile, layout):
     ("policies", ".spec[0].name[0]", 16, [["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]]),
     ("lists", ".name[0]", 256, [["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]])], ids=["limits", "lists"])
 def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, commands):
-    """`show` is typed into shells, and terminals obey control characters."""
+    """The output of `show` is pasted into shells, and terminals obey control characters."""
     begin = offset_of(layout, STRUCTS[name], path)[0] // 8
     for bad in b"\x1b[2Jgone", b"a;reboot" if name == "policies" else b"a b", b"a\nb", b"$(reboot)", b"x" * size, b"\xff\xfe":
         hostile.write(name, lambda value, bad=bad: value[:begin] + bad.ljust(size, b"\0") + value[begin + size:]
@@ -360,7 +358,7 @@ def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, c
 
 
 def test_parents_in_a_circle(hostile, layout):
-    """A record that is its own parent, and has lost what its heirs inherit: where did they lose it?"""
+    """A policy is its own parent and lacks the limits that its children inherit, so a search for their origin must end."""
     records = hostile.maps["policies"]
     bits = offset_of(layout, "sl_policy", ".prefix.bits")
     key, = (key for key in hostile.used["policies"]
@@ -381,7 +379,7 @@ def test_parents_in_a_circle(hostile, layout):
 
 
 def test_rules_that_lead_to_longer_ones(hostile, layout):
-    """A walk from a rule that says nothing to ever shorter ones would go on for ever."""
+    """An empty rule refers to the next shorter rule. If it refers to a longer one, the walk must end, too."""
     bits = offset_of(layout, "sl_rule", ".bits")
     for longest in 64, 160, ONES:
         hostile.write("prefixes", lambda value, n=longest: poked(bytes(len(value)), *bits, n))
@@ -418,7 +416,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """The owner may write between a check and a use."""
+    """The owner may write a value between its check and its use."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:
@@ -435,7 +433,7 @@ def test_values_that_change_while_they_are_read(hostile):
 # --- Other maps -----------------------------------------------------------------------------------
 
 def replaced(hostile, layout, name, entries):
-    """Pins another map of the same type, of that many entries, as the gate's."""
+    """Replaces a pinned map by a map of the same type with `entries` entries."""
     path = hostile.lab.pins(name)
     told = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
     other = bpf.map_create(told["type"], told["bytes_key"], told["bytes_value"], entries,
@@ -471,7 +469,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 @pytest.mark.parametrize("name", ["states", "sets"])
 def test_states_of_another_shape_in_next(lab, name):
-    """A killed resize leaves next/ behind, and the next command removes it."""
+    """A killed resize leaves directory next, and the next command removes it."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

@@ -8,37 +8,12 @@ import re
 import pytest
 
 from lab import frame, noted, wait_until
-from test_limits import dns, outcome, syn
+from test_limits import outcome, syn
 from test_newcomers import crowding, flood_with, small
 
 INSIDE = "10.1.2.3"
 
 __all__ = ["small"]  # a fixture
-
-
-@pytest.fixture
-def guarded(gate):
-    """SYNs of all sources are limited, and DNS of one net."""
-    gate.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5", "match", "tcp-syn",
-                "action", "block", "1min")
-    gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "burst", "3", "match",
-                "udp port 53", "per", "24")
-    return gate
-
-
-# --- Packets --------------------------------------------------------------------------------------
-
-def test_a_rule_for_a_net_does_not_lift_the_defaults(guarded):
-    assert outcome(guarded, [syn(INSIDE)] * 20)[2] == {"within-limit": 5, "over-limit": 1,
-                                                       "blocked": 14}
-    assert outcome(guarded, [dns("10.1.7.1")] * 10)[2] == {"within-limit": 3, "over-limit": 7}
-    assert outcome(guarded, [dns("10.1.9.1", 99)] * 10)[2] == {"no-limit": 10}
-    stats = {policy["prefix"]: policy for policy in guarded.json("stats")["policies"]}
-    assert [limit["name"] for limit in stats["10.1.0.0/16"]["limits"]] == ["dns"]
-    assert stats["default"]["limits"][0]["refused"]["packets"] == 15
-    assert stats["10.1.0.0/16"]["limits"][0]["refused"]["packets"] == 7
-    assert stats["10.1.0.0/16"]["dropped"]["packets"] == 22
-    assert stats["default"]["dropped"]["packets"] == 0
 
 
 # --- Words ----------------------------------------------------------------------------------------

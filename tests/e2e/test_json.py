@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""-j: JSON and nothing else on standard output, with the keys that scripts rely on."""
+"""-j: standard output is JSON, with the keys that scripts rely on."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lab import LISTED, MAPS, on_one_cpu, refused, run_sluice
+from lab import LISTED, MAPS, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 CELL = {"packets": int, "bytes": int}
@@ -41,7 +41,7 @@ REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip
 
 
 def has(value, shape, path=""):
-    """Whether a value has at least these keys, of these types."""
+    """Checks that a value has at least these keys, of these types."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), path
         for key, below in shape.items():
@@ -57,7 +57,7 @@ def has(value, shape, path=""):
 
 @pytest.fixture(scope="module")
 def busy(shared):
-    """A gate with a rule, and some packets behind it."""
+    """A gate with a rule that has judged some packets."""
     shared.sluice("set", "default", "rate", "2/h", "burst", "20")
     shared.send(SOURCE, 30)
     shared.send(SOURCE6, 10, size=100)
@@ -170,7 +170,7 @@ def test_commands_that_change(lab):
 
 
 def test_sources_in_the_order_that_is_asked_for(lab):
-    """192.0.2.1 passed most, .2 lost most, .3 has no limit and sent most, .4 has the least left."""
+    """192.0.2.1 passed most, .2 lost most, .3 has no limit and sent most, .4 has the lowest level."""
     lab.attach("in0")
     lab.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "20")
     lab.sluice("set", "192.0.2.2", "rate", "1/h", "burst", "9", "start", "full")
@@ -201,22 +201,6 @@ def test_sources_in_the_order_that_is_asked_for(lab):
         ["allow", "40", "0", "0", "2560", "-", "-"], ["192.0.2.2", "9", "16", "0", "1600", "all", "60m"],
         ["192.0.2.0/24", "20", "0", "0", "5960", "all", "60m"],
         ["192.0.2.4", "5", "1", "0", "384", "all", "60m"]]
-
-
-@pytest.mark.parametrize("limit", ["rate 1kpps burst 1000", "window 100 per 10s"])
-def test_abusers_are_counted_however_many_sources_came_before(lab, limit):
-    """The first 1,024 sources of a CPU are counted in any case, later ones if they are hot or refused."""
-    lab.attach("in0")
-    lab.sluice("set", "default", *limit.split())
-    with on_one_cpu():
-        lab.traffic(1, *(f"198.18.{i >> 8}.{i & 255}=3" for i in range(1500)))
-        before = lab.counts()[1]
-        lab.traffic(2, "203.0.113.66=2000", "203.0.113.67=1500", "192.0.2.1=2")
-    dropped = lab.counts()[1] - before
-    assert dropped > 1000
-    found = lab.sources("top", "2", "sort", "dropped")
-    assert [source["address"] for source in found] == ["203.0.113.66", "203.0.113.67"]
-    assert 0.9 * dropped < sum(source["dropped"]["packets"] for source in found) <= dropped
 
 
 def test_the_text_of_sources_has_80_columns_and_the_limit_that_refuses(lab):
@@ -285,7 +269,7 @@ def test_several_limits(lab):
 
 
 def test_files(lab):
-    """apply makes the gate; diff compares, and its exit status tells."""
+    """apply creates the gate. diff exits with 1 if rules differ."""
     text = "policies: [{prefix: default, limits: [{rate: 5/h}]}]\ndeny: [{prefix: 10.0.0.0/8}]\n"
     differs = json.loads(lab.sluice("-j", "diff", "-", input=text, status=1).out)
     assert differs["differs"] is True and differs["gate"] == lab.gate and differs["sizes"] == {}
@@ -303,17 +287,3 @@ def test_files(lab):
     assert "gate" not in dump
     assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 64}]}]
     assert dump["deny"] == [{"prefixes": ["10.0.0.0/8"]}]
-    stated = dict.fromkeys(("sources", "buckets", "policies", "hosts", "prefixes"), 4096)
-    made = json.loads(lab.sluice("-j", "apply", "-", "--resize", input=json.dumps(dump | {"gate": stated})).out)
-    assert made["resized"] and lab.json("dump") == dump | {"gate": stated}
-
-
-def test_a_device_whose_name_is_not_utf8(lab):
-    """The kernel takes any bytes for a name; JSON does not."""
-    name = os.fsdecode(b"in\xff")
-    if lab.ip("link", "set", "in0", "down").code or lab.ip("link", "set", "in0", "name", name,
-                                                           check=False).code:
-        pytest.skip("ip refuses such a name")
-    attached = lab.json("attach", name)
-    assert len(attached) == 1
-    assert len(lab.attachments()) == 1

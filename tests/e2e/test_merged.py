@@ -197,10 +197,3 @@ def test_attaching_again_finds_it(lab, tap):
     lab.refuses(["detach", "tap0", "hook", "xdp"], "tap0", "hook xdp", "ingress")
     lab.sluice("detach", "tap0")
     assert [a["device"] for a in lab.attachments()] == ["in0"]
-
-
-def test_who_insists_on_both_hooks_is_told_of_both(lab, tap):
-    lab.attach("tap0")
-    noted(lab.attach("tap0", "mode", "generic"), ("xdp", "ingress"), "GRO")
-    assert [a["was_attached"] for a in lab.json("attach", "tap0")] == [True]
-    assert sorted(a["hook"] for a in lab.attachments()) == ["ingress", "xdp"]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Other sizes for the maps of a running gate: maps of the same size stay, and packets are judged
-meanwhile."""
+"""New sizes for the maps of a running gate. Maps whose size does not change stay, and packets are judged meanwhile."""
 
 import collections
 import concurrent.futures
@@ -60,7 +59,7 @@ def map_ids(lab):
 
 
 def is_whole(lab):
-    """Every device filters with the maps that are pinned, and none is left over."""
+    """Checks that every program uses pinned maps only, and that directory next is gone."""
     used, pinned = map_ids(lab)
     assert used and all(ids <= pinned for ids in used), (used, pinned)
     assert not os.path.exists(lab.pins("next"))
@@ -68,8 +67,7 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """SOURCE has spent its burst for an hour, and a part of it on IPv6; DENIED is denied. All sizes
-    are SIZE."""
+    """All sizes are SIZE. SOURCE has spent its burst for an hour, an IPv6 source a part of it, and DENIED is denied."""
     resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
@@ -107,20 +105,10 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # all buckets are
+    full = size == "sources"  # a new table has no states
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")
-
-
-def test_all_sizes_at_once_and_to_the_same_again(drained):
-    sizes = {size: 2 * SIZE for size in SIZES}
-    assert "resized" in resize(drained, **sizes).out
-    used, pinned = map_ids(drained)
-    assert "resized" not in resize(drained, **sizes).out
-    assert map_ids(drained) == (used, pinned)
-    assert drained.json("dump")["gate"] == sizes
-    is_whole(drained)
 
 
 # --- Smaller --------------------------------------------------------------------------------------
@@ -169,8 +157,8 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A smaller map has room for the highest number in use. What deleted policies counted is in the
-    totals, also if their numbers are gone."""
+    """A smaller map still has room for the highest number in use. The counters of deleted policies stay in the totals,
+    also if the new map lacks their numbers."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -188,7 +176,7 @@ def test_policies_keep_their_numbers(attached):
     passed, dropped = (stats["totals"][verdict]["packets"] for verdict in ("passed", "dropped"))
     attached.expect(passed=passed + 4 + 3 + 2 + 1, dropped=dropped + 1 + 2 + 3 + 4 + 5)
     assert by_rule(attached)["10.9.0.0/16"] == (10, 5)
-    for i in range(5):  # in the place of deleted ones
+    for i in range(5):  # new policies get the numbers of deleted ones
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
     assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
@@ -198,7 +186,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """While both stand beside each other there is room for both."""
+    """The gate needs room for the old and the new policies while both exist."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}
@@ -215,8 +203,8 @@ def test_a_full_gate_gets_other_policies(lab):
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):
-    """One source sends through two devices, which a resize switches one after the other. It gets no more than
-    burst + rate x t, of a limit with slices, and each packet is counted once."""
+    """A source sends through two devices, which a resize switches one after the other, under a limit with slices. It gets
+    at most burst + rate x t, and each packet is counted once."""
     burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
@@ -253,7 +241,7 @@ def test_levels_and_totals_under_traffic(lab):
 
 @pytest.mark.alone
 def test_readers_meanwhile(drained):
-    """Totals never shrink, and no reader finds half a gate."""
+    """Totals never decrease, and no reader fails."""
     errors, counts, going = [], [], True
 
     def read():
@@ -280,7 +268,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """A file that doubles every size, as the words of a command."""
+    """Writes a file with twice the sizes. Returns the words of the command that applies it."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -293,8 +281,8 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """Just before, and just after, the one rename that makes the next gate the gate: the next
-    command finishes it."""
+    """The command is killed just before or just after the rename that puts directory next in force. The next command
+    finishes the resize."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
@@ -326,11 +314,11 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """After it was copied, and before all devices are switched. The old map is charged by hand."""
+    """A packet may charge the old map after it was copied and before all devices are switched. The test charges it."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)
-    charge, before = 5 * 16 * 10 ** 9, []  # five packets
+    charge, before = 5 * 16 * 10 ** 9, []  # for five packets
 
     def zero(*path, add=0):
         fd = bpf.opened(attached.pins(*path, "budgets"))
@@ -358,8 +346,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """Commands always find one complete gate, and the next change puts all devices on one set of maps. Each packet is
-    counted once. Unless `sources` changes (anew), no charge is lost."""
+    """After each kill, commands find a complete gate, and the next change puts all devices on one set of maps. Each packet
+    is counted once. Unless `sources` changes (anew), no charge is lost."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})
@@ -367,7 +355,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # only now: the device reports its address once
+    # attached after the counts above, because the device sends a packet of its own once
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

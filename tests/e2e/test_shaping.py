@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits that shape on devices without the qdisc fq: what is refused, and what is said with no-fq.
-tests/vm/test_shape.py has them with fq."""
+"""Limits that shape on devices without the qdisc fq: refusals, and notes with no-fq. tests/vm/test_shape.py has devices
+with fq."""
 
 import json
 
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # as many as 10 kpps let wait in the default horizon of 200 ms
+FLOW_LIMIT = " flow_limit 2001"  # 10 kpps can queue this many packets in the default horizon of 200 ms
 
 
 @pytest.fixture
 def egress(lab):
-    """A gate on hook egress of out0, without a rule. The qdisc of a veth is noqueue."""
+    """A gate on hook egress of out0, without rules. The qdisc of a veth is noqueue."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     return lab
 
@@ -22,7 +22,7 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Names the device, the command that makes it true, and the other way."""
+    """Checks a refusal: it names the device, the command that adds fq, and no-fq."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -31,7 +31,7 @@ def has_note(lab, done, device="out0"):
 
 
 def refused_on_hook(lab, hook, words, device="in0", **given):
-    """A limit that shapes has no effect there."""
+    """Checks a refusal of a limit that shapes on a hook where it has no effect."""
     lab.refuses(words, hook, device, f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress'", **given)
 
 
@@ -54,7 +54,7 @@ def status_line(lab, device, **options):
 
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
-    """Wherever set itself is run: the gate knows the namespaces of its devices."""
+    """The command names the namespace of the device, in whatever namespace `set` runs."""
     for netns in "", egress.filter, egress.sender:
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 
@@ -75,13 +75,6 @@ def test_attach_is_refused_to_a_gate_that_shapes(egress):
     before = egress.snapshot()
     refused_without_fq(egress, ["attach", "out1", "hook", "egress"], "out1", netns=egress.sender)
     assert egress.snapshot() == before
-
-
-def test_a_rate_needs_no_fq(egress):
-    for words in (["rate", "10kpps"], ["window", "1000 per 1s"]):
-        assert "fq" not in egress.sluice("set", "default", *words, netns=egress.sender).err
-    assert fq_told(egress) == {("out0", "egress"): None}
-    assert "fq" not in status_line(egress, "out0")
 
 
 # --- With no-fq -----------------------------------------------------------------------------------
@@ -111,7 +104,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Three seconds between two of them: the fifth would wait for twelve."""
+    """Departures are 3 s apart, so the fifth packet would exceed the horizon."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)
@@ -121,11 +114,11 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
     received.wait_for(SOURCE, 4)
 
 
-# --- Hooks that cannot ----------------------------------------------------------------------------
+# --- Hooks that cannot shape ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
-    """no-fq does not help there."""
+    """Also with no-fq."""
     lab.attach("in0", "hook", hook)
     before = lab.snapshot()
     for no_fq in [], ["no-fq"]:

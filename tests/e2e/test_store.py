@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The client of the store against real ones: what it says was counted is in the store exactly once, and a
-store that is away, changes or lies costs no more than the time of a call."""
+"""The client of the store against real stores: what it reports as counted is in the store exactly once, and a store
+that is unreachable, changes or sends false replies takes no more time than the timeout of a call."""
 
-import concurrent.futures
 import errno
+import shutil
 import signal
 import time
 
 import pytest
 
 from lab import run, wait_until
-from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, count_one, has_tls, name_server, proxy, slot_of
+from store_lab import (CLIENT, FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, count_one, name_server, proxy,
+                       slot_of)
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
-KEYS = [f"g:{{{i}}}" for i in range(40)]  # of slots all over a cluster
-SLACK_MS = 60  # the machine is busy, and the client runs with sanitizers
+KEYS = [f"g:{{{i}}}" for i in range(40)]  # their slots are spread over a cluster
+SLACK_MS = 60  # a busy machine, and the sanitizers of the client, may add this to the time of a call
+NO_TLS = 3  # the exit status of a client that was built without TLS
 
 
 @pytest.fixture
@@ -25,13 +27,21 @@ def stores(tmp_path):
     made.close()
 
 
+@pytest.fixture
+def fake(stores):
+    with FakeStore(stores.netns) as made:
+        made.client = lambda **options: stores.client(f"127.0.0.1:{made.port}", **options)
+        yield made
+
+
 class Ledger:
-    """Adds to keys, round by round. The store must have what was answered, and at most what was sent as well."""
+    """Adds to keys in each round. The store must have everything that was answered, and may have everything that was
+    sent."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
         self.least, self.most = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        self.owed = dict.fromkeys(keys, 0)  # was not sent, and goes with the next round
+        self.owed = dict.fromkeys(keys, 0)  # what was not sent; the next round sends it
         self.lost = self.slowest = 0
 
     def round(self):
@@ -56,7 +66,7 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Nothing was lost, so nothing is in doubt."""
+        """Every item was answered, so the totals are known exactly."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -75,9 +85,9 @@ def test_a_round_adds_and_answers_totals(stores):
     assert 50 < talk("TTL", "{a}x") <= 60
     assert talk("EXISTS", "{b}y") == 0, "reading makes no key"
     client.totals(("!{c}z", 1, 1))
-    assert talk("TTL", "{c}z") == -1, "an item that lasts sets no expiry"
+    assert talk("TTL", "{c}z") == -1, "an item with ! sets no expiry"
     client.totals(("{c}z", 0, 0))
-    assert 50 < talk("TTL", "{c}z") <= 60, "and one that does not, at a reading, too"
+    assert 50 < talk("TTL", "{c}z") <= 60, "an item without ! sets it, also if it only reads"
     counts = client.counts()
     assert counts["connects"] == 1 and not counts["is_cluster"], counts
     assert counts["lost"] == counts["bad"] == counts["refused"] == 0, counts
@@ -92,40 +102,34 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
     (_, _, left), = client.totals(("{a}x#0", 0, 0))
     assert 50000 < left <= 60000, "also of a key that is only read"
     talk("PERSIST", "{a}x:block")
-    assert client.totals(("{a}x#0", 1, 1)) == [(3, 3, 0)], "one without an end is none"
+    assert client.totals(("{a}x#0", 1, 1)) == [(3, 3, 0)], "a block without an end does not count"
     client.totals(("{a}x#1", 1, 1))
     wait_until(lambda: client.totals(("{a}x#0", 0, 0)) == [(4, 4, 0)], "its end")
-    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "a key that is gone")  # its last ms is none of a block
+    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "the key to expire")  # it exists for a ms more
 
 
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
-def test_a_key_expires_once_the_store_has_said_so(stores, answer, of_added, of_read):
-    """0: there was no such key, yet. One that is only read is not made, either."""
-    with FakeStore(stores.netns) as fake:
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"BITFIELD": b"*2\r\n:1\r\n:1\r\n",
-                        b"EXPIRE": answer}
-        fake.other = b":1\r\n"
-        client = stores.client(f"127.0.0.1:{fake.port}")
-        done = client.round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
-        assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
+def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
+    """EXPIRE returns 0 if the key does not exist. An added key exists later, so its expiry is missing; a key that is only
+    read is not created, so it needs none."""
+    fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
+    done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
+    assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
 
 
-def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
-    with FakeStore(stores.netns) as fake:
-        moved = [b"-MOVED %d :%d\r\n" % (slot_of("{a}x"), fake.port)] * 2
-        keys = []
+def test_an_expiry_that_comes_before_the_key_does_not_count(fake):
+    moved, keys = [b"-MOVED %d :%d\r\n" % (slot_of("{a}x"), fake.port)] * 2, []
 
-        def add(_):
-            keys.append(1)
-            return moved.pop() if moved else b"*2\r\n:1\r\n:1\r\n"
+    def add(_):
+        keys.append(1)
+        return moved.pop() if moved else b"*2\r\n:1\r\n:1\r\n"
 
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"BITFIELD": add,
-                        b"EXPIRE": lambda _: b":%d\r\n" % (len(keys) > 2)}
-        client = stores.client(f"127.0.0.1:{fake.port}")
-        done = client.round(("{a}x", 1, 1))
-        assert done["items"] == [[True, True, 1, 1]] and done["expires"] == [False], done
-        assert client.round(("{a}x", 1, 1))["expires"] == [True]
+    fake.answers |= {b"BITFIELD": add, b"EXPIRE": lambda _: b":%d\r\n" % (len(keys) > 2)}
+    client = fake.client()
+    done = client.round(("{a}x", 1, 1))
+    assert done["items"] == [[True, True, 1, 1]] and done["expires"] == [False], done
+    assert client.round(("{a}x", 1, 1))["expires"] == [True]
 
 
 def test_many_items_take_one_round_trip(stores):
@@ -145,7 +149,7 @@ def test_nodes_that_share_are_counted_by_the_clock_of_the_store(stores):
     assert two.nodes(name="two")["nodes"] == 2 and one.nodes(name="one")["nodes"] == 2
     talk = stores.talk()
     assert 0 <= int(talk("TIME")[0]) + 1 - int(talk("ZSCORE", "{nodes}", "one")) / 1000 < 5
-    wait_until(lambda: one.nodes(name="one")["nodes"] == 1, "the other is forgotten")
+    wait_until(lambda: one.nodes(name="one")["nodes"] == 1, "the count without the other node")
 
 
 # --- A cluster ------------------------------------------------------------------------------------
@@ -164,7 +168,8 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
-    """The rounds come between any two steps: the source has the key, or the target has it and is asked."""
+    """A round runs between any two steps of the move: while the source has the key, and while the target has it and
+    replies only after ASKING."""
     ports = stores.start_cluster()
     client = stores.client()
     ledger = Ledger(client)
@@ -173,38 +178,13 @@ def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
     for key in moving:
         stores.move(slot_of(key), stores.holder(key), ports[2], ledger.round)
         assert ledger.round()["status"] == 0
-        wait_until(lambda key=key: stores.holder(key) == ports[2], "a slot that all know of")
+        wait_until(lambda key=key: stores.holder(key) == ports[2], "all nodes to know the slot")
     time.sleep(0.3)
     ledger.round()
     ledger.check_exact(stores)
     counts = client.counts()
     assert counts["asked"] >= 5 and counts["moved"] >= 5, counts
     assert counts["refused"] == counts["bad"] == 0, counts
-
-
-def test_slots_that_move_at_the_same_time_count_once(stores):
-    ports = stores.start_cluster(3, 0)
-    client = stores.client()
-    ledger = Ledger(client)
-    ledger.round()
-
-    # All to one: two nodes that give slots to each other at once, faster than they gossip, may both
-    # say for good that it is the other who has one.
-    moved = [(slot_of(key), stores.holder(key)) for key in KEYS if stores.holder(key) != ports[2]]
-
-    def reshard():
-        for slot, source in moved:
-            stores.move(slot, source, ports[2])
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        moving = pool.submit(reshard)
-        while not moving.done():
-            ledger.round()
-        moving.result()
-    done = ledger.round()
-    assert not any(ledger.owed.values()), (done, client.counts())
-    ledger.check_exact(stores)
-    assert client.counts()["moved"] > 10
 
 
 def test_a_replica_that_is_promoted_is_found(stores):
@@ -250,10 +230,10 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # it may count, and may not PING
+    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # it may count, but not PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """A store without AUTH repeats its words: messages go to journals, so the password is in none."""
+    """A store without AUTH repeats the words of the command in its error. The password must not get into a journal."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)
@@ -265,30 +245,26 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
 @pytest.mark.parametrize("word,told", [
     ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
     ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
-def test_the_code_of_a_login_is_told_if_it_is_one(stores, word, told):
-    """No word that may be the password, which a store can say as the first one, too."""
-    with FakeStore(stores.netns) as fake:
-        fake.answers = {b"AUTH": f"-{word} s3cr3t\r\n".encode()}
-        client = stores.client(f"127.0.0.1:{fake.port}", password="SECRET" if word == "SECRET" else "s3cr3t")
-        done = client.round(("{a}x", 1, 1))
-        assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
-        assert not told or told in done["error"], done
+def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
+    """The first word of an error is reported only if it is a code, because it may be the password."""
+    fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
+    done = fake.client(password="SECRET" if word == "SECRET" else "s3cr3t").round(("{a}x", 1, 1))
+    assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
+    assert not told or told in done["error"], done
 
 
 @pytest.mark.parametrize("password", [None, "s3cr3t"])
 @pytest.mark.parametrize("answer", [b":1\r\n", b"$6\r\ns3cr3t\r\n", b"*0\r\n", b"$-1\r\n"])
-def test_what_answers_a_login_otherwise_is_told_as_no_store(stores, password, answer):
-    with FakeStore(stores.netns) as fake:
-        fake.other = answer
-        client = stores.client(f"127.0.0.1:{fake.port}", password=password)
-        done = client.round(("{a}x", 1, 1))
-        word = "AUTH" if password else "PING"
-        assert done["status"] == -errno.EPROTO and client.counts()["bad"] == 1, done
-        assert "Redis" in done["error"] and word in done["error"], done
+def test_what_answers_a_login_otherwise_is_told_as_no_store(fake, password, answer):
+    fake.answers, fake.other = {}, answer
+    client = fake.client(password=password)
+    done = client.round(("{a}x", 1, 1))
+    assert done["status"] == -errno.EPROTO and client.counts()["bad"] == 1, done
+    assert "Redis" in done["error"] and ("AUTH" if password else "PING") in done["error"], done
 
 
 def by_name_server(tmp_path):
-    """What runs a program that asks the name server of its own namespace."""
+    """Returns the words that run a program with the name server of its own namespace."""
     files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -298,8 +274,8 @@ def by_name_server(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Of two authorities, and of two stores that the first has signed."""
-    if not has_tls():
+    """Makes certificates of two authorities, and of two stores signed by the first authority."""
+    if not shutil.which("openssl") or run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file", check=False).code == NO_TLS:
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
     for name in "right", "wrong":
@@ -351,10 +327,10 @@ def test_a_store_that_is_down_is_asked_less_and_less_and_found_again(stores):
     assert client.counts()["connects"] < 12, client.counts()
     stores.start()
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is back")
-    assert stores.talk().fields("{a}x")[0] == 1, "what was not sent is not in doubt"
+    assert stores.talk().fields("{a}x")[0] == 1, "what was not sent is sent later, once"
     stores.kill(FIRST_PORT)
     stores.start()
-    assert client.totals(("{a}x", 1, 1)) == [(1, 1)], "a restart between two rounds costs none"
+    assert client.totals(("{a}x", 1, 1)) == [(1, 1)], "a restart between two rounds loses no round"
 
 
 def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores):
@@ -366,7 +342,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
     for _ in range(10):
         done = ledger.round()
         assert done["status"] < 0 and done["ms"] <= 330, done
-    assert ledger.lost == 2, "what follows is not sent, as the node does not answer a greeting"
+    assert ledger.lost == 2, "later items are not sent, because the node does not answer PING"
     stores.nodes[FIRST_PORT].send_signal(signal.SIGCONT)
     wait_until(lambda: ledger.round()["status"] == 0, "a store that goes on")
     talk = stores.talk()
@@ -376,7 +352,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
-    """But once: until then it is not known to stand still."""
+    """It delays them once, because until then the client does not know that the node is stopped."""
     ports = stores.start_cluster(3, 0)
     for port in ports:
         stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")
@@ -384,13 +360,13 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     ledger = Ledger(client)
     ledger.round()
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
-    slow, of_it = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
+    slow, of_node = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
     begun = time.monotonic()
     while time.monotonic() < begun + 4:  # an attempt to connect takes 1.5 s
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
-        slow += [ms for ms in (done["ms"], client.nodes(of_it)["ms"]) if ms > SLACK_MS]
+        slow += [ms for ms in (done["ms"], client.nodes(of_node)["ms"]) if ms > SLACK_MS]
         time.sleep(0.05)
     assert len(slow) <= 2 and max(slow) <= 500 + SLACK_MS, slow
     assert client.counts()["connects"] > 4
@@ -400,7 +376,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
 
 
 class Silent(FakeStore):
-    """The second of two masters: it greets, tells the map of slots, and may answer no other command."""
+    """The second of two masters. It answers PING and CLUSTER SLOTS; if `is_silent`, it answers no other command."""
 
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
@@ -415,7 +391,7 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """But once by a call; and each time that it has greeted again by an eighth of that."""
+    """It delays one call by the whole timeout, and later, each time that it answers PING again, a call by an eighth."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one
@@ -437,7 +413,7 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
 
 @pytest.mark.parametrize("before", [0.2, 0], ids=["as-before", "farther"])
 def test_a_far_node_that_failed_once_is_used_again(stores, before):
-    """Its answers take longer than an eighth of a call, and may have been faster before."""
+    """Its replies take longer than an eighth of the timeout; before, they may have been faster."""
     of_silent = next(key for key in KEYS if slot_of(key) > 8191)
     with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
         other.other = count_one
@@ -453,13 +429,13 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
 
 
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
-    """Answers after 200 ms, in calls of 250: greeting, reading the map and counting each take a call."""
+    """A reply takes 200 ms, the timeout is 250 ms: PING, CLUSTER SLOTS and counting take a call each."""
     stores.start()
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # a busy machine may miss one reading of the map, and no call tries again at once
+    for _ in range(30):  # on a busy machine a CLUSTER SLOTS may time out, and the client does not retry at once
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
@@ -493,7 +469,7 @@ def test_a_replica_does_not_count(stores):
 
 
 def test_a_key_of_another_type_begins_anew(stores):
-    """What is only read, too. The others go on."""
+    """Also if it is only read. Other keys are not disturbed."""
     stores.start()
     client, talk = stores.client(), stores.talk()
     for i in range(2):
@@ -511,67 +487,39 @@ def test_a_key_of_another_type_begins_anew(stores):
 
 # --- Lies -----------------------------------------------------------------------------------------
 
-HERE = b"127.0.0.1"
-MANY = b"9" * 18
 HOSTILE = {
     "nothing": b"",
     "no protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
-    "zeros": bytes(1000),
-    "a status": b"+OK\r\n",
-    "a text": b"$2\r\nhi\r\n",
-    "nil": b"$-1\r\n",
     "a huge integer": b":99999999999999999999999999\r\n",
-    "an integer of letters": b":12ab\r\n",
-    "an empty integer": b":\r\n",
     "a huge array": b"*1000000000\r\n",
-    "an array beyond the integers": b"*" + MANY + MANY + b"\r\n",
-    "an array of negative size": b"*-5\r\n",
-    "an empty array": b"*0\r\n",
     "a huge text": b"$500000000\r\nabc",
-    "a text of negative size": b"$-7\r\n",
     "nested arrays": b"*1\r\n" * 1000,
-    "wide nested arrays": b"*60000\r\n" * 7,
     "many arrays": b"*60000\r\n" + b"*0\r\n" * 60000,
-    "half an answer": b"*2\r\n:1\r\n$10\r\nab",
-    "a line without end": b"+" + b"a" * 4000000,
     "a long text": b"$4000000\r\n" + b"a" * 4000000 + b"\r\n",
     "too many answers": b":1\r\n" * 1000,
-    "an empty error": b"-\r\n",
     "an error with control characters": b"-ERR \x1b[31m\x07\xff\x00\r\n",
     "a long error": b"-ERR " + b"x" * 100000 + b"\r\n",
     "MOVED to itself": b"-MOVED %(slot)d 127.0.0.1:%(port)d\r\n",
-    "MOVED to the same host": b"-MOVED %(slot)d :%(port)d\r\n",
-    "MOVED to where nobody listens": b"-MOVED %(slot)d 127.0.0.1:1\r\n",
+    "MOVED to a closed port": b"-MOVED %(slot)d 127.0.0.1:1\r\n",
     "MOVED to no route": b"-MOVED %(slot)d 192.0.2.1:1\r\n",
     "MOVED to a name": b"-MOVED %(slot)d no.such.name.invalid:1\r\n",
-    "MOVED to a file": b"-MOVED %(slot)d ../../etc/passwd:1\r\n",
-    "MOVED of another slot": b"-MOVED 1 127.0.0.1:%(port)d\r\n",
-    "MOVED of no slot": b"-MOVED 99999 127.0.0.1:%(port)d\r\n",
-    "MOVED to no port": b"-MOVED %(slot)d 127.0.0.1:0\r\n",
-    "MOVED without words": b"-MOVED\r\n",
     "ASK to itself": b"-ASK %(slot)d 127.0.0.1:%(port)d\r\n",
-    "TRYAGAIN": b"-TRYAGAIN\r\n",
-    "CLUSTERDOWN": b"-CLUSTERDOWN\r\n",
-    "LOADING": b"-LOADING\r\n",
-    "READONLY": b"-READONLY\r\n",
     "a map of one range": b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%(port)d\r\n",
-    "a map of no slots": b"*1\r\n*3\r\n:-5\r\n:99999\r\n*2\r\n$9\r\n127.0.0.1\r\n:%(port)d\r\n",
-    "a map of no port": b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
-    "a map of texts": b"*1\r\n*3\r\n$1\r\n0\r\n$1\r\n1\r\n*2\r\n$1\r\na\r\n:1\r\n",
     "a map of other hosts": b"*70\r\n" + b"".join(
         b"*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n192.0.2.%d\r\n:6379\r\n" % (i * 200, i * 200 + 199, i % 10)
         for i in range(70)),
 }
+
+
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
-    """Each lie in answer to the greeting, or to CLUSTER SLOTS, or to all that follows."""
+    """The reply is to PING, to CLUSTER SLOTS, or to all other commands. tests/fuzz/fuzz_store.c has all other replies."""
     memory = 0
     for name, lie in HOSTILE.items():
         slot = slot_of("{a}x")
         text = lie.replace(b"%(slot)d", b"%d" % slot)
         with FakeStore(stores.netns) as fake:
             text = text.replace(b"%(port)d", b"%d" % fake.port)
-            fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
             fake.other = text if to == "command" else b":1\r\n"
             if to != "command":
                 fake.answers[{"map": b"CLUSTER", "greeting": b"PING"}[to]] = text
@@ -591,42 +539,35 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
-def test_arrays_are_nested_no_deeper_than_a_map_is(stores, depth, is_bad):
-    """A map has four. hiredis 1 has no bound, and frees what it has read by recursion."""
-    with FakeStore(stores.netns) as fake:
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": b"*1\r\n" * depth + b":1\r\n"}
-        client = stores.client(f"127.0.0.1:{fake.port}")
-        done = client.round(("{a}x", 1, 1))
-        assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
+def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
+    """A map of slots has four levels. hiredis 1 has no bound, and frees nested arrays by recursion."""
+    fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
+    done = fake.client().round(("{a}x", 1, 1))
+    assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
 
 
 @pytest.mark.parametrize("other,pause", [(b"$100000\r\n" + b"a" * 100000, 0.01), (b"+" + b"a" * (64 << 20), 0)],
                          ids=["slow bytes", "many bytes"])
-def test_a_reply_costs_no_more_than_the_time_of_a_call(stores, other, pause):
-    with FakeStore(stores.netns) as fake:
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
-        fake.other, fake.pause = other, pause
-        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
-        for _ in range(4):
-            done = client.round(("{a}x", 1, 1))
-            assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
-        assert client.memory_mib() < 200
+def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
+    fake.other, fake.pause = other, pause
+    client = fake.client(timeout_ms=300)
+    for _ in range(4):
+        done = client.round(("{a}x", 1, 1))
+        assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
+    assert client.memory_mib() < 200
 
 
-def test_what_got_no_answer_is_never_sent_again(stores):
-    """The node takes a command and closes; the client must not try it elsewhere."""
-    with FakeStore(stores.netns) as fake:
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
-        fake.other = None
-        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
-        done = client.round(("{a}x", 5, 6))
-        assert done["items"] == [[False, True, 0, 0]], done
-        heard = [words for words in fake.heard if words[0] == b"BITFIELD"]
-        assert len(heard) == len(set(heard)), heard
+def test_what_got_no_answer_is_never_sent_again(fake):
+    """The node reads a command and closes the connection. The client must not send the command again."""
+    fake.other = None
+    done = fake.client(timeout_ms=300).round(("{a}x", 5, 6))
+    assert done["items"] == [[False, True, 0, 0]], done
+    heard = [words for words in fake.heard if words[0] == b"BITFIELD"]
+    assert len(heard) == len(set(heard)), heard
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """The network is cut while a round is under way, and back while TCP would still send that again."""
+    """The link goes down during a round, and up again while TCP would still retransmit the command."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
@@ -635,38 +576,38 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     done = client.round(("{a}x", 10, 10))
     assert done["items"] == [[False, True, 0, 0]], done
     stores.link("up")
-    time.sleep(5)  # TCP tries again 0.2, 0.6, 1.4 and 3 s behind the first time
+    time.sleep(5)  # TCP retransmits 0.2, 0.6, 1.4 and 3 s after the first time
     assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
     assert stores.talk().fields("{a}x")[0] == 2
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
-    """By more than one attempt to connect, which takes 0.3 s: no lookup is begun while one is under way."""
+    """The lookup takes longer than several attempts to connect. No other lookup begins while it is under way."""
     stores.start()
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # mounting may have taken long
+        client.counts()  # waits until the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
-        assert len(asked) == 2, "for its IPv4 and its IPv6 address, at once"
+        assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
 
 
-def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, tmp_path):
-    """A store may tell of other names at each reading of its map. The sanitizer tells at the end what was lost."""
+def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
+    """A store may name other hosts in each CLUSTER SLOTS. The sanitizer reports leaks when the client ends."""
     names = iter(range(1000))
 
     def slots(_):
         host = b"n%d.example" % next(names)
         return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:1\r\n" % (len(host), host)
 
-    with name_server(stores.netns, 0.5) as asked, FakeStore(stores.netns) as fake:
-        fake.answers, fake.other = {b"PING": b"+PONG\r\n", b"CLUSTER": slots}, count_one
-        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # mounting may have taken long
+    with name_server(stores.netns, 0.5) as asked:
+        fake.answers[b"CLUSTER"], fake.other = slots, count_one
+        client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
+        client.counts()  # waits until the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")
-        time.sleep(1)  # each has an answer
+        time.sleep(1)  # the replies to all queries come
         client.close()

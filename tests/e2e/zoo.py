@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets of every kind, made by scapy, each with the words by which `sluice check` asks about it. No frame is parsed
-here, so an error of the parser cannot hide. tests/datapath/test_match.c has more kinds of packets, and every match."""
+"""Packets of every kind, made by scapy, each with the words that describe it to `sluice check`. scapy makes the frames,
+so they do not share an error with the parser. tests/datapath/test_match.c has more kinds, and every match."""
 
 import functools
 
@@ -27,7 +27,7 @@ def stacked(*layers):
 
 
 def packet(source, payload, to=None):
-    """The bytes of a frame with this payload."""
+    """Returns the bytes of a frame with this payload."""
     ip = IPv6(src=source, dst=to or HERE6) if ":" in source else IP(src=source, dst=to or HERE4, id=7)
     return bytes(stacked(ip, payload))
 
@@ -41,11 +41,11 @@ def dns(source, port=53):
 
 
 class Animal:
-    """A packet, cut to `left` bytes after the IP header unless that is None."""
+    """A packet. If `left` is not None, it is cut `left` bytes after the IP header."""
 
     def __init__(self, family, number, layers, words, left):
         self.family, self.ip = family, IPv6 if family == 6 else IP
-        # each source of IPv6 has a /64 of its own
+        # each source of IPv6 has its own /64
         self.source = f"2001:db8:0:{number:x}::1" if family == 6 else f"10.0.0.{number}"
         self.packet = stacked(*(layer.copy() for layer in layers))
         self.packet[self.ip].src = self.source
@@ -54,14 +54,14 @@ class Animal:
         self.words = [self.source, "size", str(len(self.frame)), *words.split()]
 
     def frame_to(self, destination):
-        """The same packet to another destination."""
+        """Returns the frame of the same packet to another destination."""
         other = self.packet.copy()
         other[self.ip].dst = destination
         return bytes(other)[:self.size]
 
 
 def kinds(family):
-    """The layers of each packet, the words of `check`, and the bytes that a cut leaves after the IP header."""
+    """Yields the layers of each packet, the words for `check`, and `left` of Animal."""
     ip = IPv6(dst=HERE6) if family == 6 else IP(dst=HERE4, id=7)
     icmp, number = (ICMPv6EchoRequest(), 58) if family == 6 else (ICMP(), 1)
     q5, q7, ad7, priority = Dot1Q(vlan=5), Dot1Q(vlan=7), Dot1AD(vlan=7), Dot1Q(vlan=0, prio=5)
@@ -73,7 +73,7 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """The protocol of a later fragment of IPv6 is in the first one."""
+        """Returns the words for the protocol of a later fragment. In IPv6 only the first fragment has the protocol."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node
- * reports a source by the rule of user/share/accounts.c, and at most `most` sources at a time, by
- * the order of user/share/choice.c; it charges by user/share/flow.c and debt.c. Each source is
- * judged by one bucket that is charged with all that any node admits.
+ * Simulates each packet of many sources, whose demand is by Zipf, on nodes that share their limits.
+ * A node reports a source by the rule of user/share/accounts.c, at most `most` sources at a time in
+ * the order of user/share/choice.c, and charges by user/share/flow.c and debt.c. A common bucket of
+ * each source, charged for the packets of all nodes, shows by how much it exceeds its limit.
  *
- *   many_begin   sources at rest
- *   many_run     packets come
- *   many_judge   begins to judge anew: the error from here on
+ *   many_begin   all sources idle
+ *   many_run     packets for some seconds
+ *   many_judge   measures the excess from this moment on
  */
 #ifndef SLUICE_SIM_MANY_H
 #define SLUICE_SIM_MANY_H
@@ -17,25 +17,25 @@
 #include "sharing/command_share.h"
 #include "share/choice.h"
 
-#define MANY_STEPS (SHARE_ROUND_MS / 10) /* of 10 ms: a round */
+#define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
 /* A source at a node. */
 struct many_entry {
-	uint64_t empty_at; /* of its state */
-	uint64_t excess;   /* at the scan `scanned`, and what was taken since */
-	uint32_t scanned;  /* the number of a scan of this node */
-	uint32_t asked;	   /* since the last scan, in packets */
-	uint32_t account;  /* the number of its account and 1; 0: it has none */
-	float demand;	   /* at the scan `scanned` */
-	bool is_listed;	   /* in `touched` */
+	uint64_t empty_at; /* as in struct sl_state */
+	uint64_t excess;   /* excess at scan number `scanned`, plus what was taken since then */
+	uint32_t scanned;  /* number of the last scan that looked at the entry */
+	uint32_t asked;	   /* packets since the last scan */
+	uint32_t account;  /* 1 + the number of its account; 0 without an account */
+	float demand;	   /* demand at scan number `scanned` */
+	bool is_listed;	   /* the source is in `touched` */
 };
 
 struct many_account {
 	struct flow flow;
 	struct debt debt;
 	struct flow_count own;
-	uint64_t begun_at, expiry_at; /* 0: never */
+	uint64_t begun_at, expiry_at; /* when the account began; when EXPIRE was sent, 0 if never */
 	uint32_t source;
 	bool is_used;
 };
@@ -43,26 +43,26 @@ struct many_account {
 struct many_node {
 	struct many_entry *entry; /* by source */
 	struct many_account *account;
-	uint32_t *touched; /* sources that this scan looks at */
+	uint32_t *touched; /* the sources that the next scan looks at */
 	uint32_t touched_count, scan, accounts, candidates;
 };
 
 struct many_source {
 	struct flow_count totals; /* in the store */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level of the bucket of all, ticks */
-	uint32_t passed, asked; /* packets, since it was judged anew */
+	int64_t judge, lowest;	/* level of the common bucket, and its minimum, in ticks */
+	uint32_t passed, asked; /* packets since many_judge() */
 };
 
 struct many {
 	unsigned int nodes, sources, most;
-	double demand;	/* of all sources, in times the rate of one */
-	uint64_t burst; /* ticks */
-	uint64_t cost;	/* of a packet */
+	double demand;	/* of all sources together, in multiples of the rate of one source */
+	uint64_t burst; /* in ticks */
+	uint64_t cost;	/* of a packet, in ticks */
 	struct many_node *node;
 	struct many_source *source;
-	struct choices come, leave; /* of a scan: sources, and the numbers of accounts */
-	uint32_t *found;	    /* the source of each candidate */
+	struct choices come, leave; /* in a scan: sources without, and accounts that may end */
+	uint32_t *found;	    /* the source of each candidate in `come` */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -71,7 +71,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* A source by Zipf's law with exponent 1: by rejection from a law whose sum is a logarithm. */
+/* Returns a source by Zipf's law, by rejection from a distribution whose sum is a logarithm. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -116,7 +116,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* states of zero 0 are full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* a state with empty_at 0 is full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
@@ -151,7 +151,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges the bucket of all with a packet. */
+/* Charges the common bucket of a source for a packet. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);
@@ -162,7 +162,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* From the scan at which a entry was looked at to the last one. */
+/* Returns the time from the last scan that looked at an entry to the last scan. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;
@@ -191,7 +191,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* scans that did not look at it found nothing taken */
+	/* nothing was taken before the scans that did not look at the entry */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
@@ -204,7 +204,7 @@ static inline void many_packet(struct many *many)
 	entry->excess += taken;
 }
 
-/* Whether a source should have an account: as entry_scan() of accounts.c. */
+/* Returns whether a source should have an account, as entry_scan() of accounts.c does. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t unreported = MANY_ROUND / 100 / many->nodes;
@@ -255,7 +255,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* As account_weight() of accounts.c. */
+/* Returns the weight of an account, as account_weight() of accounts.c does. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {
@@ -268,7 +268,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to those that come first in the order of all nodes. */
+/* Gives accounts to the sources that come first in the order of choice.h. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;
@@ -289,7 +289,7 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/* Those without an account are looked at again. */
+/* Looks at the touched sources. Due sources without an account stay for the next scan. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;
@@ -347,7 +347,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Of a state without slices `empty_at` says all. */
+/* Charges or refunds an entry. `empty_at` is the whole state, because there are no slices. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {

@@ -34,11 +34,6 @@ static void must_be_within(const char *what, double is, double least, double mos
 	failures++;
 }
 
-static double least_of(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 /* --- One source through all nodes ----------------------------------------------------------- */
 
 /* Returns the time in seconds at which a tenth of the rate has repaid the excess of the start. */
@@ -140,7 +135,7 @@ static void table_commands(void)
 	}
 }
 
-/* --- Floods, and sources that move ------------------------------------------------------------ */
+/* --- What nodes are offered ----------------------------------------------------------------- */
 
 static unsigned int floods;
 static double turns_a_second;
@@ -175,66 +170,6 @@ static struct world world_real(unsigned int nodes, double level)
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
 	return (double)(world->node[node].own.taken - taken) / WORLD_SEC / span;
-}
-
-static void flooded(unsigned int count, double level)
-{
-	struct world world = world_real(4, level);
-	double honest = 1;
-	uint64_t taken[4];
-
-	floods = count;
-	world.offered = offered_forged;
-	world_begin(&world);
-	world_run(&world, 15);
-	for (unsigned int i = 0; i < 4; i++)
-		taken[i] = world.node[i].own.taken;
-	world_run(&world, 24.5);
-	printf("%7u %6.0f %7.3f   ", count, level, world_mean(&world, 15, 39.5));
-	for (unsigned int i = 0; i < 4; i++) {
-		double part = part_since(&world, i, taken[i], 24.5);
-
-		printf(" %.3f", part);
-		if (i >= count)
-			honest = least_of(honest, part);
-	}
-	puts("");
-	must_be_within("an honest node", honest, .19, .21);
-	must_be_within("flooded, total", world_mean(&world, 15, 39.5), .98, 1.02);
-	world_end(&world);
-}
-
-static void table_flooded(void)
-{
-	puts("\n4 nodes, some flooded with a source's address, 0.2 x the rate honest at each "
-	     "other\n"
-	     "flooded      x   total    each");
-	for (unsigned int count = 1; count <= 3; count += 2) {
-		flooded(count, 5);
-		flooded(count, 20);
-	}
-}
-
-static void moves(double turns, double level)
-{
-	struct world world = world_real(8, level);
-
-	turns_a_second = turns;
-	world.offered = offered_turns;
-	world_begin(&world);
-	world_run(&world, 128);
-	printf("%10.0f %4.0f %8.3f   %.2f to %.2f\n", turns, level, world_mean(&world, 8, 128),
-	       world_second(&world, 8, 128, -1), world_second(&world, 8, 128, 1));
-	must_be_within("by turns", world_mean(&world, 8, 128), .88, 1.05);
-	world_end(&world);
-}
-
-static void table_moves(void)
-{
-	puts("\n8 nodes, a source that moves\nmoves/s       x    total   seconds");
-	for (double level = 2; level <= 20; level += 18)
-		for (double turns = 1; turns <= 5; turns += 4)
-			moves(turns, level);
 }
 
 /* --- Many sources ----------------------------------------------------------------------------- */
@@ -434,8 +369,6 @@ int main(int argc, char **argv)
 	is_short = argc > 1 && !strcmp(argv[1], "short");
 	table_one_source();
 	table_commands();
-	table_flooded();
-	table_moves();
 	table_measured();
 	table_many();
 	return failures ? 1 : 0;

@@ -70,12 +70,3 @@ def test_an_upgrade_replaces_the_program_and_keeps_levels(nics):
     nics.sluice("upgrade")
     nics.send(ABUSER, 30)
     nics.expect(passed=20, dropped=40)
-
-
-def test_detached_the_nic_passes_all(nics):
-    received = nics.datagrams()
-    nics.attach("in0", "mode", "native")
-    nics.sluice("set", "default", "rate", "1/h", "burst", "1")
-    nics.sluice("detach", "in0")
-    nics.send(ABUSER, 40)
-    received.wait_for(ABUSER, 40)

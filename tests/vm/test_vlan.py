@@ -107,15 +107,6 @@ def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
         assert arrived(stacked, received, frames) == set(frames_of([{"[(34984, 7)]": OURS["[(34984, 7)]"]}]))
 
 
-def test_a_limit_of_a_vlan_in_priority_tags(vlan):
-    """VLAN 0 is no VLAN: the first tag with another id tells it."""
-    vlan.attach("in0", "mode", "native")
-    vlan.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "7")
-    vlan.send(ABUSER, 50, tags=[(Q, 0), (AD, 0), (Q, 7)])
-    vlan.send(ABUSER, 50, tags=[(Q, 0), (Q, 8)])
-    vlan.expect(passed=70, dropped=30)
-
-
 # --- doctor and a limit that matches a VLAN ----------------------------------------------
 
 def hidden(lab, *words):
