@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/exchange.h: what a round asks a store, which is in this test. */
+/* Tests of user/share/exchange.h: what a round exchanges and counts, with a fake store. */
 #include <poll.h>
 #include "test.h"
+#include "base/array.h"
 #include "share/exchange.h"
 #include "share/flow.h"
 
-static struct store_counts counts;
-#define ALIVE_MS 5000
+/* A set in the fake store. */
+struct set {
+	long members; /* reported number; -1: the store does not reply */
+	int counted;  /* counts since the last check */
+};
 
-static int nodes_status, round_status; /* what the store answers */
-static unsigned int nodes_told, nodes_asked, rounds_asked, alike_told, alike_asked;
-static unsigned int expiry;
-static int alike_status;
-static int processes_status;
-static unsigned int processes_told, processes_asked;
+static struct set nodes, alike, processes;
+static bool keys_are_away;
+static int exchanged;	 /* rounds with keys since the last check */
 static uint64_t now;	 /* ms */
-static uint64_t meaning; /* of the limits of this node */
-static char alike_key[STORE_KEY];
+static uint64_t meaning; /* hash of the shared limits of this node */
+static unsigned int expiry;
+static struct store_counts counts;
 
 uint64_t store_now_ms(void)
 {
@@ -38,33 +40,34 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 {
 	(void)store, (void)items, (void)count;
 	assert_int_equal(expire_s, expiry);
-	rounds_asked++;
-	return round_status;
+	exchanged++;
+	return keys_are_away ? -1 : 0;
 }
 
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes)
 {
-	bool is_of_all = !strcmp(key, "sluice:{name}:nodes");
+	static const char process[] = "sluice:{name}:node:";
+	char limits[STORE_KEY];
+	struct set *set = &alike;
 
 	(void)store;
-	if (!strncmp(key, "sluice:{name}:node:", strlen("sluice:{name}:node:"))) {
+	snprintf(limits, sizeof(limits), "sluice:{name}:limits:%016llx",
+		 (unsigned long long)meaning);
+	if (!strncmp(key, process, strlen(process))) {
+		set = &processes;
 		assert_int_equal(strlen(node), 16);
-		assert_true(alive_ms >= 20000);
-		processes_asked++;
-		*ret_nodes = processes_told;
-		return processes_status;
+	} else {
+		assert_string_equal(node, "node");
+		if (!strcmp(key, "sluice:{name}:nodes"))
+			set = &nodes;
+		else
+			assert_string_equal(key, limits);
 	}
-	assert_string_equal(node, "node");
-	*ret_nodes = is_of_all ? nodes_told : alike_told;
-	if (is_of_all) {
-		nodes_asked++;
-		return nodes_status;
-	}
-	assert_true(alive_ms >= 20000);
-	alike_asked++;
-	snprintf(alike_key, sizeof(alike_key), "%s", key);
-	return alike_status;
+	assert_true(alive_ms >= (set == &nodes ? 5000 : 20000));
+	set->counted++;
+	*ret_nodes = set->members;
+	return set->members < 0 ? -1 : 0;
 }
 
 const struct store_counts *store_counts(const struct store *store)
@@ -79,32 +82,10 @@ const char *store_error(const struct store *store)
 	return "";
 }
 
-static struct exchange *exchange; /* of the present test */
+static struct exchange *exchange;
+static struct round last;
 
-static int exchange_new(void **state)
-{
-	const struct store_options options = {.address = "here:1"};
-
-	(void)state;
-	exchange_close(exchange);
-	nodes_status = round_status = alike_status = processes_status = 0;
-	processes_asked = 0;
-	processes_told = 1;
-	nodes_asked = rounds_asked = alike_asked = 0;
-	now = 1000;
-	nodes_told = alike_told = 3;
-	meaning = 0xabc;
-	return exchange_open(&options, "name", "node", &exchange);
-}
-
-static int exchange_end_all(void **state)
-{
-	(void)state;
-	exchange_close(exchange);
-	return 0;
-}
-
-static struct round round_of(unsigned int items)
+static void round_run(unsigned int items)
 {
 	static struct store_item item;
 	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
@@ -114,188 +95,135 @@ static struct round round_of(unsigned int items)
 	assert_int_equal(poll(&ready, 1, 5000), 1);
 	round = exchange_end(exchange);
 	assert_non_null(round);
-	return *round;
+	last = *round;
 }
 
-TEST(test_no_key_is_told_before_nodes_are_known)
-{
-	nodes_status = -1;
-	assert_false(round_of(1).is_answered);
-	assert_int_equal(rounds_asked, 0);
-	nodes_status = 0;
-	assert_true(round_of(1).is_answered);
-	assert_int_equal(round_of(1).nodes, 3);
-	assert_int_equal(rounds_asked, 2);
-	assert_int_equal(nodes_asked, 2);
-}
+/*
+ * A script of a new node in a store with 3 nodes:
+ *
+ *   nodes N       set the number of nodes in the store; -1: the store does not reply
+ *   alike N       set the number of nodes with the limits of this node; -1: no reply
+ *   processes N   set the number of processes with the name of this node
+ *   keys N        0: the store replies for keys; -1: it does not
+ *   limits N      change the limits of this node
+ *   wait MS       advance the time
+ *   round B N MS  run N rounds with a key, MS apart; B: each gets a reply
+ *   empty B       run a round without keys
+ *   seconds N U S run N rounds without keys, a second apart; check the largest numbers that they
+ *                 report: U nodes with other limits, S other processes with this name
+ *   known N       check that the last round reports N nodes
+ *   counted N, compared N, exchanged N   check how often all nodes were counted, limits were
+ *                 compared, and keys were exchanged since the last such check
+ */
+static const struct {
+	const char *name, *commands;
+} scripts[] = {
+	{"no key is reported before the nodes are known",
+	 "nodes -1, round 0, exchanged 0, nodes 3, round 1 2, known 3, exchanged 2, counted 2"},
+	{"the packet path divides by the nodes: a false store cannot make them too many",
+	 "nodes 1, empty 1, known 1, wait 1000, nodes 4097, empty 1, known 4096, wait 1000,"
+	 "nodes 4294967295, empty 1, known 4096"},
+	{"keys are exchanged if the master with the set of nodes is away",
+	 "round 1, nodes -1, wait 1100, round 1 5, exchanged 6, counted 2"},
+	{"nodes are not counted while three rounds are lost, and then once a round",
+	 "round 1, nodes -1, keys -1, wait 1100, round 0 3, counted 1, round 0 5 2500, counted 5,"
+	 "empty 0"},
+	{"a node without replies for its keys still reports itself, and repeats a lost report",
+	 "round 1, keys -1, round 0 20 500, counted 10, nodes -1, wait 1000, round 0, nodes 3,"
+	 "counted 1, round 0 6 500, counted 1, nodes 5, wait 1000, round 0, known 5"},
+	{"nodes with other limits are compared every 10 s, and reported after 15 s",
+	 "alike 1, empty 1, seconds 14 0, seconds 1 2, compared 16, alike 3, seconds 9 2,"
+	 "compared 0, seconds 1 0, compared 1, seconds 9 0, compared 0"},
+	{"they are compared at once after a change of the limits",
+	 "seconds 12 0, compared 2, limits 2, seconds 1 0, compared 1"},
+	{"more nodes with the same limits than nodes are no difference", "alike 7, seconds 30 0"},
+	{"after a flush each node reports its limits again within 10 s: no difference",
+	 "empty 1, seconds 9 0, alike 1, seconds 11 0, alike 3, seconds 1 0, alike 1,"
+	 "seconds 11 0, alike 3, seconds 1 0, alike 1, seconds 11 0, nodes -1, seconds 20 0,"
+	 "nodes 3, seconds 11 0"},
+	{"a report of the limits without a reply is repeated at once",
+	 "alike -1, seconds 3 0, compared 3, alike 3, seconds 3 0, compared 1"},
+	{"another process is reported after 26 s",
+	 "seconds 30 0 0, processes 2, seconds 26 0 0, seconds 1 0 1, processes 1, seconds 10 0 1,"
+	 "seconds 9 0 0"},
+	{"the previous process counts for 25 s after a restart, and is not reported",
+	 "seconds 10 0 0, processes 2, seconds 25 0 0, processes 1, seconds 10 0 0, processes 2,"
+	 "seconds 25 0 0, processes 1, seconds 10 0 0"},
+};
 
-/* The packet path divides by it, and a store may lie. */
-TEST(test_nodes_are_no_more_than_are_told_apart)
+static void command_run(const char *name, const char *command)
 {
-	static const unsigned int told[] = {1, FLOW_NODES_MAX, FLOW_NODES_MAX + 1, UINT32_MAX};
+	char op[16];
+	long a = 0, b = 1, c = 0, unlike = 0, same = 0;
+	int count = sscanf(command, "%15s %ld %ld %ld", op, &a, &b, &c);
 
-	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-		exchange_new(NULL);
-		nodes_told = told[i];
-		assert_int_equal(round_of(0).nodes, i ? FLOW_NODES_MAX : 1);
+	assert_true(count >= 2);
+	if (!strcmp(op, "nodes"))
+		nodes.members = a;
+	else if (!strcmp(op, "alike"))
+		alike.members = a;
+	else if (!strcmp(op, "processes"))
+		processes.members = a;
+	else if (!strcmp(op, "keys"))
+		keys_are_away = a;
+	else if (!strcmp(op, "limits"))
+		meaning = a;
+	else if (!strcmp(op, "wait"))
+		now += a;
+	for (; (!strcmp(op, "round") || !strcmp(op, "empty")) && b; b--, now += c) {
+		round_run(*op == 'r');
+		if (last.is_answered != a)
+			fail_msg("%s: %s", name, command);
 	}
-}
-
-/* Keys are of other masters than the nodes are. */
-TEST(test_keys_are_told_without_the_nodes)
-{
-	round_of(1);
-	nodes_status = -1;
-	now += 1100;
-	for (int i = 0; i < 5; i++)
-		assert_true(round_of(1).is_answered);
-	assert_int_equal(rounds_asked, 6);
-	assert_int_equal(nodes_asked, 2); /* of which one in the last second */
-}
-
-TEST(test_a_store_that_is_away_is_asked_once_a_round)
-{
-	round_of(1);
-	nodes_status = round_status = -1;
-	now += 1100;
-	for (int i = 0; i < FLOW_LOST; i++)
-		assert_false(round_of(1).is_answered);
-	assert_int_equal(nodes_asked, 1); /* so that its loss takes no longer */
-	for (int i = 0; i < 5; i++, now += ALIVE_MS / 2)
-		assert_false(round_of(1).is_answered);
-	assert_int_equal(nodes_asked, 6);
-	assert_false(round_of(0).is_answered);
-}
-
-/* The others count it within alive_ms. */
-TEST(test_a_node_is_there_while_its_keys_are_away)
-{
-	round_of(1);
-	round_status = -1;
-	for (int i = 0; i < 20; i++, now += 500)
-		assert_false(round_of(1).is_answered);
-	assert_in_range(nodes_asked, 8, 10);
-	/* one that is lost is made up for while the others count this node still */
-	nodes_status = -1;
-	now += 1000;
-	assert_false(round_of(1).is_answered);
-	nodes_status = 0;
-	nodes_asked = 0;
-	for (int i = 0; i <= ALIVE_MS / 2 / 500; i++, now += 500)
-		assert_false(round_of(1).is_answered);
-	assert_int_equal(nodes_asked, 1);
-	nodes_told = 5;
-	now += 1000;
-	assert_int_equal(round_of(1).nodes, 5);
-}
-
-/* A round each second: the greatest numbers that are reported. */
-static struct round rounds_within(unsigned int seconds)
-{
-	struct round most = {0};
-
-	while (seconds--) {
-		struct round round;
-
+	for (long i = 0; !strcmp(op, "seconds") && i < a; i++) {
 		now += 1000;
-		round = round_of(0);
-		most.unlike = round.unlike > most.unlike ? round.unlike : most.unlike;
-		most.same_node =
-			round.same_node > most.same_node ? round.same_node : most.same_node;
+		round_run(0);
+		unlike = last.unlike > unlike ? last.unlike : unlike;
+		same = last.same_node > same ? last.same_node : same;
 	}
-	return most;
+	if ((!strcmp(op, "seconds") && (unlike != b || same != c)) ||
+	    (!strcmp(op, "known") && last.nodes != a) ||
+	    (!strcmp(op, "counted") && nodes.counted != a) ||
+	    (!strcmp(op, "compared") && alike.counted != a) ||
+	    (!strcmp(op, "exchanged") && exchanged != a))
+		fail_msg("%s: not %s: unlike %ld, same %ld, nodes %u, counted %d, compared %d, "
+			 "exchanged %d",
+			 name, command, unlike, same, last.nodes, nodes.counted, alike.counted,
+			 exchanged);
+	if (!strcmp(op, "counted"))
+		nodes.counted = 0;
+	else if (!strcmp(op, "compared"))
+		alike.counted = 0;
+	else if (!strcmp(op, "exchanged"))
+		exchanged = 0;
 }
 
-/* Each 10 s, and at once if this node's limits change; reported after 15 s. */
-TEST(test_nodes_that_share_other_limits_are_counted)
+TEST(test_what_rounds_exchange_and_count)
 {
-	alike_told = 1;
-	assert_int_equal(round_of(0).unlike, 0);
-	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000abc");
-	assert_int_equal(rounds_within(14).unlike, 0);
-	assert_int_equal(rounds_within(1).unlike, 2);
-	alike_asked = 0;
-	alike_told = 3;
-	assert_int_equal(rounds_within(9).unlike, 2);
-	assert_int_equal(alike_asked, 0);
-	rounds_within(1);
-	assert_int_equal(alike_asked, 1);
-	assert_int_equal(rounds_within(9).unlike, 0);
-	assert_int_equal(alike_asked, 1);
-	meaning = 0xdef;
-	rounds_within(1);
-	assert_int_equal(alike_asked, 2);
-	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000def");
-	/* a node that has gone counts as alike for longer than as one at all */
-	alike_told = 7;
-	assert_int_equal(rounds_within(30).unlike, 0);
-}
+	const struct store_options options = {.address = "here:1"};
 
-/* Each node reports its limits every ten seconds, also after a flush. */
-TEST(test_a_store_that_lost_its_data_makes_no_limits_differ)
-{
-	round_of(0);
-	rounds_within(9);
-	for (int flushes = 0; flushes < 5; flushes++) {
-		alike_told = 1;
-		assert_int_equal(rounds_within(11).unlike, 0);
-		alike_told = 3;
-		assert_int_equal(rounds_within(1).unlike, 0);
-	}
-	alike_told = 1;
-	rounds_within(11);
-	nodes_status = -1;
-	rounds_within(20);
-	nodes_status = 0;
-	assert_int_equal(rounds_within(11).unlike, 0);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
+		char text[512], *rest = text, *command;
 
-/* Else the others miss this node, as its word of 20 s before is forgotten. */
-TEST(test_a_word_that_was_not_taken_is_said_again)
-{
-	alike_status = -1;
-	rounds_within(3);
-	assert_int_equal(alike_asked, 3);
-	alike_status = 0;
-	rounds_within(3);
-	assert_int_equal(alike_asked, 4);
-}
-
-/* The process before this one is counted for 25 s, so another one is reported after that. */
-TEST(test_processes_of_one_node_detect_each_other)
-{
-	assert_int_equal(rounds_within(30).same_node, 0);
-	assert_in_range(processes_asked, 3, 4);
-	processes_told = 2;
-	assert_int_equal(rounds_within(26).same_node, 0);
-	assert_int_equal(rounds_within(1).same_node, 1);
-	processes_told = 1;
-	rounds_within(10);
-	assert_int_equal(rounds_within(9).same_node, 0);
-	for (int restarts = 0; restarts < 3; restarts++) {
-		processes_told = 2;
-		assert_int_equal(rounds_within(25).same_node, 0);
-		processes_told = 1;
-		assert_int_equal(rounds_within(10).same_node, 0);
+		nodes = alike = (struct set){.members = 3};
+		processes = (struct set){.members = 1};
+		keys_are_away = false;
+		exchanged = 0;
+		now = 1000;
+		meaning = 1;
+		assert_int_equal(exchange_open(&options, "name", "node", &exchange), 0);
+		snprintf(text, sizeof(text), "%s", scripts[i].commands);
+		while ((command = strsep(&rest, ",")))
+			command_run(scripts[i].name, command);
+		exchange_close(exchange);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_no_key_is_told_before_nodes_are_known, exchange_new),
-		cmocka_unit_test_setup(test_nodes_are_no_more_than_are_told_apart, exchange_new),
-		cmocka_unit_test_setup(test_keys_are_told_without_the_nodes, exchange_new),
-		cmocka_unit_test_setup(test_a_store_that_is_away_is_asked_once_a_round,
-				       exchange_new),
-		cmocka_unit_test_setup(test_a_node_is_there_while_its_keys_are_away, exchange_new),
-		cmocka_unit_test_setup(test_nodes_that_share_other_limits_are_counted,
-				       exchange_new),
-		cmocka_unit_test_setup(test_a_store_that_lost_its_data_makes_no_limits_differ,
-				       exchange_new),
-		cmocka_unit_test_setup(test_a_word_that_was_not_taken_is_said_again, exchange_new),
-		cmocka_unit_test_setup(test_processes_of_one_node_detect_each_other, exchange_new),
+		cmocka_unit_test(test_what_rounds_exchange_and_count),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, exchange_end_all);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
