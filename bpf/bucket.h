@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buckets: what this CPU holds for a source, in two LRU_PERCPU_HASH maps.
+ * Buckets: what one CPU stores for a source, in two LRU_PERCPU_HASH maps.
  *
- * The kernel evicts. An insertion costs as much as five packets, so insertions are rationed. A
- * bucket saves a hot source the charge of its shared state; a slow source only pays for the cache
- * lines. So each CPU uses buckets only for its first sources, for hot sources, and for refused or
- * observed sources, and marks these in map `in_use`. A source without a mark is charged at its
- * shared state. A mark is one of 65,536 bits, by a keyed hash. If two sources share a mark, one of
- * them may pay a failed lookup, and clear the mark of the other, which is restored soon.
+ * The kernel evicts entries of these maps. An insertion costs as much as five packets, so a CPU
+ * inserts few. A bucket saves a hot source the charge of its shared state; a slow source would only
+ * pay for the bucket's cache lines. So a CPU uses buckets only for its first sources, for hot
+ * sources, and for sources that were refused or observed. It marks these sources in map `in_use`; a
+ * source without a mark is charged at its shared state. A mark is one of 65,536 bits, selected by a
+ * keyed hash. If two sources share a mark, one may pay for a lookup that finds nothing, and then
+ * clears the mark of the other, which is soon set again.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
  * That program may then write to the bucket of another source. So bucket_find() compares `seal`,
  * and `generation` and `policy_version` are read and written as one word: a packet never uses the
- * version of another source. Credit that is written to an entry at that moment is lost.
+ * policy version of another source. Credit that is written to an entry at that moment is lost.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
@@ -20,7 +21,7 @@
 #include "flood.h"
 #include "rules.h"
 
-/* Sets the jiffy of the packet, and the generation of the rules that decide about it. */
+/* Sets the jiffy of the packet, and the generation of the rules that apply to it. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -30,13 +31,12 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 /* --- Marks ---------------------------------------------------------------------------------- */
 
 struct mark {
-	__u64 *word; /* NULL only for the verifier */
+	__u64 *word; /* never NULL, but the verifier cannot know it */
 	__u64 bit;
 };
 
 /*
- * Returns the mark of a key. The hash is strongly universal and its secret random, so a sender can
- * choose no source that shares the mark of another one.
+ * Returns the mark of a key. The hash is keyed, so a sender cannot choose sources that share one.
  */
 static __always_inline struct mark mark_of(const __u64 key[2])
 {
@@ -52,7 +52,7 @@ static __always_inline struct mark mark_of(const __u64 key[2])
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
-/* Clears a bucket that this CPU has not used yet, or that was written for another source. */
+/* Clears a bucket that this CPU has not used before, or that was written for another source. */
 BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 {
 	if (bucket)
@@ -67,8 +67,9 @@ static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv
 }
 
 /*
- * Returns the bucket of the source, or NULL if this CPU uses none. The key takes the place of
- * `destination`, so a merged packet, which is inspected already, is inspected again if need be.
+ * Returns the bucket of the source, or NULL if this CPU does not use one. The packet stores the
+ * bucket's key in the space of `destination`, so a packet that is inspected already must be
+ * inspected again if a limit needs it.
  */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 {
@@ -89,21 +90,21 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/* A CPU's first 1024 sources get a bucket with their first packet, to list a small network. */
+/* A CPU's first 1024 sources get a bucket at once, so that a small network is listed completely. */
 #define BUCKETS_FIRST 1024
 
-#define BUCKET_FIRST 1 /* in `kept`: this CPU uses the bucket until it is evicted */
+#define BUCKET_FIRST 1 /* value of `kept`: the CPU uses this bucket until the kernel evicts it */
 
-/* One in 32 packets of hot sources inserts a bucket: random gaps make a slow source look hot. */
+/* One in 32 packets of hot sources inserts a bucket: a slow source may look hot by chance. */
 #define HOT_SAMPLE 32
 
 /*
- * Keep the bucket of a refused source in use for 4096 jiffies (4 s at HZ=1000), hot or not, so that
- * the counters of abusers are complete unless the kernel evicts them.
+ * Use the bucket of a source for 4096 jiffies after a refusal (4 s at HZ=1000), even if the source
+ * is not hot, so that the counters of abusers are complete unless the kernel evicts them.
  */
 #define REFUSED_JIFFIES 4096
 
-/* Stores that a packet of the source was refused. */
+/* Stores the jiffy in which a packet of the source was refused. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;
@@ -121,20 +122,20 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* a bucket that exists and is kept: another source cleared its mark */
+	BUCKET_RESTORE, /* use the existing bucket again: another source has cleared its mark */
 	BUCKET_INSERT,
 };
 
-/* A quarter of all counts, spread evenly: sources in step must not always find the ration used. */
+/* Returns whether a packet is sampled: a quarter of all counts, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
 }
 
 /*
- * Returns what a source without a bucket gets for this packet. passes: every limit passed it.
- * Sources that are not hot get at most one bucket of each ration per jiffy: an abuser is listed
- * soon, and a flood costs a CPU at most 2 HZ insertions a second.
+ * Returns whether a source without a bucket gets a bucket with this packet. passes: every limit
+ * passed the packet. Sources that are not hot get at most one bucket of each ration per jiffy, so
+ * an abuser is listed soon, and a flood causes at most 2 HZ insertions a second on each CPU.
  */
 static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
 						      const struct verdict *verdict, bool passes,
@@ -158,7 +159,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
-/* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
+/* Counts the result of an insertion. err: from bpf_map_update_elem(), in Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
 	flood_turn(here, clock_second());
@@ -167,13 +168,13 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 	else if (err == -ENOMEM)
 		event_count(here, SL_EVENT_BUCKET_NO_ROOM);
 	else if (err != -EEXIST)
-		event_count(here, SL_EVENT_BUCKET_BUSY); /* EBUSY, EDEADLK, ETIMEDOUT */
+		event_count(here, SL_EVENT_BUCKET_BUSY); /* -EBUSY, -EDEADLK or -ETIMEDOUT */
 }
 
 /*
- * Starts using a bucket of the source. Returns NULL if the claim does not hold, or the kernel has
- * no entry for it. Looks the entry up first, because updating an existing entry would evict another
- * entry. BPF_NOEXIST: another CPU may have added it in the meantime.
+ * Starts to use a bucket of the source. Returns NULL if the kernel has no entry for it, or if an
+ * existing bucket need not be restored. Looks the key up first, because an update of an existing
+ * key would evict another entry. BPF_NOEXIST: another CPU may have added the key in the meantime.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
@@ -222,7 +223,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Clears the mark of the source. if_evicted: only if it has no entry. */
+/* Clears the mark of the source. if_evicted: only if the kernel has evicted its bucket. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;
@@ -242,17 +243,17 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 }
 
 /*
- * In one of 4096 jiffies packets clear the marks of evicted entries. Not in each, because another
- * source may share the mark; and only packets that charged a state, so forged sources clear none.
+ * Packets clear the marks of evicted buckets only in one of 4096 jiffies, because another source
+ * may share the mark. Only packets that charged a state do so, so spoofed sources clear no marks.
  */
 #define UNMARK_JIFFIES 4096
 
-/* Keep a bucket if it decides at least 4 packets for each packet that charges a state. */
+/* Keep a bucket if it decides about at least 4 packets for each packet that charges a state. */
 #define WORTH_SERVED 4
 
 /*
- * Stops using a bucket whose source is not hot any more, unless a slice holds credit. Called if a
- * shared state was charged for the packet. bucket: NULL if this CPU uses none.
+ * Stops to use a bucket whose source is not hot any more, unless a slice holds credit. Called if
+ * the packet charged a shared state. bucket: NULL if this CPU uses none for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -276,9 +277,9 @@ static __always_inline void bucket_review(const struct packet *packet,
 /* --- The policy version ----------------------------------------------------------------------- */
 
 /*
- * Returns the last jiffy in which the result of a lookup is valid; `until` 0: it never expires. Two
- * jiffies less than fit, because the current jiffy has begun and the kernel may count it late. 0:
- * look up at each packet.
+ * Returns the last jiffy in which the result of a lookup is valid, or 0 if each packet must look up
+ * again. until: the expiry of the result; 0 if it never expires. Two jiffies are subtracted,
+ * because the current jiffy has begun, and the kernel may count it late.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -290,7 +291,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* `generation` and `policy_version` of a bucket: one word, the version above. */
+/* Returns `generation` and, in the upper half, `policy_version` of a bucket as one word. */
 static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 {
 	return (__u64 *)&bucket->generation;
@@ -313,7 +314,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = bpf_map_lookup_elem(&policies, &found.version);
-	/* if an access or no rule decides, the slices stay as they are */
+	/* if an access decides, or no rule, the slices stay as they are */
 	if (!is_split && policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
@@ -322,7 +323,9 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/* Returns the version: from the bucket if it was stored under these rules and has not expired. */
+/*
+ * Returns the policy version that decides: from the bucket if still valid, otherwise by a lookup.
+ */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

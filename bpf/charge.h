@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Charges a packet to the limits of its source's policy, and if the source is new, to the policy's
- * budget for new sources. Five functions deep:
+ * budget for new sources. The calls are five levels deep:
  *
- *  policy_decide()        every limit that matches, and the budget (include/decide.h)
- *  limit_charge()         the slice that this CPU holds, if it suffices
- *  limit_charge_state()   otherwise the entry of the key in the table of states
- *  state_charge_KIND()    one state, by compare-and-swap (state.h)
- *  kind_charge()          the arithmetic of the kind (include/kinds.h)
+ * policy_decide()        every limit that matches, and the budget (include/decide.h) limit_charge()
+ * one limit: the slice that this CPU holds, if the slice can decide limit_charge_state()
+ * otherwise the entry of the key in the table of states state_charge_KIND()    one state, by
+ * compare-and-swap (state.h) kind_charge()          the arithmetic of the kind (include/kinds.h)
  *
- * A budget is a token bucket whose state is never evicted. Keys that wait for a state use it only
- * while more than an eighth of it is left. So a flood of sources that send one packet each leaves
- * its rate to new sources that come back.
+ * A budget is a token bucket whose state is never evicted. Packets of keys that get no state yet
+ * are charged to it only while it holds more than an eighth of its credit. So if each source of a
+ * flood sends a single packet, the rate of the budget is left to new sources that come back.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -22,20 +21,20 @@
 /* --- Slices ---------------------------------------------------------------------------------- */
 
 /*
- * A slice that stores a refusal decides alone, except in one of this many jiffies: then the state
- * is charged, so that the entry stores that its key came back. More often for a shared limit,
- * because nodes exchange refusals every 100 ms.
+ * A slice that stores a refusal refuses without its state, except in one of this many jiffies. Then
+ * the state is charged, so that the entry stores that its key is still sending. For a shared limit
+ * this is more frequent, because nodes exchange refusals every 100 ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
 
-/* Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have own states. */
+/* Returns a limit's slice. NULL: no bucket, or addresses that share it have separate states. */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
 	if (!bucket || limit->apart)
 		return NULL;
-	/* clang 19 would add the offset before the test for NULL, which the verifier refuses */
+	/* clang 19 would add the offset before it tests for NULL, which the verifier refuses */
 	__asm__ volatile("" : "+r"(bucket));
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
@@ -47,8 +46,8 @@ static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 }
 
 /*
- * Returns whether the refusal that a slice stores still holds, by the clock, so that the state need
- * not be charged. Stores it for the rest of the jiffy then.
+ * Returns whether the refusal in a slice still holds by the clock, so that the state need not be
+ * charged. If so, the slice refuses alone for the rest of the jiffy.
  */
 static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_slice *slice, __u64 cost)
@@ -72,8 +71,8 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * Stores the index of a limit's state in a bucket, for readers that know only the address. If a
- * state moves, its index is stored again with the next policy version.
+ * Stores the index of a limit's state in a bucket, for readers that know only the address. If the
+ * state moves, the index is corrected when the policy version changes.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)
@@ -91,7 +90,9 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/* Returns the entry of a key, or NULL. Fetches it while it reads the clock, unless in a flood. */
+/*
+ * Returns the entry of a key, or NULL. Prefetches it while it reads the clock, except in a flood.
+ */
 static __always_inline struct sl_entry *entry_find(struct packet *packet,
 						   const struct sl_limit *limit,
 						   const struct sl_gate *gate, struct digest digest,
@@ -109,8 +110,9 @@ static __always_inline struct sl_entry *entry_find(struct packet *packet,
 }
 
 /*
- * Updates what an entry stores of its key before a charge: how long it takes to refill, and whether
- * the key is established. Sets verdict->is_new if it is not and a budget pays for the packet.
+ * Updates an entry before a charge: the time that its state takes to refill, and whether its key is
+ * established. If it is not, and a budget pays for the packet, sets the limit's bit in
+ * verdict->is_new.
  */
 static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
 					 struct sl_entry *entry, struct verdict *verdict)
@@ -118,7 +120,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 	__u16 made = read_once(entry->made);
 	__u64 now;
 
-	if (entry->span != limit->span) /* the limit has changed */
+	if (entry->span != limit->span) /* the limit was changed */
 		write_once(entry->span, limit->span);
 	if (made & ENTRY_ESTABLISHED)
 		return;
@@ -133,7 +135,9 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/* Charges the shared state. bucket: as in policy_charge(). */
+/*
+ * Charges the shared state for the packet's key. bucket: NULL if it has no slices of this policy.
+ */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -157,7 +161,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
 	entry = entry_find(packet, limit, gate, digest, &key);
-	if (!entry) /* a budget does not pay for a limit that observes */
+	if (!entry) /* a budget does not pay for limits that observe */
 		return sketch_admits(packet, limit->budgeted && !limit->observe, &gate->params,
 				     digest, verdict)
 			       ? CHARGE_ADMITTED
@@ -178,7 +182,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was evicted just now */
+			return CHARGE_NO_STATE; /* the entry was evicted in the meantime */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -187,7 +191,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* a division costs more than the rest */
+			if (unasked) /* tested first, because the division is expensive */
 				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_count_shared(limit, entry, packet->now,
 					   slice_credit(slice) - held + (passes ? cost : 0),
@@ -210,18 +214,19 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* its state would be empty */
+	if (insertion == INSERT_EMPTY) /* a new state would be empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	verdict->is_hot = false; /* a new state does not show that the source is hot */
+	/* that its new state was just charged does not make the source hot */
+	verdict->is_hot = false;
 	return result;
 }
 
 /*
  * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
- * to one CPU and is updated without atomics. On PREEMPT_RT packets may interrupt each other: each
- * interruption spends at most the credit of a slice twice.
+ * to one CPU and is updated without atomics. On PREEMPT_RT packets may interrupt each other; each
+ * interruption can spend at most the credit of a slice twice.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,
@@ -238,7 +243,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* read again, to save stack */
+			if (limit->shared) /* read once more, to save stack */
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -252,7 +257,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 
 /* --- The budget ------------------------------------------------------------------------------ */
 
-/* Refuses a packet, which begins a flood. */
+/* Refuses a packet by the budget, and begins a flood. */
 static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -263,7 +268,7 @@ static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 	return SL_DROP_OVER_BUDGET;
 }
 
-/* Charges the state of a budget, if the slice cannot decide. */
+/* Charges the shared state of a budget of policy `number`. own: this CPU's slice of the budget. */
 BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struct sl_limit *budget,
 					      struct sl_budget_slice *own, __u32 number,
 					      struct verdict *verdict)
@@ -297,7 +302,7 @@ BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struc
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges a packet of a source that is not established to the budget of the policy. */
+/* Charges the budget for a source that is not established. Returns SL_PASS_NEWCOMER or a drop. */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, struct verdict *verdict)
 {
@@ -309,7 +314,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 	if (!slice)
 		return SL_DROP_OVER_BUDGET;
-	/* credit that was borrowed under another budget is void */
+	/* drop credit that was borrowed from an earlier budget */
 	if (slice->since != policy->newcomers_since)
 		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
 	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)
@@ -325,7 +330,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 /* --- A policy -------------------------------------------------------------------------------- */
 
-/* Returns whether a limit of the policy matches the packet, which is inspected. */
+/* Returns whether a limit of the policy matches an inspected packet. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
@@ -335,7 +340,10 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 			   packet->egress);
 }
 
-/* Takes back the charges of a packet that a later limit refused: a dropped packet costs nothing. */
+/*
+ * Refunds the charges of a packet that a later limit or the budget refused, so that a dropped
+ * packet costs nothing. limits: the LIMIT_PASSED() bits of the limits to refund.
+ */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 limits, __u32 is_new)
 {
@@ -353,8 +361,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * A slice was charged when it was borrowed. A refund to a new source goes to the
-		 * state, because a slice does not charge the budget.
+		 * A slice was charged when it was borrowed. A refund for a new source goes to the
+		 * state, because packets that a slice passes do not charge the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
@@ -365,9 +373,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Returns whether the source is established by another limit than those under which it is new: one
- * with the source as its key, whose entry is old enough for all of them. `made` wraps, so in the
- * first minute of each 4.9 hours an old entry may look too young.
+ * Returns whether another limit establishes the source: a limit whose key is the source, and whose
+ * entry is old enough for all limits in is_new. `made` wraps, so in the first minute of every 4.9
+ * hours an old entry may look too young.
  */
 BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				      __u32 limits, __u32 is_new)
@@ -398,13 +406,15 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/* Charges a packet to the limits of a policy, and to its budget: policy_decide(). */
+/*
+ * Charges a packet to a policy: policy_decide(). bucket: NULL if it has no slices of this policy.
+ */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	const struct sl_gate *gate = gate_get();
 
-	/* a 0 that the verifier cannot know, otherwise it walks the loop for each set of limits */
+	/* a 0 that the verifier cannot know: it would walk the loop for each set of limits */
 	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 

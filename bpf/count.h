@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Per-CPU counters, updated without atomics: programs on one CPU run with bottom halves off. On
- * PREEMPT_RT they may interrupt each other, and then a packet may not be counted.
+ * Per-CPU counters. They are updated without atomics, because programs on one CPU run with bottom
+ * halves off. On PREEMPT_RT programs may interrupt each other, and a packet may then not be
+ * counted.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
@@ -15,7 +16,7 @@ static __always_inline void count_add(struct sl_cell *cell, const struct packet 
 	cell->bytes += packet->bytes;
 }
 
-/* Counts refusals by inherited limits, in the counters of the policies that specify the limits. */
+/* Counts a packet that inherited limits refused, at the policies that specify these limits. */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
@@ -35,7 +36,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32
 	return 0;
 }
 
-/* Counts refusals by limit. entry: the counters of the verdict's policy. */
+/* Counts a packet in each limit that refused it. entry: the counters of the policy that decided. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {
@@ -72,7 +73,7 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 		count_add(&bucket->observed, packet);
 }
 
-/* Starts using a bucket of the source, by an enum bucket_claim, and counts the packet in it. */
+/* Starts to use a bucket of the source, and counts the packet in it. claim: enum bucket_claim. */
 BPF_GLOBAL int count_first(const struct packet *packet, __u32 claim, __u32 reason, __u32 refused)
 {
 	struct sl_bucket *bucket;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Admission of newcomers: keys without a state.
+ * Admission of new sources: which keys without a state get an entry in the table of states.
  *
- * While new keys are few, each gets an entry with its first packet. If its policy has a budget, all
- * packets are charged to the budget until the key is established (entry_is_due()). So a flood of
- * spoofed sources passes no more than the budget, and establishes no more sources than that.
+ * While new keys are few, each gets an entry with its first packet. If its policy has a budget,
+ * every packet of the key is charged to the budget until the key is established (entry_is_due()).
+ * So a flood of spoofed sources passes no more than the budget, and establishes no more sources
+ * than the budget pays for.
  *
  * In a flood nearly every packet has a new key. An entry for each would cost ten times as much as
- * all the rest, and would evict the real sources. A flood begins when a budget refuses a packet;
- * for policies without a budget, when a CPU sees more than `flood_threshold` packets of new keys in
- * an interval. Then a key must be seen more than FLOOD_MIN_HITS times on that CPU before it gets an
- * entry (include/sketch.h). Its earlier packets on this CPU are charged to its state, unless a
- * budget paid for them; packets on other CPUs, at most FLOOD_MIN_HITS on each, are not. The sketch
- * stores no time, so up to FLOOD_MIN_HITS packets of an earlier flood may be charged as well.
+ * the rest of the packet path, and would evict the real sources. A flood begins when a budget
+ * refuses a packet; for policies without a budget, when a CPU sees more than `flood_threshold`
+ * packets of new keys in an interval. During a flood a key gets an entry only after the CPU has
+ * seen it more than FLOOD_MIN_HITS times (include/sketch.h). Packets that it sent before are then
+ * charged to its state, unless a budget paid for them. Packets that other CPUs saw are not charged:
+ * at most FLOOD_MIN_HITS on each CPU. The sketch stores no time, so up to FLOOD_MIN_HITS packets of
+ * an earlier flood may be charged too.
  */
 #ifndef SLUICE_FLOOD_H
 #define SLUICE_FLOOD_H
@@ -21,14 +23,14 @@
 #include "sketch.h"
 #include "table.h"
 
-/* Counts are per CPU and updated without atomics. On PREEMPT_RT a race loses a count. */
+/* Counts an event on this CPU, without atomics. On PREEMPT_RT a race may lose a count. */
 static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
 {
 	here->event[event].total++;
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of new keys: with a budget if the limit has a budget. */
+/* Returns whether this CPU sees a flood that concerns this limit: with a budget, or without. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
@@ -36,7 +38,7 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 	return here && flood_is_on(here, limit->budgeted, packet->jiffy);
 }
 
-/* Begins an interval on this CPU, and counts the new keys of the last interval. */
+/* Begins an interval on this CPU, after it has counted the new keys of the last interval. */
 BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
 	if (!here)
@@ -47,7 +49,7 @@ BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 	return 0;
 }
 
-/* Begins a flood on this CPU: it lasts until the end of the next interval. */
+/* Begins a flood on this CPU. It lasts until the end of the next interval. */
 static __always_inline void flood_begin(struct sl_admission *here, bool budgeted,
 					const struct sl_params *params, __u64 jiffy)
 {
@@ -70,7 +72,7 @@ static __always_inline void flood_count_new(const struct packet *packet, struct 
 		flood_begin(here, false, params, packet->jiffy);
 }
 
-/* Returns the time of a packet: the clock is read once, when a state is first needed. */
+/* Returns the time of a packet in ticks. Reads the clock once, when a state is first needed. */
 static __always_inline __u64 packet_now(struct packet *packet)
 {
 	if (!packet->now)
@@ -78,7 +80,7 @@ static __always_inline __u64 packet_now(struct packet *packet)
 	return packet->now;
 }
 
-/* Returns the key that a limit counts a packet by. */
+/* Returns the key that a limit charges a packet to. */
 static __always_inline struct state_key packet_key(const struct packet *packet,
 						   const struct sl_limit *limit)
 {
@@ -87,7 +89,7 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* Returns the slot of a key in this CPU's sketch; NULL only for the verifier. */
+/* Returns the slot of a key in this CPU's sketch; never NULL, but the verifier cannot know it. */
 static __always_inline __u32 *sketch_here(const struct sl_params *params, struct digest digest)
 {
 	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
@@ -96,9 +98,7 @@ static __always_inline __u32 *sketch_here(const struct sl_params *params, struct
 	return sketch ? &sketch->slot[sketch_slot(digest)] : NULL;
 }
 
-/*
- * Counts a packet of a key without a state. Returns whether it was seen often enough for an entry.
- */
+/* Counts a packet of a key without a state. Returns whether the key may get an entry. */
 static __always_inline bool sketch_admits(const struct packet *packet, bool budgeted,
 					  const struct sl_params *params, struct digest digest,
 					  struct verdict *verdict)
@@ -113,7 +113,7 @@ static __always_inline bool sketch_admits(const struct packet *packet, bool budg
 	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
-/* Counts the result of an insertion. evict_cost: of the entry that was evicted for it. */
+/* Counts the result of an insertion. evict_cost: cost of the entry that was evicted for it. */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
@@ -129,8 +129,8 @@ static __always_inline void flood_count_insert(struct sl_admission *here, int er
 }
 
 /*
- * Sets the key of a newcomer and its state. Charges the packets that the sketch saw before this
- * packet, if no budget paid for them.
+ * Sets the key and the state of a new entry. The state is charged for the packets that the sketch
+ * saw before this packet, if no budget paid for them.
  */
 BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
 			      struct new_entry *ret)
@@ -150,7 +150,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->charge_hits)
 		return 0;
-	/* the cost of one packet: this packet may be merged */
+	/* the cost of a single packet: this buffer may hold several */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_multiply(cost / packet->packets, seen - 1);
 	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
@@ -163,7 +163,7 @@ enum insertion {
 	INSERT_EMPTY, /* no entry: every entry in both sets lacks more than half of its burst */
 };
 
-/* Inserts an entry for a new key. */
+/* Inserts an entry for a new key of this limit. */
 BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
@@ -184,7 +184,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err) { /* slots on other CPUs decay as usual */
+	if (!err) { /* clear the slot on this CPU; slots on other CPUs decay as usual */
 		slot = sketch_here(&gate->params, new_entry.digest);
 		if (slot)
 			sketch_clear(slot, new_entry.digest);

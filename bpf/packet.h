@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser: from the bytes of a frame to the packet context. It compiles natively as well: the
- * fuzzers test the parser that ships.
+ * The parser: reads the bytes of a frame into the packet context. It also compiles natively, so
+ * that the fuzzers test the parser that ships.
  *
- * The rule: a packet that the kernel would deliver is judged. A frame that cannot be judged and
- * might be delivered is dropped, if the gate has rules. Only a frame that no IP stack accepts
- * passes without a verdict. So a frame is judged by its source as soon as its fixed IP header can
- * be read, whatever else is wrong with it. Frames without a source are in these classes, by the
- * kernel's receive path:
+ * The rule: a packet that the kernel would deliver is judged. If the gate has rules, a frame that
+ * cannot be judged and might be delivered is dropped. Only a frame that no IP stack accepts passes
+ * without a verdict. So a frame is judged by its source as soon as its fixed IP header can be read,
+ * whatever else is wrong with it. A frame without a source is in one of these classes, which follow
+ * from the kernel's receive path:
  *
- *  pass not-ip      No tag, and an EtherType other than IPv4 and IPv6: __netif_receive_skb_core()
+ * pass not-ip      No tag, and an EtherType other than IPv4 and IPv6: __netif_receive_skb_core()
  *                   delivers by EtherType, so no IP stack gets the frame. A length in place of the
  *                   EtherType (802.3, below 0x600) goes to LLC (eth_type_trans(),
  *                   vlan_set_encap_proto()), which delivers no IP that came over Ethernet. But a
  *                   host beyond a bridge may accept IP in LLC and SNAP (RFC 1042, 802.1H), which
- *                   stations of an access point use, so both are read like a tag. IP in another
- *                   EtherType (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or not
- *                   at all: a documented limitation.
- *  pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
+ *                   stations of an access point use, so the parser skips LLC and SNAP like a tag.
+ *                   IP in another EtherType (PPPoE, MPLS, MACsec) is judged on the device that
+ *                   unwraps it, or not at all: a documented limitation.
+ * pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
  *                   find none either. If a bridge to a real NIC pads the frame, the EtherType is 0:
  *                   a length without SNAP.
- *  pass bad-header  The version contradicts the EtherType, or the header of IPv4 is shorter than 20
+ * pass bad-header  The version contradicts the EtherType, or the header of IPv4 is shorter than 20
  *                   bytes: ip_rcv_core() and ip6_rcv_core() check that first and drop the packet.
  *                   So does every host beyond a bridge.
- *  drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. The kernel drops it
- *                   here, but the NIC of a bridge would pad it with zeros, and a host beyond it
+ * drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. This kernel drops it,
+ *                   but the NIC of a bridge would pad it with zeros, and a host beyond the bridge
  *                   might then accept it. Also a frame that a kernel helper fails to read.
- *  drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
+ * drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
  *                   tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
  */
 #ifndef SLUICE_PACKET_H
@@ -49,21 +49,21 @@
 #define bpf_ntohs(x) ntohs(x)
 #define bpf_htonl(x) htonl(x)
 
-/* Not in the kernel's UAPI. */
+/* the kernel's UAPI does not have this type */
 struct vlan_hdr {
 	__be16 h_vlan_TCI;
 	__be16 h_vlan_encapsulated_proto;
 };
 #endif
 
-/* Macros in the kernel's UAPI, which BTF and so vmlinux.h lack. */
+/* The kernel defines these as macros, which are missing in BTF and so in vmlinux.h. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
-#define ETHERTYPE_LEAST	 0x0600 /* a smaller value is a length, followed by LLC */
+#define ETHERTYPE_LEAST	 0x0600 /* smaller values are lengths, followed by an LLC header */
 
-/* More than networks use. Includes a tag in the metadata of an skb. */
+/* Most VLAN tags that are skipped, including one in the metadata of an skb. Networks use fewer. */
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
@@ -73,14 +73,14 @@ struct vlan_hdr {
 #define PROTO_DSTOPTS  60
 
 /*
- * RFC 8200 section 4.1 lists seven headers. Linux accepts more; a packet with more is
- * SL_FACT_UNREAD.
+ * The most IPv6 extension headers that are skipped. RFC 8200 section 4.1 lists seven. Linux accepts
+ * more; a packet with more is SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
 /*
- * Masks of frag_off in IPv4 and in an IPv6 fragment header. FRAGMENT: more fragments follow, or it
- * is not the first.
+ * Masks for frag_off of IPv4 and of an IPv6 fragment header. OFFSET_MASK: the offset, which is 0 in
+ * the first fragment. FRAGMENT: the offset and the bit "more fragments".
  */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
@@ -89,7 +89,7 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* Bytes 12 and 13 of a TCP header: its length, and its flags. */
+/* Offset of two bytes in a TCP header: the header length, and the flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
 #define TCP_ACK		0x10
@@ -97,23 +97,22 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* in place: only the linear part can be read */
-	READ_XDP,    /* copied by bpf_xdp_load_bytes(), from anywhere in the frame */
-	READ_SKB,    /* copied by bpf_skb_load_bytes(), from anywhere in the frame */
+	READ_LINEAR, /* in place, but only in the linear part */
+	READ_XDP,    /* copy by bpf_xdp_load_bytes(), from anywhere in the frame */
+	READ_SKB,    /* copy by bpf_skb_load_bytes(), from anywhere in the frame */
 };
 
 /*
- * Access to the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep
- * headers, or all of a frame, in fragments after the linear part (mlx5 with a striding receive
- * queue). So each frame is read by READ_LINEAR, and again by a kind that copies if the linear part
- * ends too early. `kind` is a constant at every use, so each instance of the parser compiles to one
- * way of reading.
+ * Reads the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep headers, or
+ * all of a frame, in fragments after the linear part (mlx5 with a striding receive queue). So each
+ * frame is read by READ_LINEAR, and if the linear part ends too early, again by a kind that copies.
+ * `kind` is a constant at every use, so each instance of the parser contains one way of reading.
  */
 struct reader {
-	void *start; /* of the linear part */
+	void *start; /* start of the linear part */
 	void *end;
-	void *ctx;  /* source of the helpers' copies; natively the frame, or NULL to fail */
-	__u32 size; /* of the whole frame */
+	void *ctx;  /* context of the helpers that copy; natively the frame, or NULL to fail */
+	__u32 size; /* size of the whole frame, in bytes */
 	enum reader_kind kind;
 };
 
@@ -123,7 +122,7 @@ static __always_inline bool reader_is_partial(const struct reader *linear)
 	return linear->end - linear->start < linear->size;
 }
 
-/* Returns whether the frame has bytes up to this offset that this reader can read. */
+/* Returns whether this reader can read the frame up to this offset. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -162,12 +161,10 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 
 /* --- The source ----------------------------------------------------------------------------- */
 
-/*
- * Result of packet_parse() for a frame with a source; otherwise the reason for a frame without one.
- */
+/* The result of packet_parse() for a frame with a source. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns the reason for a frame without an EtherType: it ends before `end`, or is unreadable. */
+/* Returns the reason for a frame whose EtherType cannot be read. end: offset at which it ends. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -184,8 +181,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Skips VLAN tags. `tags`: number of tags before these. The id of a priority tag is 0; the first
- * tag with another id names the VLAN.
+ * Skips VLAN tags. *tags: number of tags before, updated. Sets the VLAN to the first id that is not
+ * 0: a tag with the id 0 has only a priority.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -207,12 +204,12 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 /* LLC (DSAP, SSAP, control) and SNAP: an organization, 0 or F8 (802.1H), and an EtherType. */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* with the first byte of the organization */
+	__be16 control; /* control, and the first byte of the organization */
 	__be16 organization;
 	__be16 type;
 };
 
-/* Skips an LLC and SNAP header and reads its EtherType. SL_PASS_NOT_IP: LLC without SNAP. */
+/* Skips LLC and SNAP and reads the EtherType. Returns SL_PASS_NOT_IP if there is no SNAP. */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -229,7 +226,7 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 	return PARSED;
 }
 
-/* Skips tags, LLC and SNAP to the EtherType of the payload. `tags`: number of tags before. */
+/* Skips tags, LLC and SNAP, and reads the EtherType of the payload. tags: number of tags before. */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
@@ -238,11 +235,11 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a tag after SNAP counts as well: the kernel finds it when it removes SNAP */
+	/* a tag may follow SNAP: the kernel finds it when it removes SNAP */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Returns the word of two groups of an address in network order. */
+/* Returns two 32-bit parts of an address as one word, in network byte order. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -253,8 +250,8 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Sets the source by the words that it is read by: a load that is wider than the store before it
- * waits until the store has left the CPU's store buffer, which costs a third of a hot packet.
+ * Stores the source address in two words, as it is read later: a load that is wider than an earlier
+ * store waits until the store has left the CPU's store buffer, which costs a third of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -301,8 +298,8 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason for a frame without a source. `packet`
- * begins zeroed, except for a `vlan` from the metadata. `tags`: number of tags in the metadata.
+ * Finds the source address. Returns PARSED, or the reason for a frame without a source. `packet` is
+ * zeroed, except for a `vlan` from the metadata. tags: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -316,7 +313,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* IP first, so that an untagged frame does not pay for tags */
+	/* compare with IP first, so that untagged frames do not pay for tags */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != PARSED)
@@ -330,7 +327,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Returns whether another reader may find more: the linear part ended before the frame. */
+/* Returns whether a reader that copies may find more: the linear part ended before the frame. */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
@@ -340,39 +337,41 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 /* --- After the source: only if a limit needs it --------------------------------------------- */
 
 enum packet_transport {
-	TRANSPORT_OK,	   /* the transport header was found */
-	TRANSPORT_HIDDEN,  /* a fragment, and not the first: the header is in another packet */
+	TRANSPORT_OK,	   /* the offset of the transport header is known */
+	TRANSPORT_HIDDEN,  /* a fragment after the first: the header is in another packet */
 	TRANSPORT_SHORT,   /* the frame, or its readable part, ends before the header */
 	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
 };
 
 /* The headers between Ethernet and the transport. */
 struct layers {
-	__u32 offset; /* end of the headers read; with TRANSPORT_OK, the header of `proto` */
-	__u32 end;    /* end of the packet by its IP header: padding may follow */
-	__u8 proto;   /* the protocol that the last readable header names */
-	/* `proto` is the transport, not an extension header or a later IPv6 fragment's claim */
+	/* end of the headers that were read; if TRANSPORT_OK, start of the transport header */
+	__u32 offset;
+	__u32 end;  /* end of the packet by its IP header; padding may follow */
+	__u8 proto; /* protocol number in the last header that was read */
+	/* 1 if `proto` is the transport: not an extension header, not from a later IPv6 fragment */
 	__u8 has_transport;
-	__u16 fragment; /* not 0: a fragment; host order */
+	/* IPv4_FRAGMENT or IPV6_FRAGMENT bits, host order; 0 if it is no fragment */
+	__u16 fragment;
 };
 
 /*
- * Returns the end of the packet. Receivers cut off padding after it, so padding must not be read as
- * headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms) gives no end.
+ * Returns the end of the packet. Receivers cut off the padding after it, so padding must not be
+ * read as headers that a fragment lacks. If the length is 0 (BIG TCP, jumbograms), there is no end.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
 	return length ? start + length : ~0U;
 }
 
-/* Returns whether the packet has bytes up to this offset that the reader can read. */
+/* Returns whether the packet reaches to this offset, and the reader can read so far. */
 static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
 					__u32 end)
 {
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* A mask, because the verifier would follow each comparison in every iteration. */
+/* Extension headers to skip. A mask: the verifier would follow each comparison every time. */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
@@ -385,15 +384,16 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Reads one IPv6 extension header: the next protocol, and the offset of a fragment. Returns its
- * size, or 0 if the frame is too short. Its length is in units of 8 bytes, minus 1 (RFC 8200); in
- * AH in units of 4 bytes, minus 2 (RFC 4302). A fragment header has no length and is 8 bytes.
+ * Reads one IPv6 extension header: the number of the next protocol, and the offset of a fragment.
+ * Returns its size, or 0 if the packet ends too early. The size is in units of 8 bytes, minus 1
+ * (RFC 8200); in AH in units of 4 bytes, minus 2 (RFC 4302). A fragment header has no size field
+ * and is 8 bytes.
  */
 static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
 {
 	__u8 buffer[8];
-	/* {next header, length or reserved, ...} */
+	/* {number of the next header, size or reserved, ...} */
 	const __u8 *header = reader_get(reader, layers->offset, sizeof(buffer), buffer);
 	__u32 is_ah = proto_is_in(1ULL << PROTO_AH, layers->proto);
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
@@ -404,13 +404,13 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* clang would drop the mask, which changes nothing; the verifier needs it */
+	/* clang would drop the mask, which changes no value, but which the verifier needs */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
-/* find_transport() of IPv6 */
+/* find_transport() for IPv6 */
 static __always_inline enum packet_transport
 find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -439,7 +439,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers->has_transport ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-/* find_transport() of IPv4 */
+/* find_transport() for IPv4 */
 static __always_inline enum packet_transport
 find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -459,30 +459,27 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers_have(reader, layers, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
 }
 
-/*
- * Skips IPv4 options, or a bounded chain of IPv6 extension headers, to the transport header, and
- * copies the destination address.
- */
+/* Finds the transport header, after IPv4 options or IPv6 extensions. Copies the destination. */
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
 	layers->offset =
-		packet->ip_offset & 0xff; /* at most 54; the mask is a bound for the verifier */
+		packet->ip_offset & 0xff; /* at most 54; the mask shows the verifier a bound */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
 /*
- * Reads the ports and the flags of TCP, and skips a transport header of known size. Returns false
- * if the packet ends before the fields that matches need.
+ * Reads the destination port and the flags of TCP, and moves layers->offset to the end of the
+ * transport header. Returns false if the packet ends before the fields that matches need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
 {
 	__be16 ports_buffer[2];
 	__u8 word_buffer[2];
-	const __be16 *ports; /* {source, destination}, in TCP and UDP */
-	const __u8 *word;    /* TCP: {header length in the upper 4 bits, flags} */
+	const __be16 *ports; /* {source port, destination port}, in TCP and UDP */
+	const __u8 *word;    /* {header length in the upper 4 bits, flags}, in TCP */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
@@ -506,8 +503,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
- * Reads what matches and keys may need beyond the source, of a packet that was PARSED. Returns
- * whether the transport header could be read.
+ * Reads all that matches and keys may need, apart from the source, of a packet that was PARSED.
+ * Returns whether the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
 							    struct packet *packet)
@@ -536,22 +533,22 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The kernel counts segments in 16 bits. */
+/* The most packets in one buffer: the kernel counts them in 16 bits. */
 #define SEGMENTS_MAX 65535
 
-/* A buffer that GRO merged, or that GSO will segment. */
+/* A buffer of several packets that GRO has merged, or that GSO will segment. */
 struct merged {
-	__u32 size;	/* of the buffer */
-	__u32 gso_size; /* payload of each packet; not 0 */
-	__u32 gso_segs; /* the kernel's count of packets; 0: none */
-	__u32 tag;	/* bytes of a tag in the metadata */
+	__u32 size;	/* size of the buffer, in bytes */
+	__u32 gso_size; /* payload of each packet, in bytes; not 0 */
+	__u32 gso_segs; /* the kernel's count of packets; 0 if unknown */
+	__u32 tag;	/* size of the tag in the metadata; 0 if none */
 };
 
 /*
- * Counts the packets of a buffer, and their bytes on the wire: each packet has the headers and the
- * tag. `packet` is inspected. Headers that could not be read, such as in a tunnel, count as
- * payload, so the count errs upwards, to SEGMENTS_MAX at most. If packets are not segmented by size
- * (SCTP), the kernel's count is used.
+ * Sets the number of packets in an inspected buffer, and their bytes on the wire, where each packet
+ * has the headers and the tag. Headers that could not be read, such as those within a tunnel, count
+ * as payload, so the number may be too high. If packets are not segmented by size (SCTP), the
+ * kernel's number is used.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {
@@ -565,7 +562,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* below 2^31: all headers together are below 17,000 bytes */
+	/* no overflow: all headers together are below 17,000 bytes, so this is below 2^31 */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Looks up rules: hosts in hash maps, prefixes in a trie, and both in caches for sources without a
- * bucket. struct sl_rule describes a rule, and how a change switches generations.
+ * Looks up the rules of a source: of hosts in hash maps, of prefixes in a trie, and for sources
+ * without a bucket in caches of both. include/sluice.h, at enum sl_access, describes rules and how
+ * a change switches their generation.
  */
 #ifndef SLUICE_RULES_H
 #define SLUICE_RULES_H
@@ -19,13 +20,13 @@ static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 	return read_once(gate->changing);
 }
 
-/* What a lookup of a host found. */
+/* The result of a lookup in `hosts4` or `hosts6`. */
 struct found {
 	struct sl_rule_content content;
-	__u64 bits; /* of its rule; 0: none */
+	__u64 bits; /* `bits` of the rule; 0 if the host has no rule */
 };
 
-/* Looks up a host. Returns whether the result is the same as before: host_lookup(). */
+/* Looks up a host. Returns whether the result equals the previous value of *found. */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
 {
@@ -41,12 +42,14 @@ static __always_inline bool host_find(const struct sl_prefix *key, __u32 generat
 }
 
 /*
- * Adds the rule of the source address to the lookup. Returns whether the lookup is complete.
+ * Adds the rule of the source address, if there is one, to the lookup. Returns whether the lookup
+ * is complete.
  *
- * Race: a concurrent writer can make a lookup of a hash map miss its key, which is at two places of
- * a list for a moment, or return the value of another key, which reuses freed memory at once. So a
- * lookup during a change is repeated until two results are equal, at most three times. No change
- * begins and ends within one packet: it waits until the packets under way are done.
+ * Race: while a command writes to a hash map, a lookup may miss its key, because an element is in
+ * two places of a list for a moment. It may also return the value of another key, because the map
+ * reuses freed memory at once. So during a change the lookup is repeated until two results in a row
+ * are equal, at most three times. A change cannot begin and end within one packet, because the
+ * command waits for the packets in progress.
  */
 BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *gate,
 			   struct lookup *lookup)
@@ -60,7 +63,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* No loop: clang merges its end with its head, which Linux 6.1's verifier refuses. */
+	/* not a loop: clang merges its end with its head, which Linux 6.1 refuses */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -70,8 +73,8 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 #define PREFIX_END (-1)
 
 /*
- * Adds the longest prefix rule that covers the first `bits` bits of the source. Returns PREFIX_END
- * if the lookup is complete, otherwise the `bits` that find the next shorter rule.
+ * Adds the longest rule in the trie that covers the first `bits` bits of the source. Returns
+ * PREFIX_END if the lookup is complete, otherwise the `bits` that find the next shorter rule.
  */
 BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const struct sl_gate *gate,
 			     struct lookup *lookup)
@@ -89,12 +92,12 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	return (int)rule->bits - 1;
 }
 
-/* `default`, and the lengths 0 to 128 of an IPv6 prefix */
+/* 130: `default`, and the 129 lengths of an IPv6 prefix */
 #define PREFIX_LENGTHS 130
 
 /*
- * Adds the rules of the trie, the longest first, until the lookup is complete. The trie returns the
- * longest rule even if it is not in force.
+ * Adds the rules in the trie, the longest first, until the lookup is complete. The trie returns the
+ * longest rule even if that rule is not in force.
  */
 BPF_GLOBAL int prefixes_lookup(const struct packet *packet, const struct sl_gate *gate,
 			       struct lookup *lookup)
@@ -120,9 +123,9 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 }
 
 /*
- * Returns whether rules longer than /64 split the /64 of an IPv6 source, so that a bucket cannot
- * store one policy version for it. Never for a source that is a whole address. Repeats the lookup
- * if a writer may have made it miss a count (host_lookup()).
+ * Returns whether the /64 of an IPv6 source has longer rules, so that a bucket cannot store one
+ * policy version for the /64. Returns false for a source that is a whole address. Looks up again if
+ * a concurrent writer may have hidden the count (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)
@@ -140,8 +143,9 @@ static __always_inline bool source_is_split(const struct sl_prefix *source,
 /* --- The cache of aggregates ------------------------------------------------------------------ */
 
 /*
- * Each CPU stores what map `prefixes` returns for a whole aggregate (include/aggregate.h): a trie
- * lookup for each packet of a spoofed source would cost as much as the rest of the packet path.
+ * Returns the place of an aggregate (include/aggregate.h) in this CPU's cache of results from map
+ * `prefixes`. Without the cache, a trie lookup for each packet of a spoofed source would cost as
+ * much as the rest of the packet path.
  */
 static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -163,7 +167,10 @@ static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind k
 	return true;
 }
 
-/* Caches a policy version. If longer rules split the aggregate, caches that and returns true. */
+/*
+ * Caches the policy version of an aggregate. If the aggregate has longer rules, caches
+ * SL_RULE_CACHE_SPLIT instead and returns true.
+ */
 static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind kind,
 					     __u32 generation, __u32 version)
 {
@@ -181,10 +188,7 @@ static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind 
 	return divided;
 }
 
-/*
- * Looks up the policy version in the trie and caches it, unless a writer may have half applied a
- * change, or an expiry will change the result.
- */
+/* Looks up the policy version in the trie. Caches it, except during a change or if it expires. */
 BPF_GLOBAL __u32 rule_cache_fill(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct lookup lookup = {0};
@@ -225,7 +229,7 @@ static __always_inline struct sl_host_cache_set *host_cache_set(const struct sl_
 	return bpf_map_lookup_elem(&host_cache, &index);
 }
 
-/* Caches the result for a host, in a way of an older generation if there is one. */
+/* Caches the policy version of a host, in a way of an older generation if there is one. */
 static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u64 digest,
 					     __u32 generation, __u32 version)
 {
@@ -241,7 +245,8 @@ static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u6
 
 /*
  * Adds the rule of the source address to the lookup, from the cache if possible. Returns whether
- * the lookup is complete. A hash of a million hosts costs four or five cache lines, the cache one.
+ * the lookup is complete. A lookup among a million hosts reads four or five cache lines, the cache
+ * one.
  */
 BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_gate *gate,
 				 struct lookup *lookup)
@@ -289,7 +294,8 @@ BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_
 
 	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
 		return lookup.version;
-	if (lookup.listed) { /* a shorter runtime rule may allow, which is not cached */
+	/* the cache ignores runtime allows of shorter rules */
+	if (lookup.listed) {
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.version;
 	}

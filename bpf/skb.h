@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser on TC: gives packet.h the bytes of an skb, and restores the frame on the wire: the
- * kernel may have moved a VLAN tag to the metadata, and merged packets into one buffer.
+ * The parser on TC: lets packet.h read an skb, and restores what was on the wire: the kernel may
+ * have moved a VLAN tag to the metadata of the skb, and merged several packets into one buffer.
  */
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
@@ -14,7 +14,7 @@
 
 #define VLAN_TAG_SIZE 4
 
-/* From the kernel's UAPI: the timestamp is a departure time by the monotonic clock. */
+/* A `tstamp_type` of the kernel's UAPI: `tstamp` is a departure time by the monotonic clock. */
 #define BPF_SKB_TSTAMP_DELIVERY_MONO 1
 
 static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
@@ -28,24 +28,27 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 	};
 }
 
-/* Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. No branch, for the verifier. */
+/*
+ * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. Without a branch, so that the
+ * verifier does not walk the parser twice.
+ */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* packet_parse() with the tag in the metadata: the frame itself has only the inner tags. */
+/* packet_parse() with the tag in the metadata, if any. The frame contains only the inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* masked: the id of a removed tag may remain */
+	/* masked, because vlan_tci may still have the id of a removed tag */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* packet_parse(), in all fragments */
+/* packet_parse() in all fragments. */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -53,7 +56,7 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* packet_inspect(), in all fragments */
+/* packet_inspect() in all fragments. */
 BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -61,7 +64,7 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* packet_inspect(), first in the linear part */
+/* packet_inspect() in the linear part, and if that ends too early, in all fragments. */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -74,12 +77,13 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * packet_parse(), first in the linear part. Inspects a merged packet, whose cost depends on that.
+ * packet_parse() in the linear part, and if that ends too early, in all fragments. Inspects a
+ * merged buffer, because the cost depends on the headers of its packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* its bytes on the wire */
+	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* size of the tag on the wire, in bytes */
 	enum sl_reason reason;
 
 	packet->packets = 1;
@@ -102,21 +106,23 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks; 0: none. A time of
- * another clock is ignored, as by fq. Linux 6.1 does not report the clock of a packet socket's
- * SO_TXTIME, so a limit's departure time replaces it; 6.12 reports it.
+ * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if none.
+ * A time of another clock is ignored, as fq does. Linux 6.1 does not report which clock the
+ * SO_TXTIME of a packet socket uses (6.12 does), so there a shape replaces that time.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/* Sets the departure time of an skb, rounded up: the qdisc fq holds it until then. */
+/*
+ * Sets the departure time of an skb, rounded up to a nanosecond; the qdisc fq holds it until then.
+ */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* the helper refuses a frame with a tag in its header; fq reads the time of any frame */
+	/* the helper fails if the header has a tag; fq reads the time of any frame */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

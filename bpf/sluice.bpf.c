@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet path, in the order of the packet:
+ * The packet path. Each packet takes these steps, in this order:
  *
- *    1. parse    frame -> source address                 xdp.h or skb.h, packet.h
- *    2. look up  source -> its bucket, policy version    bucket.h, or the caches of rules.h
- *    3. charge   policy version -> limits -> a reason    charge.h, state.h, table.h, flood.h
- *    4. count    by policy and by source                 count.h
- *    5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
+ *    1. parse    frame -> source address                  xdp.h or skb.h, packet.h
+ *    2. look up  source -> its bucket, policy version     bucket.h, or the caches of rules.h
+ *    3. charge   policy version -> limits -> a reason     charge.h, state.h, table.h, flood.h
+ *    4. count    by policy and by source                  count.h
+ *    5. verdict  pass or drop, by the reason; on egress perhaps a departure time
  *
- * All hooks share filter(); the entry points at the end only translate for XDP and TC.
+ * All hooks share filter(). The entry points at the end of this file only translate between the
+ * hook and filter().
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
@@ -35,7 +36,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
-			return; /* for the verifier: every version is below the size of the map */
+			return; /* never happens: every version is in the map */
 		if (policy->deep && !packet->inspected)
 			is_xdp ? xdp_inspect(ctx, packet) : skb_inspect(ctx, packet);
 		policy_charge(packet, policy,
@@ -44,7 +45,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* Returns what a source without a bucket gets. A source without a state gets nothing. */
+/* Returns whether a source without a bucket gets a bucket: never if it has no state. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
@@ -60,8 +61,8 @@ static __always_inline enum bucket_claim verdict_claim(const struct packet *pack
 }
 
 /*
- * Returns whether the packet passes. verdict->reason: PARSED, or the reason for a frame without a
- * source.
+ * Decides about a packet and counts it. Returns whether it passes. On entry verdict->reason is
+ * PARSED, or the reason that the parser gave a frame without a source.
  */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   struct verdict *verdict)
@@ -112,7 +113,7 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 		return TC_ACT_SHOT;
 	if (egress && verdict.departure != skb_earliest(skb))
 		skb_depart(skb, verdict.departure);
-	/* not TC_ACT_OK, which would skip the programs and filters after this one on the hook */
+	/* TC_ACT_OK would skip the programs and filters after this program on the hook */
 	return TC_ACT_UNSPEC;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges one shared state, of a limit for a key or of a budget: computed on copies by
- * include/kinds.h, published by a compare-and-swap.
+ * Charges one shared state: of a limit for a key, or of a budget. include/kinds.h computes the
+ * charge on copies; a compare-and-swap publishes it.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -10,18 +10,18 @@
 #include "kinds.h"
 
 /*
- * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
- * by another CPU, so only many CPUs on one small limit get there.
+ * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS fails only if
+ * another CPU has charged the state, so only many CPUs on one small limit get there.
  */
 #define STATE_TRIES 16
 
 /*
- * A source is hot if its state was charged within the last 250 us: then a bucket saves more than
- * its cache lines cost.
+ * A source is hot if its state was charged within the last 250 us. A bucket saves a hot source more
+ * than the bucket's cache lines cost.
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
-/* Returns how often a packet is charged to a limit at a time: credit_times(). */
+/* Returns how many times a limit charges one packet: credit_times(). */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -44,7 +44,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 	};
 }
 
-/* Moves a time in the state forward, never back. */
+/* Moves a time in a state forward, but never back. */
 static __always_inline void state_advance(__u64 *time, __u64 to)
 {
 	if (credit_span(read_once(*time), to) > 0)
@@ -52,20 +52,20 @@ static __always_inline void state_advance(__u64 *time, __u64 to)
 }
 
 /*
- * Publishes a charge. seen: the state before it; next: after it. Returns false if the state has
- * changed since it was read.
+ * Publishes a charge. seen: the state before the charge; next: the state after it. Returns false if
+ * another CPU has changed the state since it was read.
  *
  * Races: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
- * the new `empty_at` sees them as well. A late store, after a charge by another CPU, can raise the
- * level above `refill` by at most the time between both clock readings. The entry may be given to
- * another key before the swap: entry_write() in table.h.
+ * the new `empty_at` sees them as well. A store that is delayed beyond a charge by another CPU can
+ * raise the level above `refill`, by at most the time between the clock readings of both CPUs. If
+ * the entry is given to another key before the swap, see entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* state_turn() moves it in a window */
+	if (kind != SL_WINDOW) /* in a window only state_turn() moves it */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
@@ -73,9 +73,9 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 }
 
 /*
- * Begins a sub-window, in the steps of include/window.h. If another CPU was faster, the caller
- * reads the state again. `past` is read first and swapped even if it keeps its value, which proves
- * that it was the same when `window` was read.
+ * Begins a sub-window, in the four steps of include/window.h. If another CPU was faster, a step
+ * fails, and the caller reads the state again. `past` is read first, and swapped even if it keeps
+ * its value: that proves that it had this value when `window` was read.
  */
 BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
@@ -99,8 +99,9 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 }
 
 /*
- * Tries once to charge a packet to a state. `slice`, or NULL, receives the borrowed credit or the
- * refusal; it is unchanged if the try is lost. kind: constant, so each caller compiles one kind.
+ * Tries once to charge a packet to a state. slice: receives the borrowed credit or the refusal, and
+ * stays unchanged if the result is CHARGE_LOST; may be NULL. kind: a constant, so that each caller
+ * contains the code of one kind.
  */
 static __always_inline enum charge_result state_try(enum sl_kind kind, struct packet *packet,
 						    const struct sl_limit *limit,
@@ -123,18 +124,21 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* during a block a turn would move `charged_at`, which stores when the block began */
+	/* during a block `charged_at` stores when the block began, so the window must not turn */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);
 		return CHARGE_LOST;
 	}
-	if (kind != SL_WINDOW) /* a window's `charged_at` is its sub-window: entry_count_window() */
+	if (kind !=
+	    /* a window stores its last packet elsewhere: entry_count_window() */
+	    SL_WINDOW)
 		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
-	 * Only a hot source borrows: other sources may soon lose their bucket with its credit. A
-	 * new source does not borrow, because a slice does not charge the budget. A slice is
-	 * charged once, so a packet that is charged several times cannot use it.
+	 * Only a hot source borrows, because other sources may soon lose their bucket, and its
+	 * credit. A new source does not borrow, because packets that a slice passes do not charge
+	 * the budget. A slice is charged once when it is borrowed, so a packet that is charged
+	 * several times cannot use it.
 	 */
 	if (slice && verdict->is_hot && !(verdict->is_new && limit->budgeted) && times == 1)
 		charge.borrow = limit->slice;
@@ -155,7 +159,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	return CHARGE_PASSED;
 }
 
-/* One function for each kind: the verifier walks each once, and none needs the stack of all. */
+/* A function for each kind: the verifier walks each once, and each has its own stack. */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,
 						  struct sl_slice *slice, struct sl_state *state,
@@ -187,13 +191,15 @@ BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
 /* --- Entries of the table ------------------------------------------------------------------- */
 
 /*
- * Counts what was taken from a shared limit's state, and what was refused, for the other nodes. A
- * packet that passes takes its cost, a CPU takes what it borrows, and subtracts what it returns, so
- * `taken` may be negative. A packet that another limit refuses counts in neither.
+ * Counts the credit that was taken from the state of a shared limit, and the cost that it refused,
+ * for the other nodes. A packet that passes takes its cost. A CPU takes what it borrows, and
+ * subtracts what it returns, so `taken` may be negative. A packet that another limit refuses is
+ * counted in neither.
  *
- * Units are 2^unit_shift ticks. A fraction of a unit is rounded up with a probability equal to the
- * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
- * to 0. Both counts are one word; a reader subtracts the carry of `taken`.
+ * Both counts are in units of 2^unit_shift ticks. A fraction of a unit is rounded up with a
+ * probability equal to the fraction, which the nanoseconds of the packet's time decide; so the cost
+ * of a packet and its refund add up to 0. Both counts are in one word, so a carry of `taken` enters
+ * `refused`; readers subtract it.
  */
 static __always_inline void entry_count_shared(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now, __s64 taken, __u64 refused)
@@ -206,9 +212,9 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 }
 
 /*
- * Stores in a window's entry the time of its packet and whether at most N/2 packets count. Returns
- * whether its source is hot. If the entry was just given to a key of a shared limit, its counts are
- * wrong once.
+ * Stores in a window's entry the time of this packet, and whether the packets that count are at
+ * most N/2. Returns whether the source is hot. If the entry is being given to a key of a shared
+ * limit, this store makes its counts wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)
@@ -224,12 +230,12 @@ static __always_inline bool entry_count_window(const struct sl_limit *limit, str
 }
 
 /*
- * Begins a block for the key of a refused packet, unless another CPU has begun one. slice: stores
- * the block as well; or NULL.
+ * Begins a block for the key of a refused packet, unless another CPU has begun a block. The slice
+ * stores the block as well; it may be NULL.
  *
- * Race: the entry may be given to another key before the swap. So the key is compared again, and if
- * it differs the block is removed. Until then a CPU that reads the state refuses packets of the new
- * key for the rest of the jiffy.
+ * Race: the entry may be given to another key before the swap. So the key is compared after the
+ * swap, and if it differs the block is removed. A CPU that reads the state before that refuses
+ * packets of the new key for the rest of the jiffy.
  */
 BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
 			   struct sl_slice *slice, struct sl_entry *entry)
@@ -258,10 +264,10 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
 }
 
 /*
- * Refunds a packet that another limit refused. If a token bucket reached `refill` in the meantime,
- * its level exceeds `refill` by at most the time that the packet took. The charge stays if the
- * entry was evicted, the sub-window is over, or other CPUs win every try. times: how often it was
- * charged.
+ * Refunds a packet that another limit refused. If a token bucket has refilled to `refill` in the
+ * meantime, the refund raises its level above `refill`, by at most the time that the packet took.
+ * There is no refund if the entry was evicted, if the sub-window is over, or if other CPUs win
+ * every try. times: number of times that the packet was charged.
  */
 BPF_GLOBAL int entry_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			    __u32 times)

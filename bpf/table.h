@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states, on its maps. include/ways.h describes its layout and what it evicts.
+ * The table of states, in its maps. include/ways.h describes its layout and its evictions.
  *
- * One writer at a time inserts into a set, and locks the set by one compare-and-swap. It searches
- * again under the lock, so no key has two states. If another CPU has the lock, the writer waits for
- * as long as an insertion takes and tries once more; then its packet is charged as a newcomer's. A
- * lock is held longer if its CPU is interrupted: on PREEMPT_RT a program can be scheduled out, and
- * a virtual CPU may not run.
+ * One writer at a time inserts into a set. It locks the set by one compare-and-swap and searches
+ * the set again, so no key gets two states. If another CPU has locked the set, the writer waits for
+ * as long as an insertion takes, tries once more, and otherwise charges its packet as a new
+ * source's. A set stays locked for longer if its CPU is interrupted: on PREEMPT_RT a program can be
+ * preempted, and a virtual CPU may not run.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -30,12 +30,13 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 	return bpf_map_lookup_elem(&states, &entry);
 }
 
-/* Index of no entry: larger than every table. */
+/* The index that means "no entry": no table is that large. */
 #define ENTRY_NONE (~0U)
 
 /*
- * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: as stored in that set. A CPU
- * predicts these branches for frequent and for unknown keys, and does not wait for the tags.
+ * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: the key's tag as that set
+ * stores it. A CPU predicts these branches, for frequent keys and for unknown ones, without waiting
+ * for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -56,8 +57,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * Returns the entry where a key with this digest usually is: the first way of its primary set. The
- * caller compares the key by entry_is().
+ * Returns the entry that usually holds a key with this digest: in its primary set, at its first
+ * way. The caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -69,7 +70,7 @@ static __always_inline struct sl_entry *entry_first(const struct sl_params *para
 
 /*
  * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
- * has no other prefetch. The byte is 0 in every entry, so the store changes nothing.
+ * has no prefetch instruction. This byte is 0 in every entry, so storing 0 changes nothing.
  */
 static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
@@ -104,18 +105,18 @@ table_find(const struct sl_params *params, struct digest digest, const struct st
 
 /* --- Inserting ------------------------------------------------------------------------------ */
 
-/* A new entry. */
+/* An entry to insert. */
 struct new_entry {
 	struct state_key key;
-	struct digest digest; /* of the key */
+	struct digest digest; /* digest of `key` */
 	struct sl_state state;
-	__u64 left; /* kind_left() of `state` before earlier packets are charged */
+	__u64 left; /* what `state` could pass before earlier packets were charged: kind_left() */
 	__u64 now;
-	__s64 evict_cost; /* set by table_insert(): entry_evict_cost() of the evicted entry */
-	__u16 span;	  /* as in struct sl_entry, like `made` */
+	__s64 evict_cost; /* set by table_insert(): cost of the eviction */
+	__u16 span;	  /* `span` and `made` as in struct sl_entry */
 	__u16 made;
-	__u8 flood;  /* the CPU sees a flood of new keys */
-	__u8 evicts; /* the key was seen before: it may evict a state that is not full */
+	__u8 flood;  /* 1 if the CPU sees a flood of new keys */
+	__u8 evicts; /* 1 if it may evict a state that is not full */
 	__u16 pad;
 };
 
@@ -132,9 +133,9 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * Look 1024 times, at most 8 us, at a lock that another CPU holds: four times as long as an
- * insertion without any cache hit. Usually two CPUs see a new source at once; without the wait,
- * packets that the second CPU passes as a newcomer's would exceed the burst.
+ * Look 1024 times at a lock that another CPU holds: at most 8 us, four times as long as an
+ * insertion without any cache hit. Usually two CPUs see a new source at once. Without the wait,
+ * packets that the second CPU passes because the source is new would exceed the burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -152,7 +153,9 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Returns whether the set is unlocked. The verifier would walk each iteration of a loop. */
+/*
+ * Waits for a set's lock, without a loop that the verifier would walk. Returns whether it is free.
+ */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -161,7 +164,7 @@ static __always_inline bool set_wait(const struct sl_set *set)
 	return watch.is_free;
 }
 
-/* Waits until neither set of a key is locked. Returns false if a set still is. */
+/* Waits until both sets of a key are unlocked. Returns false if a set is still locked. */
 static __always_inline bool table_wait(const struct sl_params *params, struct digest digest)
 {
 	struct slot_ref ref = slot_ref_of(params, digest);
@@ -171,7 +174,7 @@ static __always_inline bool table_wait(const struct sl_params *params, struct di
 	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
 
-/* Cost of a free way: below every entry's. EVICT_ANY is above every entry's. */
+/* A free way costs less than every entry. EVICT_ANY is more than every entry costs. */
 #define EVICT_FREE (-(1LL << 62))
 #define EVICT_ANY  (EVICT_BLOCKED * 2 * EVICT_PROTECTED)
 
@@ -188,14 +191,14 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	return entry_evict_cost(entry, &state, now, flood);
 }
 
-/* The entry of a set to replace. */
+/* The entry of a set that is cheapest to replace. */
 struct candidate {
 	__s64 evict_cost;
 	__u32 entry;
-	__u32 room; /* ways of its set that are free, or whose state is full */
+	__u32 room; /* number of ways in its set that are free or whose state is full */
 };
 
-/* Returns the entry of a set to replace: a free one, otherwise the one that costs least. */
+/* Returns the entry of a set to replace: a free way, otherwise the entry that costs least. */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
 						   const struct new_entry *new_entry)
 {
@@ -210,8 +213,8 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		candidate.room +=
-			(__u64)(evict_cost - 1) >> 63; /* 1 if free or full, by its sign */
+		/* adds 1 if the way is free or full, which the sign shows */
+		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
 			candidate.entry = entry;
@@ -220,7 +223,10 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 	return candidate;
 }
 
-/* Chooses an entry in both sets of a key: include/ways.h. Returns its index, or -ENOSPC. */
+/*
+ * Chooses the entry to replace in both sets of a key (include/ways.h). Returns its index, or
+ * -ENOSPC if the key may not evict it.
+ */
 BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {
 	const struct sl_set *primary, *set;
@@ -233,7 +239,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* stored there to save stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* kept in new_entry, to save stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -252,15 +258,15 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
  * Writes a key to a way of a locked set. A packet that finds the tag finds the complete entry.
  *
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
- * it swaps before this function does, the charge is lost with the old key, and so is a block that
- * began after the cost was computed. If it swaps later, it charges the new key. If it stores
- * `full_at` later, the new key gets a `full_at` that has just passed; in a window this word has the
- * counts of sub-windows, so the new key may be miscounted for one T. Each case is limited to one
- * packet per other CPU.
+ * it swaps before this function stores the new state, its charge is lost with the old key, and so
+ * is a block that began after the eviction cost was computed. If it swaps later, it charges the new
+ * key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in a window
+ * this word has the counts of sub-windows, so the new key may be miscounted for one T. Each case is
+ * limited to one packet per other CPU.
  *
  * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are ordered
- * on x86-64; a CPU that reorders loads, such as arm64, may match a half-written entry to its key.
- * This costs one charge as well.
+ * on x86-64. A CPU that reorders loads, such as arm64, may match a half-written entry to its key;
+ * this costs one charge as well.
  */
 static __always_inline void entry_write(struct sl_set *set, struct sl_entry *entry, __u32 way,
 					__u16 tag, const struct new_entry *new_entry)
@@ -282,7 +288,7 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(state->full_at, new_entry->state.full_at);
 	write_once(state->charged_at, new_entry->state.charged_at);
 	write_once(state->blocked_until, new_entry->state.blocked_until);
-	/* other CPUs see the next two stores in this order, after all stores above */
+	/* other CPUs see these two stores in this order, after all stores above */
 	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
@@ -313,7 +319,7 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/* Returns whether a way that was chosen before its set was locked is still the choice. */
+/* Returns whether the choice still holds: the way was chosen before its set was locked. */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {
@@ -322,7 +328,7 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 	return (__s64)entry_weigh(entry, new_entry->now, new_entry->flood) <= new_entry->evict_cost;
 }
 
-/* Inserts a key whose primary set is locked. */
+/* Inserts a key while this CPU holds the lock of its primary set. Returns as table_insert(). */
 static __always_inline int table_insert_locked(const struct sl_params *params,
 					       const struct slot_ref *ref,
 					       struct new_entry *new_entry)
@@ -353,8 +359,8 @@ static __always_inline int table_insert_locked(const struct sl_params *params,
 }
 
 /*
- * Inserts an entry. Returns 0, -EEXIST if the key has an entry, -EBUSY if another CPU holds a lock,
- * or -ENOSPC if every candidate costs too much to evict.
+ * Inserts an entry. Returns 0, -EEXIST if the key has an entry, -EBUSY if another CPU has locked a
+ * set, or -ENOSPC if the key may not evict any candidate.
  */
 BPF_GLOBAL int table_insert(struct new_entry *new_entry)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parser on XDP: gives packet.h the bytes of a buffer, which may be in several fragments. */
+/* The parser on XDP: lets packet.h read an XDP buffer, which may consist of several fragments. */
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
@@ -18,7 +18,7 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* packet_parse(), in all fragments */
+/* packet_parse() in all fragments. */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -26,7 +26,7 @@ BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_parse(&reader, 0, packet) : SL_DROP_UNREADABLE;
 }
 
-/* packet_inspect(), in all fragments */
+/* packet_inspect() in all fragments. */
 BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -34,7 +34,7 @@ BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* packet_inspect(), first in the linear part */
+/* packet_inspect() in the linear part, and if that ends too early, in all fragments. */
 BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
@@ -46,7 +46,7 @@ BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 		       : transport;
 }
 
-/* packet_parse(), first in the linear part */
+/* packet_parse() in the linear part, and if that ends too early, in all fragments. */
 static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -56,7 +56,7 @@ static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packe
 	packet->bytes = bpf_xdp_get_buff_len(ctx);
 	reader = xdp_reader(ctx, READ_LINEAR, packet);
 	reason = packet_parse(&reader, 0, packet);
-	if (reason == PARSED) /* the usual case first */
+	if (reason == PARSED)
 		return reason;
 	return parse_is_partial(&reader, reason) ? xdp_parse_split(ctx, packet) : reason;
 }

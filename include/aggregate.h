@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Aggregates: aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
- * aggregate, all of its addresses have one result there, which the packet path caches
- * (bpf/rules.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates serve
- * floods from everywhere; narrow ones floods from one network whose wide aggregate has rules.
+ * Aggregates are aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
+ * aggregate, a lookup gives the same result for all its addresses, and the packet path caches that
+ * result (bpf/rules.h). Map `subrules` counts the longer rules of each aggregate. Wide aggregates
+ * help against floods from everywhere, narrow ones against a flood from one network whose wide
+ * aggregate has longer rules.
  */
 #ifndef SLUICE_AGGREGATE_H
 #define SLUICE_AGGREGATE_H
@@ -22,12 +23,12 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
 /*
- * Entries of `subrules`: wide aggregates of both families by their bits, then narrow ones, hashed.
+ * Map `subrules` has the wide aggregates of both families by their bits, then hashed narrow ones.
  */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 
-/* Returns the first 64 bits of an address as a number. An IPv4 address is the upper 32 bits. */
+/* Returns the first 64 bits of an address as a number. An IPv4 address is in the upper 32 bits. */
 static inline __u64 aggregate_head(const struct sl_prefix *address, bool ipv4)
 {
 	__u64 head = *(const __u64 *)address->addr;
@@ -41,7 +42,7 @@ static inline __u64 aggregate_head(const struct sl_prefix *address, bool ipv4)
 #endif
 }
 
-/* Returns a name for the aggregate: never 0, and different for each kind. */
+/* Returns a number that identifies the aggregate: never 0, and different for each kind. */
 static inline __u64 aggregate_name(__u64 head, enum sl_aggregate_kind kind)
 {
 	int bits = kind == SL_AGGREGATE_IPV6_NARROW ? SL_AGGREGATE_NARROW_BITS
@@ -58,8 +59,8 @@ static inline __u32 aggregate_fold(__u64 head)
 }
 
 /*
- * Returns the index in `subrules`. If narrow aggregates share an index, a rule in one also counts
- * for the other, which costs cache hits and no verdict.
+ * Returns the aggregate's index in `subrules`. Narrow aggregates may share an index: a longer rule
+ * in one then also counts for the other, which costs cache hits but changes no verdict.
  */
 static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -69,8 +70,8 @@ static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 }
 
 /*
- * Returns the index in the cache of one CPU. Each kind has its own range, so that a flood of one
- * kind does not evict entries of another.
+ * Returns the aggregate's index in the cache of one CPU. Each kind has a range of its own, so a
+ * flood in one kind does not evict entries of another kind.
  */
 static inline __u32 aggregate_slot(__u64 head, enum sl_aggregate_kind kind)
 {

@@ -52,7 +52,7 @@
 
 #include "sluice.h"
 
-/* Returns the ticks from `then` to `now`: negative if `now` is earlier. */
+/* Returns the ticks from `then` to `now`; negative if `now` is earlier. */
 static inline __s64 credit_span(__u64 then, __u64 now)
 {
 	return (__s64)(now - then);
@@ -69,8 +69,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. A CPU whose clock is late charges at the time in the state:
- * credit since then must not count again.
+ * Returns the later of two times. A CPU whose clock is late uses the time in the state, so that
+ * credit since then does not count twice.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -79,8 +79,8 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 
 /*
  * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 if the kernel
- * merged them; bytes: their length on the wire. The cost of a packet is below 2^46, and of a byte
- * below 2^43 before the shift, so nothing wraps; merged packets cost at most SL_BURST_TICKS_MAX.
+ * merged them. bytes: their length on the wire. Nothing wraps: a packet costs less than 2^46, a
+ * byte less than 2^43 before the shift. Merged packets cost at most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -99,8 +99,8 @@ static inline __u64 credit_multiply(__u64 cost, __u32 count)
 }
 
 /*
- * Returns how often a shared limit charges a packet: once, or from `divide_at` on once for each
- * node, so that each node has an equal part.
+ * Returns how many times a shared limit charges a packet: once, or from `divide_at` on, once for
+ * each node, so that each node passes an equal part.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -116,19 +116,19 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* Returns the level at which a packet of this cost passes. The rest becomes debt. */
+/* Returns the level that a packet of this cost needs to pass. What the level lacks becomes debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* Returns S: the most that all slices can hold together. As a time: how long a slice is valid. */
+/* Returns S: the most that all slices can hold together, and how long a slice is valid. */
 static inline __u64 credit_slices(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* Returns the time from which a state is full (rule 3), if nothing is charged until then. */
+/* Returns the time from which a state is full (rule 3) if nothing is charged until then. */
 static inline __u64 credit_full_at(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return credit_latest(state->empty_at + limit->burst,
@@ -142,12 +142,12 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
 }
 
 /*
- * Returns the level of a state, in ticks: at most burst; negative is debt. Time that runs backwards
+ * Returns the level of a state, in ticks: at most burst; negative in debt. A clock that is late
  * adds nothing.
  *
- * `full_at` - `empty_at` exceeds burst only if a charge by another CPU, based on an older
- * `full_at`, raced the store of `full_at`, after an idle time longer by S than the state took to
- * fill. The excess is larger than any charge may use, so `full_at` is ignored then.
+ * `full_at` - `empty_at` exceeds burst only if another CPU charged the state by an older `full_at`,
+ * while this `full_at` was being stored, after the state was idle for longer by S than it took to
+ * fill. No charge may use that excess, so `full_at` is ignored then.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -160,7 +160,7 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_s
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/* A budget keeps 1/8 of its refill for sources that come back. */
+/* A budget reserves 1/8 of its refill for sources that come back. */
 #define CREDIT_RESERVE 8
 
 /* Returns whether a budget holds less than its reserve. */
@@ -170,20 +170,20 @@ static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_
 	return credit_level(budget, state, now) < (__s64)(budget->refill / CREDIT_RESERVE);
 }
 
-/* Returns the time at which a packet of this cost passes, if nothing is charged until then. */
+/* Returns the time at which a packet of this cost passes if nothing is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
 	return state->empty_at + credit_needed(limit, cost);
 }
 
-/* A full state, as `forgive` sets it. */
+/* Returns a full state, as after `forgive`. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
 }
 
-/* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
+/* Returns the state of a new key. nodes: how many nodes share limits; 0 or 1 if only this node. */
 static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_state state = credit_full(limit, now);
@@ -195,7 +195,7 @@ static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nod
 	return state;
 }
 
-/* Sets the level. If it exceeds `refill`, it counts from `full_at` and does not refill (rule 1). */
+/* Sets the level. A level above `refill` counts from `full_at`, and does not refill (rule 1). */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
@@ -203,10 +203,7 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
 	state->charged_at = now;
 }
 
-/*
- * Returns how much of `owed`, the cost of earlier packets, is charged: the level falls to
- * -SL_BURST_TICKS_MAX at most.
- */
+/* Returns how much to charge of `owed`: the level falls to -SL_BURST_TICKS_MAX at most. */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
 	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->empty_at);
@@ -215,8 +212,8 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
 }
 
 /*
- * Empties a slice and returns the level of the state plus the slice's credit. If the slice was
- * borrowed before `full_at`, its credit is void.
+ * Empties a slice. Returns the level of the state plus the credit of the slice, which is void if it
+ * was borrowed before `full_at`.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -231,8 +228,9 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * A slice of a shared limit that stores a refusal counts, above the jiffy in `until`, its refusals
- * since the state was last charged. jiffies64 needs 40 bits in 34 years at HZ=1000.
+ * If a slice of a shared limit stores a refusal, it counts its refusals since the last charge of
+ * the state, in the bits of `until` above the jiffy. jiffies64 needs 40 bits in 34 years at
+ * HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -253,13 +251,13 @@ enum credit_answer {
 	CREDIT_ASK, /* the slice cannot decide: charge the state */
 };
 
-/* Returns whether the state refused a packet that needed no more credit than this cost. */
+/* Returns whether the slice stores the refusal of a packet that cost no more than this packet. */
 static inline bool credit_refused(const struct sl_slice *slice, __u64 cost)
 {
 	return slice->credit < 0 && (__s64)cost >= -slice->credit;
 }
 
-/* Spends `cost` from a slice, by jiffies64, which is almost free to read. */
+/* Spends `cost` from a slice. Compares jiffies, because jiffies64 is almost free to read. */
 static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > slice->until)
@@ -268,7 +266,7 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 		slice->credit -= cost;
 		return CREDIT_PASS;
 	}
-	/* compared again: a count in `until` makes it later than any jiffy */
+	/* compared again without the count, which makes `until` later than any jiffy */
 	return credit_refused(slice, cost) && jiffy <= (slice->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
@@ -280,20 +278,20 @@ static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __
 	return credit_refused(slice, cost) && credit_span(now, slice->at.ready) > 0;
 }
 
-/* Keeps a refusal for the rest of this jiffy. */
+/* Makes a refusal in a slice valid for the rest of this jiffy. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores a block, which refuses every cost. For one jiffy: `forgive` may end the block. */
+/* Stores a block, which refuses every cost, for this jiffy only: `forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
-/* Refunds a cost to its slice. Returns false if the slice has no room: refund the state. */
+/* Refunds a cost to a slice. Returns false if it has no room: refund the state. */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {
@@ -304,10 +302,10 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 }
 
 /*
- * Charges `cost` to a state and borrows a slice of at most `fill` (limit->slice, or 0), after the
- * rest of the old slice is returned. If the state refuses, returns false, and the slice stores the
- * level that it needs and the time at which it will have it. `state` and `slice` are copies: the
- * caller publishes the state by compare-and-swap on `empty_at`.
+ * Charges `cost` to a state, after the rest of the old slice is returned to it, and borrows a slice
+ * of at most `fill` (limit->slice, or 0). If the state refuses, returns false; the slice then
+ * stores the level that the packet needs and the time at which the state has it. `state` and
+ * `slice` are copies: the caller publishes the state by compare-and-swap on `empty_at`.
  */
 static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *state,
 				 struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
@@ -339,9 +337,9 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 }
 
 /*
- * Fits the slices of a bucket to a policy. Slices of another policy, and of a limit whose state has
- * changed, are void. After any change of the policy slices end, so that their credit returns to the
- * state with the next packet, and refusals are cleared.
+ * Fits the slices of a bucket to a version of policy `number`. Slices of another policy, and of
+ * limits that got a new id, are void. The other slices end, so that their credit returns to the
+ * state with the next packet; refusals are cleared.
  */
 static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The decision about a packet of a source with limits: in which order limits and budget are
- * charged, and which of them decides. The packet path includes it after the functions that charge
- * (bpf/charge.h), and `check` after functions that report what a charge would do
- * (user/state/verdict.c):
+ * Decides about a packet of a source with limits: in which order limits and budget are charged, and
+ * which of them refuses the packet. This file uses the functions below, which the includer defines
+ * before. In the packet path they charge (bpf/charge.h); for `check` they report what a charge
+ * would do (user/state/verdict.c).
  *
- *  limit_is_for()            whether a limit matches the packet
- *  limit_charge()            charges a limit; makes the state of a new key that no budget pays for
- *  limit_charge_new()        makes the state of a new key and charges it
- *  budget_charge()           charges the policy's budget for new sources
- *  source_is_established()   whether another limit establishes the source
- *  policy_refund()           takes charges back
+ * limit_is_for()            returns whether a limit matches the packet limit_charge()
+ * charges a limit; makes the state of a new key that no budget pays for limit_charge_new()
+ * makes the state of a new key and charges it budget_charge()           charges the policy's budget
+ * for new sources source_is_established()   returns whether another limit establishes the source
+ * policy_refund()           refunds the charges of a packet that is dropped
  */
 #ifndef SLUICE_DECIDE_H
 #define SLUICE_DECIDE_H
@@ -18,8 +17,8 @@
 #include "context.h"
 
 /*
- * Makes the states of a new source, for which the budget has paid, and charges the packet to them.
- * Sets the reason if a limit refuses. Returns `limits`, updated.
+ * Makes the states of a new source that the budget has paid for, and charges the packet to them.
+ * Sets the reason if a limit refuses. Returns `limits`, updated (LIMIT_PASSED() and so on).
  */
 static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,
@@ -54,7 +53,7 @@ static __always_inline __u32 policy_admit(struct packet *packet, const struct sl
 }
 
 /*
- * Charges a packet of a new source to the budget, if a limit that drops has no established state
+ * Charges the budget for a packet of a new source: if a limit that drops has no established state
  * for it, and no other limit establishes the source. If the packet passes, makes the states of the
  * source. Returns `limits`, updated.
  */
@@ -75,7 +74,7 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 		reason = budget_charge(packet, policy, verdict);
 		if (reason >= SL_FIRST_DROP) {
 			verdict->reason = reason;
-			/* limits that observe do not count what the budget drops */
+			/* limits that observe do not count packets that the budget drops */
 			verdict->refused = 0;
 			return limits;
 		}
@@ -89,9 +88,9 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 
 /*
  * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
- * last, and see only what the other limits pass. If a limit has no established state for the
- * packet, the budget is charged after all limits. bucket: NULL if it has no slices of this policy.
- * limits: 0.
+ * last, so they see only packets that all other limits pass. The budget is charged after all
+ * limits, if one of them has no established state for the packet. bucket: NULL if it has no slices
+ * of this policy. limits: 0.
  */
 static __always_inline void policy_decide(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,
@@ -122,7 +121,7 @@ static __always_inline void policy_decide(struct packet *packet, const struct sl
 				continue;
 			}
 			verdict->refusal =
-				SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
+				SL_DROP_OVER_LIMIT; /* a state that would start empty refuses */
 		}
 		verdict->refused |= limit->mark;
 		if (limit->observe)

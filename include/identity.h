@@ -3,12 +3,12 @@
  * The identity of a source, and its digest. Pure functions. An address is two words in network byte
  * order.
  *
- * An IPv4 source is its address, an IPv6 source its /64, in which one host can use any address. In
- * these prefixes a /64 has unrelated hosts, so each address is a source of its own:
+ * An IPv4 source is its address. An IPv6 source is its /64, because one host can use all addresses
+ * of a /64. In these prefixes unrelated hosts share a /64, so each address is a source of its own:
  *
- *  fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers.
- *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
- *  64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
+ * fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers. 64:ff9b::/96
+ * all of IPv4, as a translator writes it (RFC 6052). 64:ff9b:1::/48  the same, with prefixes that a
+ * network chooses (RFC 8215). The bits of the IPv4
  *                  address are in either half of the address, by the length of the prefix.
  */
 #ifndef SLUICE_IDENTITY_H
@@ -24,7 +24,7 @@
 #define identity_half(word) (word)
 #endif
 
-/* Returns whether an IPv6 source is its whole address, not its /64. */
+/* Returns whether an IPv6 source is its whole address instead of its /64. */
 static inline bool identity_is_whole(const __u64 addr[2])
 {
 	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
@@ -38,10 +38,7 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/*
- * Sets the key of a source in map `buckets6`, or in `buckets4`, of which the key is the first 4
- * bytes.
- */
+/* Makes the key of a source in `buckets6`, or in `buckets4`, whose keys are the first 4 bytes. */
 static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
 	ret[0] = addr[0];
@@ -49,8 +46,8 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 }
 
 /*
- * Returns whether a bucket belongs to a key: it stores the complement. Memory that the kernel
- * zeroed belongs to no key, because no key is all ones (identity_is_whole()).
+ * Returns whether a bucket belongs to a key. A bucket stores the complement of its key: memory that
+ * the kernel zeroed belongs to no key, because no key is all ones (identity_is_whole()).
  */
 static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {
@@ -58,9 +55,9 @@ static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[
 }
 
 /*
- * Sets the key that a limit counts an IPv6 address by. If a source is its whole address, and the
- * limit would count it by its /64 or less, the key is the whole address. Two exceptions: `per 0` is
- * one key for all, and a key of more than 64 bits has the length that the limit specifies.
+ * Makes the key that a limit counts an IPv6 address by. If the source is its whole address, and the
+ * limit would count it by its /64 or less, the key is the whole address. There are two exceptions:
+ * `per 0` is one key for all addresses, and a key of more than 64 bits has the specified length.
  */
 static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
 {
@@ -73,14 +70,14 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 /* --- Digests -------------------------------------------------------------------------------- */
 
 struct digest {
-	__u32 place; /* selects the place in a table */
-	__u32 mark;  /* is stored there, in part */
+	__u32 place; /* selects a place in a table */
+	__u32 mark;  /* partly stored at that place, as a tag or fingerprint */
 };
 
 /*
- * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
- * 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums are
- * equally likely. The four words of an address use five words of the secret.
+ * Pair-multiply-shift, which is strongly universal (Thorup, "High Speed Hashing for Integers and
+ * Strings", 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums
+ * are equally likely. The four 32-bit parts of an address use five words of the secret.
  */
 static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 {
@@ -89,8 +86,8 @@ static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 }
 
 /*
- * Spreads a sum over all bits, one to one: the sums of consecutive addresses are an arithmetic
- * progression, which would fill some sets twice and others not at all.
+ * Mixes the bits of a sum, one to one. Otherwise consecutive addresses, whose sums are an
+ * arithmetic progression, would fill some sets twice and others not at all.
  */
 static inline struct digest digest_mix(__u64 sum)
 {
@@ -100,12 +97,13 @@ static inline struct digest digest_mix(__u64 sum)
 }
 
 /*
- * Returns the digest of a state's key; all 64 bits count. beside: the rest of the key, multiplied
- * by a word of the secret: if it were added to a word of the address, a sender could choose two
- * addresses that have one digest under two limits. That word is only an addend in the other sum.
- * Sums of keys that differ in `beside` differ by a random multiple of that difference, which is
- * below 2^33, so their upper halves are equal with a probability of at most 2^-31. The factor is
- * even, so that both sums together still depend on both words.
+ * Returns the digest of a state's key. All of its 64 bits are significant. beside: the rest of the
+ * key. It is multiplied by a word of the secret: if it were added to a word of the address, a
+ * sender could choose two addresses that have one digest under two limits. In the other sum that
+ * word of the secret is only an addend. Sums of keys that differ in `beside` differ by a random
+ * multiple of that difference, which is below 2^33, so their upper halves are equal with a
+ * probability of at most 2^-31. The factor is even, so that both sums together still depend on both
+ * words.
  */
 static inline struct digest digest_key(const __u64 secret[SL_SECRETS], const __u64 addr[2],
 				       __u32 beside)

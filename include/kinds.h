@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kinds of limit behind one interface: pure functions of a limit, the words of its state, a
- * cost and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
+ * The kinds of limit, with one interface: pure functions of a limit, the words of its state, a cost
+ * and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
  *
- *  kind             the word that decides                    admits                     header
- *  SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
- *  SL_WINDOW        window: what counts now                  N in any T                 window.h
- *  SL_SHAPE         ready_at: when the next packet departs   one per 1/rate, later      shape.h
+ * kind             the word that decides                    passes                     header
+ * SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
+ * SL_WINDOW        window: what counts now                  N in any T                 window.h
+ * SL_SHAPE         ready_at: when the next packet departs   one per 1/rate, later      shape.h
  *
- * Only a token bucket has slices (credit.h); in other kinds a slice only remembers a refusal, for
- * one jiffy.
+ * Only a token bucket borrows into slices (credit.h). For other kinds a slice only stores a
+ * refusal, for one jiffy.
  */
 #ifndef SLUICE_KINDS_H
 #define SLUICE_KINDS_H
@@ -18,7 +18,7 @@
 #include "shape.h"
 #include "window.h"
 
-/* With a constant kind, only the code of that kind is compiled in. */
+/* If `kind` is a constant, only the code of that kind is compiled in. */
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -26,30 +26,31 @@
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * For a time after an overrun a state refuses everything that its limit matches. Every kind that
- * drops may block. A block is one word, its end in ticks; 0: no block yet. It does not change the
- * level of its state, which refills in the meantime: if a block were debt in `empty_at`, it would
- * end with an empty state, and two packets in a row would begin the next block.
+ * A block: for a time after an overrun, a state refuses every packet that its limit matches. Every
+ * kind that drops may block. A block is stored in one word: its end in ticks, or 0 if there was no
+ * block yet. It does not change the level of its state, which refills in the meantime. If a block
+ * were debt in `empty_at`, the state would be empty when the block ends, and two packets in a row
+ * would begin the next block.
  *
- * Clocks count whole nanoseconds, so the lowest 4 bits of an end are free. With `escalate` they
- * hold its steps: how often the block was multiplied. If a block begins before the length of the
- * last block has passed after its end, it has one step more, up to `steps_max`, which gives
- * `block_max`. For each such length without a block it has a step less.
+ * Clocks count whole nanoseconds, so the lowest 4 bits of an end are free. If blocks escalate,
+ * these bits store the steps: how often the length was multiplied. If a block begins sooner after
+ * the end of the last block than that block was long, it has one step more, up to `steps_max`, for
+ * which its length is `block_max`. For each such length without a block it has one step less.
  */
 #define BLOCK_STEPS_BITS 4
-#define BLOCK_STEPS_MAX	 15ULL /* and their mask */
+#define BLOCK_STEPS_MAX	 15ULL /* most steps, and the mask of their bits */
 
-/* Returns the length of a block after `steps`: block x escalate^steps, at most block_max. */
+/* Returns the length of a block with this many steps: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 {
 	__u64 length = limit->block, power = limit->escalate;
 
 	if (steps && steps >= limit->steps_max)
 		return limit->block_max;
-	/* without a branch, which would double what the verifier walks */
+	/* without a branch, which would double what the verifier has to walk */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap, but is not used then */
+		power *= power; /* may wrap in the last iterations, where it is not used */
 	}
 	return length;
 }
@@ -67,7 +68,7 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_sta
 	       credit_span(now, block_end(limit, state)) > 0;
 }
 
-/* Returns the steps of a block that begins now, in a state that is not blocked. */
+/* Returns the steps of a block that begins now; the state must not be blocked. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
@@ -81,7 +82,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_st
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
-/* Returns the word of a block that begins now. If it would end at 0, it ends a nanosecond later. */
+/* Returns the word of a block that begins now. A block that would end at 0 ends 1 ns later. */
 static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
@@ -97,21 +98,21 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 
 /* A charge of one packet. */
 struct kind_charge {
-	__u64 cost;	/* credit_cost() */
-	__u64 borrow;	/* the most that may be borrowed into a slice as well */
-	__u64 now;	/* the time of the packet */
-	__u64 earliest; /* shape: the packet departs no earlier; 0: at any time */
+	__u64 cost;	/* cost of the packet: credit_cost() */
+	__u64 borrow;	/* most credit that may be borrowed in addition */
+	__u64 now;	/* time of the packet */
+	__u64 earliest; /* shape: earliest departure; 0: at any time */
 	__u64 jiffy;
 };
 
-/* The time of a packet, or of the last charge if that is later: CPU clocks differ. */
+/* Returns the time of a packet, or of the last charge if later: the clocks of CPUs differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
 	return kind == SL_TOKEN_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
-/* The state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
+/* Returns the state of a new key. nodes: how many nodes share limits; 0 or 1 if only this node. */
 static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit *limit, __u32 nodes,
 				       __u64 now)
 {
@@ -120,17 +121,17 @@ static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit 
 	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
-/* Returns how much a new state can be charged, in units of its first word, until it refuses. */
+/* Returns how much a new state can be charged before it refuses, in units of its first word. */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* a packet may begin at the horizon itself */
+	if (limit->kind == SL_SHAPE) /* a slot may begin exactly at the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
 
-/* Returns a state to which nothing is charged. */
+/* Returns the state of a key to which nothing was charged. */
 static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
@@ -138,7 +139,7 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Rolls a state on to a time, so that a window knows what counts then. */
+/* Moves a state on to a time, so that a window knows what counts then. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
@@ -155,8 +156,9 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 }
 
 /*
- * Stores a refusal in a slice for the rest of the jiffy; not longer, because a refund or `forgive`
- * can end it. A packet that can never pass is not stored: it shows nothing about the next packet.
+ * Stores a refusal in a slice for the rest of the jiffy; not for longer, because a refund or
+ * `forgive` can end it. The refusal of a packet that can never pass is not stored: the next packet
+ * may pass.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)
@@ -179,7 +181,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
 					     charge->earliest, &slice->at.departs)) {
-		slice->credit = 0; /* clears a refusal */
+		slice->credit = 0; /* clears an earlier refusal */
 		return true;
 	}
 	kind_remember(limit, slice, charge);
@@ -187,10 +189,11 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 }
 
 /*
- * Charges a packet to a state that kind_roll() has brought to its time, or returns false. `state`
- * and `slice` are copies that the caller publishes, the state by one compare-and-swap of its first
- * word. The slice receives the borrowed credit, the refusal, or a shape's departure time. kind: the
- * limit's kind, a constant if the caller has one function for each kind.
+ * Charges a packet to a state that kind_roll() has moved on to the packet's time. Returns false if
+ * the state refuses. `state` and `slice` are copies that the caller publishes, the state by one
+ * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or a
+ * shape's departure time. kind: the limit's kind; a constant if the caller has one function for
+ * each kind.
  */
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
 					struct sl_state *state, struct sl_slice *slice,
@@ -205,29 +208,27 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	return kind_charge_unblocked(kind, limit, state, slice, charge, now);
 }
 
-/* Returns whether a refused packet of this cost begins a block; not if it can never pass. */
+/* Returns whether refusing this cost begins a block: not if the packet can never pass. */
 static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 {
 	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
 }
 
 /*
- * Undoes a charge at time `at` on a copy of a state. Returns false if the charge stays, because a
- * window cannot separate it from later charges. After a refund of a shape the refunded slot stays
- * unused, so two packets may depart together, but no more than the rate until then.
+ * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if the charge
+ * stays, because a window cannot separate it from later charges. In a shape the refunded slot stays
+ * unused: two packets may depart together, but no more packets than the rate allows until then.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->empty_at -= cost; /* or `ready_at`: the same word */
+	state->empty_at -= cost; /* in a shape this word is `ready_at` */
 	return true;
 }
 
-/*
- * Returns how much of the cost of earlier packets is added to the first word of a new key's state.
- */
+/* Returns how much to add to a new state's first word for earlier packets, which cost `owed`. */
 static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 owed, __u64 now)
 {
@@ -240,12 +241,12 @@ static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_sta
 
 #define KIND_NEVER (~0ULL)
 
-/* The result for a packet that is not charged. Amounts are in packets or bytes. */
+/* The result of a limit for a packet that is not charged. Amounts are in packets or bytes. */
 struct decision {
 	bool allowed;
-	__u64 remaining;      /* what would pass now */
-	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER: oversize */
-	__u64 remaining_then; /* what would pass then, this packet included */
+	__u64 remaining;      /* amount that would pass now */
+	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER if never */
+	__u64 remaining_then; /* amount that would pass then, including this packet */
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
@@ -299,7 +300,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* the last packet may begin at the horizon itself */
+		/* the slot of the last packet may begin exactly at the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -308,9 +309,9 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 }
 
 /*
- * Returns the result for a packet without charging it. held: ticks that slices of a token bucket
- * hold, which remain as well. During a block nothing remains, and later amounts are for the end of
- * the block. Spans are from `now`, even if the clock of another CPU is ahead.
+ * Returns the result for a packet, without charging it. held: ticks that slices of a token bucket
+ * hold, which count as remaining. During a block nothing remains, and `remaining_then` is for the
+ * end of the block. Times are counted from `now`, even if the clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_state *state, __u64 held, __u64 cost,
@@ -322,7 +323,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, state);
-	else if (limit->kind == SL_SHAPE) /* a packet waits by its own CPU's clock */
+	else if (limit->kind == SL_SHAPE) /* a packet waits by the clock of its own CPU */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, state, cost, at);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of a rule that is in force: its content by generation; the expiry of named lists, and of
- * their entries. Pure functions; times are in the unit of struct sl_rule_content.
+ * The part of a rule that is in force: its content by generation, without lists and list entries
+ * that have expired. Pure functions. Times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
 
 #include "sluice.h"
 
-/* Returns the content in force: a rule that was written for a later generation has both. */
+/* Returns the content of a rule that is in force in this generation. */
 static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
 							 __u32 generation)
 {
@@ -16,21 +16,21 @@ static inline const struct sl_rule_content *rule_content(const struct sl_rule *r
 }
 
 /*
- * Returns the index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn
- * sequence, because BPF has no instruction that counts zeros.
+ * Returns the index in `list_ends` of the list with this bit. A de Bruijn sequence maps each bit to
+ * a different index, because BPF has no instruction that counts zeros.
  */
 static inline __u32 list_end_index(__u64 bit)
 {
 	return bit * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
-/* Returns the earlier of two expiries; 0: none. */
+/* Returns the earlier of two expiries. 0: never. */
 static inline __u32 end_first(__u32 a, __u32 b)
 {
 	return b && (!a || b < a) ? b : a;
 }
 
-/* Returns the lists of a mask that have not expired. *end: lowered to their first expiry. */
+/* Returns a mask without expired lists. Lowers *end to the first expiry of the other lists. */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;
@@ -49,9 +49,9 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 }
 
 /*
- * Returns a mask of lists without list `timed` if the entry on that list has expired, by `until`;
- * 0: it does not expire. *end: lowered to that expiry if it is in the future. If a later list gets
- * the same index, the entry stays off that list until a command writes the rule.
+ * Returns a mask of lists, without list `timed` if the prefix's entry on that list has expired.
+ * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If a
+ * later list gets the same index, the prefix stays off that list until a command writes the rule.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which rule decides about a source: pure functions over the rules that cover it, the longest
- * first. The includer defines clock_until() before, the time in the unit of `until`.
+ * Finds the rule that decides about a source, from the rules that cover it, the longest first. Pure
+ * functions, except for clock_until(): the includer defines it before, and it returns the time in
+ * the unit of `until`.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H
@@ -16,16 +17,18 @@
 #endif
 
 /*
- * One lookup. The longest rule in force decides, but a runtime allow (`sluice allow`) overrides a
- * list's deny at a longer prefix. So if a list denies and the gate has runtime allows, the lookup
- * continues with shorter rules. If the longest rule with a runtime entry allows, every deny by a
- * list is ignored, and the longest remaining rule decides.
+ * One lookup. The longest rule in force decides, except that a runtime allow (`sluice allow`)
+ * overrides a list's deny at a longer prefix. So if a list denies and the gate has runtime allows,
+ * the lookup continues with shorter rules. If the longest rule with a runtime entry allows, all
+ * denies by lists are ignored, and the longest of the remaining rules decides.
  */
 struct lookup {
-	__u32 version; /* the policy version that decides; 0: none */
-	__u32 until;   /* the first expiry that can change it, as in sl_rule_content; 0: none */
-	__u32 without; /* the version that decides if denies by lists are ignored; 0: none yet */
-	__u32 listed;  /* a list denies: only a shorter runtime rule can change `version` */
+	__u32 version; /* policy version that decides; 0 if no rule does */
+	/* first expiry that may change `version`, as in struct sl_rule_content; 0: none */
+	__u32 until;
+	__u32 without; /* version that decides if denies by lists are ignored; 0: not found yet */
+	/* 1 if a list denies: only a shorter rule with a runtime entry can override it */
+	__u32 listed;
 };
 
 static __always_inline __u32 access_version(enum sl_access word)
@@ -34,8 +37,9 @@ static __always_inline __u32 access_version(enum sl_access word)
 }
 
 /*
- * Returns a mask without expired lists and without the list on which the entry has expired. Lowers
- * the expiry of the lookup. until, timed: `list_until` and `timed` of the content.
+ * Returns a mask without the lists that have expired, and without the list on which the prefix's
+ * entry has expired. Lowers lookup->until to the next of these expiries. until, timed: `list_until`
+ * and `timed` of the content.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -48,7 +52,7 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 	return lists_in_force(gate, lists, now, &lookup->until);
 }
 
-/* Returns the access of the lists that contain one prefix: allow if any list allows. */
+/* Returns the access that lists give a prefix: allow if any list allows, otherwise deny or none. */
 static __always_inline enum sl_access lookup_list_access(const struct sl_rule_content *content,
 							 const struct sl_gate *gate,
 							 struct lookup *lookup)
@@ -62,7 +66,7 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/* Adds the next shorter rule to the lookup. Returns whether the lookup is complete. */
+/* Adds a rule, the next shorter one, to the lookup. Returns whether the lookup is complete. */
 static __always_inline bool lookup_add(const struct sl_rule_content *content,
 				       const struct sl_gate *gate, struct lookup *lookup)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Matching: whether a limit applies to a packet, by the facts of its headers. Pure functions.
+ * Decides whether a limit applies to a packet, by the facts of its headers. Pure functions.
  *
- * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches everything that
- * a limit requires of it: headers that are too deep, or truncated, must not evade a limit.
+ * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), it matches everything
+ * that a limit requires of it: a packet must not evade a limit by headers that are too deep or
+ * truncated.
  *
- * A fragment other than the first has no ports or flags, so it matches no limit on these, but
- * `fragment`, `any` and its protocol. In IPv6 only the first fragment has the protocol that
- * receivers use (SL_FACT_HIDDEN), so every other fragment matches all limits on a protocol.
+ * A fragment after the first has no ports or flags, so it matches no limit on these, only limits on
+ * `fragment`, `any` or its protocol. In IPv6 only the first fragment has the protocol that
+ * receivers use (SL_FACT_HIDDEN), so each other fragment matches all limits on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -16,11 +17,11 @@
 
 /* The facts of a packet's headers. */
 struct sl_facts {
-	__u16 facts; /* enum sl_fact, or-ed; SL_FACT_ANY always */
-	__u8 proto;  /* with SL_FACT_PROTO: the protocol after all extension headers */
+	__u16 facts; /* set of enum sl_fact; always with SL_FACT_ANY */
+	__u8 proto;  /* if SL_FACT_PROTO: protocol number after all extension headers */
 	__u8 pad;
-	__u16 port; /* with SL_FACT_PORT: the destination port, host order */
-	__u16 vlan; /* the id of the first tag whose id is not 0; 0: none */
+	__u16 port; /* if SL_FACT_PORT: destination port, in host order */
+	__u16 vlan; /* VLAN id: of the first tag whose id is not 0; 0 if none */
 };
 
 #define PROTO_ICMP   1
@@ -40,7 +41,7 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
-/* Returns the facts of a packet whose transport header cannot be read as far as matches need. */
+/* Returns the facts of a packet whose transport header cannot be read as far as matches need it. */
 static inline __u16 facts_unread(__u16 facts)
 {
 	/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
@@ -57,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* A match on a protocol has one of these. */
+/* The facts that a match on a protocol requires. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -81,7 +82,7 @@ static inline bool match_is_egress(const struct sl_limit *limit)
 	return limit->key_dst || limit->kind == SL_SHAPE;
 }
 
-/* match: the match of the limit's slot */
+/* Returns whether a limit applies to a packet. match: the match in the limit's slot. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {

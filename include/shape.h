@@ -4,16 +4,16 @@
  * queue such as Linux's fq qdisc (tc-fq(8), earliest departure time) holds it until then. Pure
  * functions; the time is an argument.
  *
- * The state is one time, `ready_at`: when the next slot begins. A packet gets the slot at
- * `ready_at`, or a slot that begins now if that is past, and moves `ready_at` to the slot's begin
- * plus its cost. So the slots of two packets are their cost apart, even in a burst. If its slot
+ * The state is one time, `ready_at`, at which the next slot begins. A packet gets this slot, or if
+ * `ready_at` is past, a slot that begins now. `ready_at` then moves to the start of the slot plus
+ * the packet's cost. So the slots of two packets are their cost apart, even in a burst. If the slot
  * would begin later than `horizon` from now, the packet is refused and costs nothing. This is the
- * virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with a wait in place of the
- * loss.
+ * virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), except that packets wait
+ * instead of being lost.
  *
- * A packet that another shape or its sender's pacing delays departs after its slot begins, and does
- * not delay other packets of its key. So in any span t at most rate x t departs, plus such delayed
- * packets: at most what the longest horizon holds at the rate.
+ * If another shape or the sender's pacing delays a packet, it departs after its slot begins, and
+ * does not delay other packets of its key. So in any span t at most rate x t departs, plus such
+ * delayed packets: at most what the longest horizon holds at the rate.
  *
  * Units: ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -22,22 +22,23 @@
 
 #include "credit.h"
 
-/* Returns how long a packet has to wait at `now`. */
+/* Returns how long a packet that arrives at `now` has to wait, in ticks. */
 static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 {
 	return credit_max(0, credit_span(now, state->ready_at));
 }
 
 /*
- * Returns whether the sender delays the packet to `wanted` (0: not at all), beyond the horizon. It
- * is refused without a charge, and not stored, because other packets may depart earlier.
+ * Returns whether the sender delays the packet to a time beyond the horizon. wanted: that time, or
+ * 0 if the sender sets none. The packet is refused without a charge, and no slice stores the
+ * refusal, because other packets may depart earlier.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
 {
 	return wanted && credit_span(now, wanted) > (__s64)limit->horizon;
 }
 
-/* Returns a state that lets the next packet depart at once: new, or as `forgive` sets it. */
+/* Returns a state in which the next packet departs at once: of a new key, or after `forgive`. */
 static inline struct sl_state shape_full(__u64 now)
 {
 	return (struct sl_state){.ready_at = now, .charged_at = now};
@@ -45,8 +46,8 @@ static inline struct sl_state shape_full(__u64 now)
 
 /*
  * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. Returns
- * false if the slot would begin after the horizon. earliest: the packet departs no earlier; 0: any
- * time. ret: its departure time.
+ * false if the slot would begin after the horizon. earliest: earliest departure; 0: at any time.
+ * Sets *ret to the departure time.
  */
 static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				__u64 now, __u64 earliest, __u64 *ret)
@@ -57,7 +58,8 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	*ret = earliest ? credit_latest(slot, earliest) : slot; /* 0 may be later: times wrap */
+	/* times wrap, so 0 may be the later time */
+	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }
 

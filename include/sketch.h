@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * New keys: how often one was seen, in memory of fixed size, and how many a CPU sees. Pure
+ * New keys: how often each was seen, in memory of fixed size, and how many a CPU sees. Pure
  * functions; the time is an argument.
  *
  * The sketch is a HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k
- * Elephant Flows", USENIX ATC 2018) with one row. A slot holds the fingerprint of one key and its
- * count. A packet of another key in the slot lowers the count by one with probability 2^-count, and
- * replaces the key at a count of one.
+ * Elephant Flows", USENIX ATC 2018) with one row. A slot stores the fingerprint of one key and its
+ * count. If a packet of another key falls on the slot, it lowers the count by one with probability
+ * 2^-count; if the count is one, it replaces the key instead.
  *
- * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals that
- * of a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its secret
- * random (digest_key()), so for any one packet the chance is at most 2^-24: at 1, 10 and 50 million
+ * Errors. A spoofed source is taken for a source that was seen before if its 24-bit fingerprint is
+ * in a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its secret
+ * random (digest_key()), so the chance is at most 2^-24 for each packet: at 1, 10 and 50 million
  * packets/s, at most once in 17 s, 0.6 times and 3 times a second. The sender gains one state. With
  * n slots on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on
- * average: 131 ms and 13 ms at 1 and 10 million for 65,536 slots.
+ * average: with 65,536 slots for 131 ms at 1 million and 13 ms at 10 million.
  *
- * Each CPU has its own slots, updated without atomics: cache lines that all CPUs write to in a
- * flood make a packet cost 1.6 times as much on some machines. On PREEMPT_RT a race loses a count,
- * or a slot.
+ * Each CPU has its own slots and updates them without atomics: cache lines that all CPUs write to
+ * in a flood make a packet cost 1.6 times as much on some machines. On PREEMPT_RT a race may lose a
+ * count, or a slot.
  */
 #ifndef SLUICE_SKETCH_H
 #define SLUICE_SKETCH_H
 
 #include "identity.h"
 
-#define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
+#define SKETCH_COUNT 0xffU /* mask of the count in a slot; the other bits are the fingerprint */
 
-/* Counts end at 16: above FLOOD_MIN_HITS, and low enough to free a slot soon. */
+/* The highest count: above FLOOD_MIN_HITS, and low enough to free a slot soon. */
 #define SKETCH_MOST 16
 
-/* A count above 8 is lowered with probability 2^-8. */
+/* Counts above 8 are lowered with the same probability as 8: 2^-8. */
 #define SKETCH_COIN 8
 
 /* Returns the line of a key in a CPU's part of map `sketches`. */
@@ -38,7 +38,7 @@ static inline __u32 sketch_line(const struct sl_params *params, struct digest di
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
-/* Returns the key's slot in that line, by bits that neither line nor fingerprint uses. */
+/* Returns the key's slot in its line, by bits that select neither the line nor the fingerprint. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -51,7 +51,7 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* Returns all ones if the coin is 0, otherwise 0. No branch, because no CPU could predict it. */
+/* Returns all ones if the coin is 0, otherwise 0, without a branch that a CPU cannot predict. */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
@@ -61,8 +61,8 @@ static inline __u32 coin_wins(__u32 coin)
 }
 
 /*
- * Counts a packet of a key. Returns the key's count, including this packet. coin: differs by
- * packet; it is mixed with the 8 bits of the digest that the fingerprint leaves out.
+ * Counts a packet of a key. Returns the key's count, including this packet. coin: a number that
+ * differs by packet; it is mixed with the 8 bits of the digest that are not in the fingerprint.
  */
 static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
 {
@@ -78,7 +78,7 @@ static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
 	return 1;
 }
 
-/* Returns how often a key was seen, by its slot; 1 if the slot belongs to another key. */
+/* Returns the count of a key in its slot, or 1 if the slot belongs to another key. */
 static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 {
 	return (slot & ~SKETCH_COUNT) == sketch_print(digest) && slot & SKETCH_COUNT
@@ -95,13 +95,13 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 
 /* --- The rate of new keys on one CPU -------------------------------------------------------- */
 
-/* Returns the interval of a jiffy, about 64 ms long; never 0. */
+/* Returns the number of the interval that a jiffy is in, about 64 ms long; never 0. */
 static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 {
 	return (jiffy >> params->interval_shift) + 1;
 }
 
-/* In a flood a key gets an entry if it was seen more often than this. */
+/* In a flood a key gets an entry if it was seen more than this many times. */
 #define FLOOD_MIN_HITS 2
 
 /* Returns whether a CPU sees a flood of new keys whose policies have a budget, or have none. */
@@ -116,7 +116,7 @@ static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
 	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);
 }
 
-/* Counts the new keys of an interval, at its end. */
+/* Adds the new keys of an interval to the counts of events, when the interval ends. */
 static inline void flood_count_interval(struct sl_admission *here)
 {
 	for (int budgeted = 0; budgeted < 2; budgeted++) {
@@ -126,7 +126,7 @@ static inline void flood_count_interval(struct sl_admission *here)
 	}
 }
 
-/* Moves the rates on to a second: many may have passed since the last new key. */
+/* Moves the rates on to a new second. Many seconds may have passed since the last event. */
 static inline void flood_turn(struct sl_admission *here, __u32 second)
 {
 	if (second == here->second)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states: a set-associative table in two arrays, `sets` and `states`.
+ * The table of states is set-associative, with two sets for each key, in maps `sets` and `states`.
  *
- * A key has two sets: a primary set, and a secondary set that follows from the primary set and its
- * tag. In its set it is at the way that its tag selects, if that way is free; `displaced` of the
- * primary set counts its keys that are in their secondary sets. So half a cache line usually shows
- * that a key has no state; a state costs the line of its entry, and half a line more if it is at
- * another way. If the primary set has few ways to spare, a new key is inserted into the set that
- * has more of them, so sets fill evenly.
+ * A key has a primary set, and a secondary set that follows from the primary set and the key's tag.
+ * In its set the key takes the way that its tag selects, if that way is free. `displaced` of a
+ * primary set counts its keys that are in their secondary sets. So reading half a cache line
+ * usually shows that a key has no state. Reading a state costs the cache line of its entry, and
+ * half a line more if it is at another way. If the primary set has few ways to spare, a new key is
+ * inserted into the set that has more of them, so sets fill evenly.
  *
  * Eviction. A full state (refilled, not blocked, no slice borrowed) equals a new state, so its
- * eviction costs nothing; otherwise it costs the missing part of the burst. A set without a free
- * way evicts the state that has been full for longest (of an established key later:
- * EVICT_ESTABLISHED), or if no state in both sets is full, the state that costs least. Only a key
- * that was seen before may evict a state that is not full. A state is protected if it has less than
- * half of its burst or is blocked, and in a flood also if it was charged within the last minute,
- * unless it is full and its key is not established. It is evicted only if all ways of both sets are
- * protected. A new state lacks what the evicted state lacks (evict_inherited()). If a limit starts
- * empty, an evicted key returns to a stricter state, never to a milder one.
+ * eviction costs nothing. The eviction of any other state costs the part of the burst that it
+ * lacks. If a set has no free way, it evicts the state that has been full for longest (of an
+ * established key later: EVICT_ESTABLISHED). If no state in both sets is full, the state that costs
+ * least is evicted, but only for a key that was seen before. States are protected if they have less
+ * than half of their burst or are blocked, and in a flood also if they were charged within the last
+ * minute, unless they are full and their keys are not established. A protected state is evicted
+ * only if all ways of both sets are protected. A new state lacks what the evicted state lacked
+ * (evict_inherited()). If a limit starts empty, an evicted key returns to a stricter state, never
+ * to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
  * lock would lock the set forever. Commands refill, charge and block existing states, without a
@@ -35,10 +36,10 @@
 
 struct state_key {
 	__u64 addr[2];
-	__u32 limit; /* as in struct sl_entry */
+	__u32 limit; /* `limit` as in struct sl_entry */
 };
 
-/* Returns the key that a limit charges an address by. */
+/* Returns the key that a limit charges for an address. */
 static inline struct state_key state_key_of(const struct sl_limit *limit, const __u64 addr[2],
 					    bool ipv4)
 {
@@ -59,7 +60,7 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 
 /*
  * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`, which is 0 for ids below
- * 2^21. It ends at half of that, so that no packet under way can meet a larger id.
+ * 2^21. It stops at half of that, so that no packet in progress can find a larger id.
  */
 #define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -68,7 +69,7 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 #define ENTRY_ZERO_BYTE 0
 #endif
 
-/* limit: as in struct sl_entry */
+/* Returns the kind in the word `limit` of struct sl_entry. */
 static inline enum sl_kind entry_kind_of(__u32 limit)
 {
 	return limit >> 1 & 3;
@@ -81,7 +82,8 @@ static inline enum sl_kind entry_kind(const struct sl_entry *entry)
 
 /*
  * Returns whether an entry belongs to a key. `limit` is read last, because it is 0 while the entry
- * is given to another key. CPUs that reorder loads may read it first: entry_write() in bpf/table.h.
+ * is given to another key. A CPU that reorders loads may read it first: entry_write() in
+ * bpf/table.h.
  */
 static inline bool entry_is(const struct sl_entry *entry, const struct state_key *key)
 {
@@ -96,12 +98,12 @@ static inline struct sl_state *entry_state(struct sl_entry *entry)
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
 
-/* The lowest bit of a tag: the key is in its secondary set. */
+/* The lowest bit of a tag; it is set if the key is in its secondary set. */
 #define TAG_DISPLACED 1
 
 struct slot_ref {
 	__u32 primary;
-	__u16 tag; /* in the primary set: even, and never 0 */
+	__u16 tag; /* tag of the key in its primary set: even, and never 0 */
 };
 
 static inline __u16 digest_tag(struct digest digest)
@@ -116,19 +118,19 @@ static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct
 	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
-/* Returns the secondary set of a primary set, and the reverse. */
+/* Returns the secondary set of a primary set, or the primary set of a secondary set. */
 static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
-/* Returns the way at which most keys are found without reading their set. */
+/* Returns the way of a tag, at which most keys are found without reading the set. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
 }
 
-/* Returns the free way of a set that a key takes, or SL_WAYS. */
+/* Returns the free way of a set that a key takes, or SL_WAYS if no way is free. */
 static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 {
 	__u32 first = way_first(tag);
@@ -140,8 +142,8 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 }
 
 /*
- * Returns whether a way of a set has this tag: four ways at a time, by Mycroft's test for a lane of
- * a word that is 0 (Warren, "Hacker's Delight", 2nd edition, 6-1).
+ * Returns whether a way of a set has this tag. Compares four ways at a time by Mycroft's test for a
+ * zero lane in a word (Warren, "Hacker's Delight", 2nd edition, 6-1).
  */
 static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 {
@@ -151,10 +153,10 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
 }
 
-/* A set is short if fewer of its ways than this are free or full. */
+/* A set has few ways to spare if less than this many are free or full. */
 #define WAYS_SPARE 3
 
-/* Counts without branches: the verifier would walk the rest for each number. */
+/* Returns the number of free ways, without branches: the verifier would walk the rest for each. */
 static inline __u32 ways_free(const struct sl_set *set)
 {
 	__u32 free = 0;
@@ -166,7 +168,7 @@ static inline __u32 ways_free(const struct sl_set *set)
 
 /* --- 16-bit floating point ------------------------------------------------------------------ */
 
-/* Six bits of exponent above ten of mantissa: at most 0.2 % too large, never too small. */
+/* 16 bits: six of exponent, ten of mantissa. At most 0.2 % too large, never too small. */
 #define SHORT_BITS 10
 
 static inline __u16 short_make(__u64 number)
@@ -189,7 +191,7 @@ static inline __u64 short_value(__u16 number)
 
 /* --- Refill and age of an entry ------------------------------------------------------------- */
 
-/* Returns the time in which an empty state of this limit refills. */
+/* Returns the time in which an empty state of this limit refills, in ticks. */
 static inline __u64 limit_span(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -197,21 +199,21 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
 }
 
-/* Returns the time until borrowed slices are refilled: 2 S of credit.h; S is at most span / 16. */
+/* Returns the time until borrowed slices are refilled: 2 S (credit.h). S is at most span / 16. */
 static inline __u64 span_slices(__u64 span)
 {
 	return span / 8 + 1;
 }
 
-/* The unit of `made`: 2^34 ticks, 1.07 s. `made` wraps after 4.9 hours. */
+/* `made` of struct sl_entry is in units of 2^34 ticks, 1.07 s, and wraps after 4.9 hours. */
 #define ENTRY_MOMENT_SHIFT 34
 #define ENTRY_MOMENTS	   0x4000
 
-/* In `made`: the key has sent a packet ENTRY_BACK_AGE units or more after it was made. */
+/* Bit of `made`: the key sent a packet at least ENTRY_BACK_AGE units after the entry was made. */
 #define ENTRY_CAME_BACK ENTRY_MOMENTS
 #define ENTRY_BACK_AGE	2
 
-/* In `made`: the key is established, see entry_is_due(). */
+/* Bit of `made`: the key is established (entry_is_due()). */
 #define ENTRY_ESTABLISHED (2 * ENTRY_MOMENTS)
 
 static inline __u16 entry_moment(__u64 now)
@@ -219,10 +221,7 @@ static inline __u16 entry_moment(__u64 now)
 	return now >> ENTRY_MOMENT_SHIFT & (ENTRY_MOMENTS - 1);
 }
 
-/*
- * Returns how many units before `now` an entry was made: 0 if the clock of its CPU is a little
- * ahead.
- */
+/* Returns the age of an entry in units of `made`; 0 if the other CPU's clock is a little ahead. */
 static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
 	__u16 age = (entry_moment(now) - entry->made) & (ENTRY_MOMENTS - 1);
@@ -230,14 +229,15 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
-/* Units until a key is established at the latest: 64 s. */
+/* A key is established after at most this many units: 64 s. */
 #define ENTRY_DUE_MAX 60
 
 /*
- * Returns the age at which an entry is old enough: the time in which an empty state refills, from
- * one unit to ENTRY_DUE_MAX. So in addition to what a budget paid for, a key passes no more than if
- * its state had begun empty. The maximum is for limits that refill slowly: until a key is
- * established, it is exposed to floods. span: as in struct sl_entry.
+ * Returns the age, in units of `made`, at which a key is established: the time in which an empty
+ * state refills, but at least one unit and at most ENTRY_DUE_MAX. So in addition to what the budget
+ * paid for, a key passes no more than if its state had begun empty. The maximum is for limits that
+ * refill slowly: until a key is established, floods compete with it for the budget. span: as in
+ * struct sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
@@ -254,11 +254,11 @@ static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 }
 
 /*
- * Returns the time until which a block and its `escalate` steps count: block_steps() drops a step
- * in each length of the last block. That length is estimated, because the entry does not store
- * whether its limit escalates: from the last charge before the overrun, or if the state was charged
- * since, from the time at which the entry was made. The estimate is rather too long, except for an
- * entry made hours before.
+ * Returns the time until which a block and its steps count: block_steps() drops a step for each
+ * length of the last block. That length is estimated, because the entry does not store whether
+ * blocks escalate: from the last charge before the overrun, or if the state was charged since, from
+ * the time at which the entry was made. The estimate tends to be too long, except for entries that
+ * were made hours before.
  */
 static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
@@ -273,8 +273,9 @@ static inline __u64 entry_block_counts(const struct sl_entry *entry, const struc
 }
 
 /*
- * Returns the time from which a state is full if nothing is charged until then. Never too early; up
- * to an eighth of its span too late, because the entry does not store whether its limit has slices.
+ * Returns the time from which a state is full if nothing is charged until then. It is never too
+ * early, but may be too late by an eighth of the span, because the entry does not store whether its
+ * limit has slices.
  */
 static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_state *state)
 {
@@ -294,19 +295,19 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 }
 
 /*
- * An eviction cost. Below 0: the state is full; the lower, the longer it has been full, in ticks.
- * Otherwise from the highest bits: a class, which protects; in the lowest class the deficit in 1/16
- * of a burst; the age of the entry; and the deficit again, for counting.
+ * An eviction cost. If the state is full, the cost is negative: minus the ticks since it became
+ * full. Otherwise it consists, from the highest bits down, of: a class, which protects; in the
+ * lowest class the deficit, in 1/16 of a burst; the age of the entry; and the deficit again, for
+ * counting.
  *
  * If two entries are equal otherwise, the younger is evicted, so keys from before a flood stay. But
  * among entries that lack more than half of their burst, keys that did not come back are evicted
- * first, the oldest first, because a younger key may still come back. Otherwise spoofed keys would
- * stay forever, and a later abuser would always be the youngest.
+ * first, and of these the oldest, because a younger key may still come back. Otherwise spoofed keys
+ * would stay forever, and a later abuser would always be the youngest.
  *
- * A full state of a key that is not established is evicted before the state of an established key
- * that has been full for up to EVICT_ESTABLISHED longer. Otherwise spoofed keys would evict all
- * established keys that rest, as soon as a budget has paid for as many of them as the table has
- * ways.
+ * A full state counts as full for longer, by EVICT_ESTABLISHED, if its key is not established.
+ * Otherwise spoofed keys would evict all established keys that are idle, as soon as a budget has
+ * paid for as many spoofed keys as the table has ways.
  */
 #define EVICT_PARTS	  16
 #define EVICT_AGE_SHIFT	  8
@@ -317,15 +318,15 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 
 enum evict_class {
 	EVICT_LITTLE,  /* at least half of the burst is left */
-	EVICT_KNOWN,   /* charged within the last minute, in a flood */
-	EVICT_DEEP,    /* less than half is left, or `escalate` remembers a block */
-	EVICT_BLOCKED, /* it refuses everything */
+	EVICT_KNOWN,   /* in a flood: charged within the last minute */
+	EVICT_DEEP,    /* less than half of the burst is left, or steps of a block count */
+	EVICT_BLOCKED, /* a block refuses all packets */
 };
 
-/* In `half` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
+/* Value of `half` if at a window's last packet at most N/2 counted. 0: more, or unknown. */
 #define ENTRY_HAS_HALF 1
 
-/* The unit of `seen`, the time of the last packet: 0.26 ms; wraps in 13 days. */
+/* `seen`, the time of the last packet, is in units of 0.26 ms, and wraps in 13 days. */
 #define ENTRY_SEEN_SHIFT 22
 
 static inline __u32 entry_seen(__u64 now)
@@ -334,13 +335,13 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns how long a key has been idle, at least: since its last charge, or in a window, whose
- * `charged_at` only stores the sub-window, since its last packet.
+ * Returns at least how long a key has been idle, in ticks: since its last charge. In a window,
+ * whose `charged_at` only stores the sub-window, since its last packet.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* from -1, because the clock of another CPU may be a little ahead */
+	/* counts from -1, because the clock of another CPU may be a little ahead */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)
@@ -355,8 +356,8 @@ static inline __u32 entry_window_half(const struct sl_limit *limit, const struct
 }
 
 /*
- * Returns the deficit of a state that is not full: 1 or more sixteenths of a burst, above
- * EVICT_PARTS in debt. A window's entry only stores whether more than half is missing.
+ * Returns the deficit of a state that is not full, in sixteenths of a burst: at least 1, and above
+ * EVICT_PARTS in debt. A window's entry only stores whether it lacks more than half.
  */
 static inline __u64 entry_deficit(const struct sl_entry *entry, const struct sl_state *state,
 				  __u64 now)
@@ -407,7 +408,7 @@ static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct 
 	return rank + (entry_age_rank(entry, class, now) << EVICT_AGE_SHIFT | parts);
 }
 
-/* Returns the deficit in an eviction cost. */
+/* Returns the deficit that an eviction cost contains, in sixteenths of a burst. */
 static inline __u64 evict_parts(__s64 evict_cost)
 {
 	return evict_cost > 0 ? evict_cost & ((1 << EVICT_AGE_SHIFT) - 1) : 0;
@@ -418,15 +419,15 @@ static inline bool evict_is_protected(__s64 evict_cost)
 	return evict_cost >= EVICT_PROTECTED;
 }
 
-/* Returns whether the state is blocked, or less than half of its burst is left. */
+/* Returns whether the state is blocked, or has less than half of its burst left. */
 static inline bool evict_is_deep(__s64 evict_cost)
 {
 	return evict_cost >= EVICT_DEEP * EVICT_PROTECTED;
 }
 
 /*
- * Returns the deficit that a new state inherits if it replaces a state with this eviction cost: all
- * of `left` (kind_left() of the new state) if evict_is_deep(), otherwise the same part of it,
+ * Returns the deficit that a new state inherits from the state that it replaces: if
+ * evict_is_deep(), all of `left` (kind_left() of the new state), otherwise the same part of it,
  * rounded up. So an eviction creates no credit: sources that evict each other from n ways pass
  * together no more than n limits. In a flood only the first rule holds. Otherwise spoofed sources
  * that evict each other would soon be protected, and known sources would be evicted instead.

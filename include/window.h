@@ -71,8 +71,8 @@
 #define WINDOW_PAST_MASK  ((1ULL << WINDOW_PAST_BITS) - 1)
 #define WINDOW_TAG_MASK	  0xfULL
 
-#define WINDOW_STEP_BITS   20 /* 2^19 to 2^20 steps per sub-window, or one per tick */
-#define WINDOW_FACTOR_BITS 44 /* leaves 20 bits of a product to the index */
+#define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 steps, or one per tick */
+#define WINDOW_FACTOR_BITS 44 /* 20 bits of a product remain for the number */
 
 /* Returns the bits of one count in `past`, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
@@ -86,24 +86,25 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * Returns the lowest 20 bits of the number of the sub-window at a time. It multiplies, see
- * window_scale(), because a division would cost a tenth of the packet.
+ * Returns the number of the sub-window at a time, its lowest 20 bits. It multiplies
+ * (window_scale()), because a division would cost a tenth of the packet.
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 {
 	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
 }
 
-/* The same, in the bits that a state stores. */
+/* Returns the index of the sub-window at a time: its number, in the bits that a state stores. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
 	return window_number(limit, now) & WINDOW_INDEX_MASK;
 }
 
 /*
- * Sets the length of a sub-window: `least` ticks, or longer by less than 2^-18 of it, or by a tick.
- * A step is 2^coarse ticks, and factor / 2^WINDOW_FACTOR_BITS of a sub-window, rounded down, so no
- * sub-window is too short. Products wrap, but the index only needs their low bits.
+ * Sets the length of a sub-window to `least` ticks, or to a value that is longer by less than 2^-18
+ * of it or by a tick. A step is 2^coarse ticks. It is factor / 2^WINDOW_FACTOR_BITS of a
+ * sub-window, rounded down, so no sub-window is too short. Products wrap, but only their low bits
+ * matter.
  */
 static inline void window_scale(struct sl_limit *limit, __u64 least)
 {
@@ -140,8 +141,8 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the index, never more; after the clock has wrapped,
- * at most as many as have begun since 0. now: not before `charged_at`.
+ * Returns how many sub-windows have begun since the sub-window of the index, never too many. After
+ * the clock has wrapped, at most as many as have begun since 0. now: not before `charged_at`.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -150,27 +151,27 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	__u64 least = (now - state->charged_at) / limit->period, steps = number - old;
 	__u64 wrapped = now < state->charged_at;
 
-	if (least > limit->groups + wrapped) /* indexes may have wrapped */
+	if (least > limit->groups + wrapped) /* the index may have wrapped */
 		return least;
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* `charged_at` is ahead of the index, which may date from before a wrap */
+	/* `charged_at` is ahead of the index, which may be from before a wrap */
 	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
 
-/* Returns whether the index wraps to `old` in this sub-window or in one of the next G. */
+/* Returns whether the index wraps around to `old` in this sub-window or in one of the next G. */
 static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
 {
 	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
 }
 
 /*
- * Moves a state on by `steps` sub-windows, to `index`. If the index wraps to the old one within G,
- * the total stays and counts again: otherwise a CPU that stalls in a turn from the old index could
- * find the same first word, although charges were made since.
+ * Moves a state on by `steps` sub-windows, to `index`. If the index wraps to the old index within G
+ * sub-windows, the total is kept and counts again: otherwise a CPU that stalls in a turn from the
+ * old index could find the same first word, although charges were made in between.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_state *state, __u64 steps,
 				  __u64 index)
@@ -196,7 +197,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_state 
 	state->past = window_past(index, counts);
 }
 
-/* Returns whether a sub-window has begun since the index, by this clock or by `charged_at`. */
+/* Returns whether the sub-window of the index is over, by this clock or by `charged_at`. */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
@@ -207,7 +208,7 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 	       window_index(limit, state->charged_at) != index;
 }
 
-/* Moves a state on to the sub-window of `now`, as a turn does, without a charge. */
+/* Moves a state on to the sub-window of `now`, like a turn, but without a charge. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (!window_is_over(limit, state, now))
@@ -227,7 +228,7 @@ static inline __u64 window_settle(const struct sl_state *seen, const struct sl_s
 	return window_past(index, 0);
 }
 
-/* A state in which nothing counts, as `forgive` sets it. */
+/* Returns a state in which nothing counts, as after `forgive`. */
 static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -236,7 +237,7 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
-/* The state of a new key. If the limit starts empty, N counts in the current sub-window. */
+/* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
 static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
@@ -247,8 +248,8 @@ static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now
 }
 
 /*
- * Charges `cost` to a copy of a state that was rolled to now, or returns false. The caller
- * publishes the copy.
+ * Charges `cost` to a copy of a state that window_roll() has moved on to now; the caller publishes
+ * the copy. Returns false if the window has no room for it.
  */
 static inline bool window_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
@@ -258,7 +259,7 @@ static inline bool window_charge(const struct sl_limit *limit, struct sl_state *
 	return true;
 }
 
-/* Undoes a charge at `now` while its sub-window is the current one; otherwise returns false. */
+/* Undoes a charge of time `now`. Returns false if its sub-window is not the current one. */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {
@@ -269,7 +270,7 @@ static inline bool window_give_back(const struct sl_limit *limit, struct sl_stat
 	return true;
 }
 
-/* Returns what may still pass in a state that was rolled to now. */
+/* Returns the amount that may still pass, in a state that was moved on to now. */
 static inline __u64 window_left(const struct sl_limit *limit, const struct sl_state *state)
 {
 	__u64 total = window_total(state->window);
@@ -292,8 +293,8 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 }
 
 /*
- * Returns when at least `needed`, at most N, may pass if nothing is charged until then: now, or
- * when one of the next sub-windows begins. ret: the state at that time.
+ * Returns the time at which at least `needed` (at most N) may pass, if nothing is charged until
+ * then: now, or the start of one of the next sub-windows. Sets *ret to the state at that time.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 needed, __u64 now, struct sl_state *ret)
