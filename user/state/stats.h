@@ -40,9 +40,8 @@ struct stats_line {
 struct stats {
 	struct stats_line *lines; /* sorted by kind, and policies by prefix */
 	unsigned int count;
-	unsigned int rules; /* number of lines of policies */
-	struct sl_counters
-		total; /* only reasons are summed: a slot is a different limit in each policy */
+	unsigned int rules;	  /* number of lines of policies */
+	struct sl_counters total; /* sums of reasons; sums of slots have no meaning */
 };
 
 /* Reads all counters, which are in per-CPU arrays. The caller calls stats_free(). */

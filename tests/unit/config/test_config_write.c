@@ -241,11 +241,6 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 	return clock() - begin;
 }
 
-static clock_t least(clock_t a, clock_t b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * The time of a prefix hardly depends on how many prefixes are in its file. If each were compared
  * with all others, it would be five times as long. A busy machine makes a run longer, so the
@@ -257,8 +252,10 @@ static void test_prefixes_of_one_file_take_linear_time(void **state)
 
 	(void)state;
 	for (int round = 1; round < 5; round++) {
-		many = least(many, files_time(BLOCKS, 1));
-		one = least(one, files_time(1, BLOCKS));
+		clock_t many_again = files_time(BLOCKS, 1), one_again = files_time(1, BLOCKS);
+
+		many = many_again < many ? many_again : many;
+		one = one_again < one ? one_again : one;
 	}
 	if (one > 2.5 * many)
 		fail_msg("%d prefixes take %.2f s in one file, and %.2f s in %d", BLOCKS * BLOCK,

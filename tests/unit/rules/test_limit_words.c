@@ -653,15 +653,6 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 	}
 }
 
-static void test_a_budget_has_one_rate(void **state)
-{
-	struct limit limit;
-
-	(void)state;
-	assert_int_equal(budget_parse("10kpps 100mbit", NULL, &limit), -EINVAL);
-	assert_one_error("two-rates", "rate");
-}
-
 /* A text that does not fit a buffer is refused instead of cut. */
 static void test_long_values_are_refused_and_not_cut(void **state)
 {
@@ -700,7 +691,6 @@ int main(void)
 		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
 		cmocka_unit_test(test_what_was_meant_is_named),
 		cmocka_unit_test(test_wrong_words_of_kinds_and_lists_are_named),
-		cmocka_unit_test(test_a_budget_has_one_rate),
 		cmocka_unit_test(test_long_values_are_refused_and_not_cut),
 	};
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/ruleset.h: compares rules in memory, and prints them as commands. */
+/*
+ * user/rules/ruleset.h: compares rules, prints them as commands, and finds the sizes that they
+ * need.
+ */
 #include <errno.h>
 #include "test.h"
 #include "base/clock.h"
@@ -453,6 +456,75 @@ static void test_the_difference_is_what_the_other_lacks(void **state)
 	rule_free(&b);
 }
 
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+#define POLICIES(specified) (SL_POLICY_FIRST + (specified))
+
+static const struct {
+	const char *name;
+	struct gate_sizes has, needed;
+	uint32_t fixed;
+	struct gate_sizes grown;
+} growths[] = {
+	{"what holds stays",
+	 {.hosts = 100, .prefixes = 7, .policies = POLICIES(5)},
+	 {.hosts = 100, .prefixes = 1, .policies = POLICIES(5)},
+	 0,
+	 {.hosts = 100, .prefixes = 7, .policies = POLICIES(5)}},
+	{"one more doubles", {.hosts = 16384}, {.hosts = 16385}, 0, {.hosts = 32768}},
+	{"at least twice of what is no power",
+	 {.hosts = 20000},
+	 {.hosts = 20001},
+	 0,
+	 {.hosts = 65536}},
+	{"a fixed size stays, although it is too small",
+	 {.hosts = 20, .prefixes = 20},
+	 {.hosts = 21, .prefixes = 21},
+	 SIZE_BIT(SIZE_HOSTS),
+	 {.hosts = 20, .prefixes = 64}},
+	{"no more than the largest",
+	 {.prefixes = (1 << 26) - 1},
+	 {.prefixes = 1 << 26},
+	 0,
+	 {.prefixes = 1 << 26}},
+	{"and no size holds more",
+	 {.prefixes = 5},
+	 {.prefixes = (1 << 26) + 1},
+	 0,
+	 {.prefixes = 1 << 26}},
+	{"what no rule needs does not grow",
+	 {.sources = 5, .buckets = 5},
+	 {0},
+	 0,
+	 {.sources = 5, .buckets = 5}},
+};
+
+static void test_sizes_grow(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(growths); i++) {
+		struct gate_sizes got =
+			sizes_grown(&growths[i].has, &growths[i].needed, growths[i].fixed);
+
+		print_message("# %s\n", growths[i].name);
+		assert_memory_equal(&got, &growths[i].grown, sizeof(got));
+		assert_int_equal(sizes_hold(&growths[i].has, &growths[i].needed),
+				 i == 0 || i == ARRAY_SIZE(growths) - 1);
+	}
+}
+
+static void test_an_empty_rule_takes_no_room(void **state)
+{
+	struct rule rules[] = {
+		{.access = SL_ACCESS_DENY}, {.lists = 1}, {.limits = 1}, {.until = 1}};
+	const struct ruleset set = {.rules = rules, .count = ARRAY_SIZE(rules)};
+	const struct room room = room_needed(&set);
+
+	(void)state;
+	assert_int_equal(room.prefixes, 3);
+	assert_int_equal(room.policies, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +541,8 @@ int main(void)
 		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
 		cmocka_unit_test(test_a_budget_makes_rules_differ),
 		cmocka_unit_test(test_newcomers_are_copied_and_taken),
+		cmocka_unit_test(test_sizes_grow),
+		cmocka_unit_test(test_an_empty_rule_takes_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

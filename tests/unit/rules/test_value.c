@@ -257,6 +257,21 @@ static void test_choices_flags_and_sizes_are_read(void **state)
 	assert_int_equal(size, SIZE_MAX_ENTRIES);
 }
 
+static void test_sizes_are_written_as_users_do(void **state)
+{
+	static const struct {
+		uint32_t size;
+		const char *text;
+	} cases[] = {{1, "1"},	      {1000, "1000"},	     {1024, "1k"},
+		     {1536, "1536"},  {16384, "16k"},	     {1 << 20, "1m"},
+		     {3 << 20, "3m"}, {1025 << 10, "1025k"}, {1 << 26, "64m"}};
+	char text[SIZE_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(size_format(cases[i].size, text), cases[i].text);
+}
+
 static void test_numbers_are_read_up_to_their_most(void **state)
 {
 	static const struct {
@@ -301,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_values_are_refused_by_name),
 		cmocka_unit_test(test_what_was_meant_is_the_hint),
 		cmocka_unit_test(test_choices_flags_and_sizes_are_read),
+		cmocka_unit_test(test_sizes_are_written_as_users_do),
 		cmocka_unit_test(test_numbers_are_read_up_to_their_most),
 	};
 
