@@ -36,9 +36,11 @@ uint64_t store_now_ms(void)
 
 uint64_t jitter(uint64_t ms)
 {
-	uint32_t random = 0;
+	uint32_t random;
 
-	getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	/* early in boot there may be no random numbers */
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = 0;
 	return ms / 2 + random % ms;
 }
 
