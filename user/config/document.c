@@ -98,25 +98,29 @@ static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 	return colons > 1 ? ": put an IPv6 address into quotes" : "";
 }
 
-static int refuse_syntax(struct builder *builder)
+/* Parses the next event, which the caller deletes. */
+static int event_next(struct builder *builder, yaml_event_t *ret)
 {
 	const yaml_parser_t *parser = &builder->parser;
 	struct position at = {1, 1};
 
+	if (yaml_parser_parse(&builder->parser, ret))
+		return 0;
+	*ret = (yaml_event_t){0};
 	if (parser->error == YAML_MEMORY_ERROR)
 		return error_add(ENOMEM, "no-memory", builder->document.name, "out of memory");
-	if (parser->error ==
-	    YAML_READER_ERROR) { /* has only the offset of bytes that are not UTF-8 */
-		for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
-			at.column++;
-			if (builder->text[i] == '\n')
-				at = (struct position){at.line + 1, 1};
-		}
-		return refuse(builder, at, "bad-yaml", NULL, "not YAML: %s", parser->problem);
+	if (parser->error != YAML_READER_ERROR)
+		return refuse(builder, position_of(&parser->problem_mark), "bad-yaml", NULL,
+			      "not YAML: %s%s%s%s", parser->context ?: "",
+			      parser->context ? ": " : "", parser->problem,
+			      syntax_hint(builder->text, &parser->problem_mark));
+	/* for bytes that are not UTF-8, libyaml reports only their offset */
+	for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
+		at.column++;
+		if (builder->text[i] == '\n')
+			at = (struct position){at.line + 1, 1};
 	}
-	return refuse(builder, position_of(&parser->problem_mark), "bad-yaml", NULL,
-		      "not YAML: %s%s%s%s", parser->context ?: "", parser->context ? ": " : "",
-		      parser->problem, syntax_hint(builder->text, &parser->problem_mark));
+	return refuse(builder, at, "bad-yaml", NULL, "not YAML: %s", parser->problem);
 }
 
 /* --- Building ------------------------------------------------------------------------------- */
@@ -149,15 +153,6 @@ static const char *scalar_copy(struct builder *builder, const yaml_event_t *even
 	char *text = document_allocate(&builder->document, size);
 
 	return text ? memcpy(text, event->data.scalar.value, size) : NULL;
-}
-
-/* Parses the next event, which the caller deletes. */
-static int event_next(struct builder *builder, yaml_event_t *ret)
-{
-	if (yaml_parser_parse(&builder->parser, ret))
-		return 0;
-	*ret = (yaml_event_t){0};
-	return refuse_syntax(builder);
 }
 
 /* Refuses aliases, anchors, tags and NUL characters. Stores the kind of the node in *ret. */

@@ -242,7 +242,7 @@ uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* The number of entries that rules require in the maps of rules. */
+/* The numbers of entries that rules require, by map. */
 struct room {
 	uint32_t policies;
 	uint32_t prefixes;

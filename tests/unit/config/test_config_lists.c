@@ -27,7 +27,6 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	text_make("bad.txt", "192.0.2.1\nx\n");
 	text_make("good.yaml", "allow: [{file: good.txt, for: 1h}]\n");
 	text_make("bad.yaml", "allow: [{file: bad.txt}]\ndeny: [{prefix: y}]\n");
-	text_make("both.yaml", "allow: [file: good.txt]\ndeny: [prefix: 192.0.2.2]\n");
 	text_make("twice.yaml", "allow: [file: good.txt]\ndeny: [file: ./good.txt]\n");
 
 	snprintf(path, sizeof(path), "%s/good.yaml", scratch);
@@ -41,13 +40,6 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 		assert_int_equal(config.rules.rules[i].lists, 1);
 		assert_int_equal(config.rules.rules[i].access, SL_ACCESS_NONE);
 	}
-	config_free(&config);
-
-	snprintf(path, sizeof(path), "%s/both.yaml", scratch);
-	assert_int_equal(config_read(path, &config), 0);
-	assert_int_equal(config.rules.count, 2);
-	assert_int_equal(config.rules.rules[1].lists, 1);
-	assert_int_equal(config.rules.rules[1].access, SL_ACCESS_DENY);
 	config_free(&config);
 
 	snprintf(path, sizeof(path), "%s/bad.yaml", scratch);
