@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * user/share/accounts.h: what is reported of a table that the test writes (shared_gate.h).
- */
+/* Tests of user/share/accounts.h: what a node reports of a table that the test writes. */
 #include "test.h"
 #include "kind_specs.h"
 #include "shared_gate.h"
@@ -16,12 +14,12 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* the store, of each reported key */
+static bool keeps_expiry; /* the store confirms the expiry of keys */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
 
-/* rate: packets a second, with a burst of a second */
+/* Opens a node with a limit of `rate` packets a second and a burst of a second. */
 static void node_open(uint64_t rate)
 {
 	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
@@ -44,7 +42,7 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/* Packets that an entry took from its state; whatever it holds. */
+/* Charges packets to the state of an entry, and counts them as taken, whatever its level is. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -53,22 +51,40 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* A round in which the store answers that its counters stand at so many packets. */
-static unsigned int round_run(int64_t packets)
+/* Adds `count` keys to entries 3 and 4, which take a burst each. */
+static void keys_take(unsigned int count)
 {
-	unsigned int count;
+	node_open(1000);
+	for (unsigned int i = 0; i < count; i++) {
+		key_make(3 + i, 7 + i);
+		entry_take(3 + i, 1000);
+	}
+}
 
+/* Begins the next round. Returns the number of its items. */
+static unsigned int round_begin(void)
+{
 	now += ROUND;
 	accounts_step(&accounts, now);
 	accounts_scan(&accounts, NODES, now);
-	count = accounts_report(&accounts, items, now);
-	for (unsigned int i = 0; i < count; i++) {
-		int64_t total = packets * (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
+	return accounts_report(&accounts, items, now);
+}
 
-		items[i].answered = items[i].sent = true;
-		items[i].expires = keeps_expiry && !items[i].lasts;
-		items[i].total.taken = items[i].total.asked = total;
-	}
+/* Sets the reply to an item: both totals, in units of the store. */
+static void reply(struct store_item *item, int64_t total)
+{
+	item->answered = item->sent = true;
+	item->expires = keeps_expiry && !item->lasts;
+	item->total.taken = item->total.asked = total;
+}
+
+/* Runs a round in which the totals of each key are `packets`. Returns the number of items. */
+static unsigned int round_run(int64_t packets)
+{
+	unsigned int count = round_begin();
+
+	for (unsigned int i = 0; i < count; i++)
+		reply(&items[i], packets * (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT));
 	accounts_learn(&accounts, items, NODES, now);
 	return count;
 }
@@ -76,27 +92,28 @@ static unsigned int round_run(int64_t packets)
 /* --- Tests ---------------------------------------------------------------------------------- */
 
 /*
- * A script of one node, whose entry 3 has the full state of key 7:
+ * A script of a node whose entry 3 belongs to key 7, with a full state:
  *
- *   take N, full         packets that key takes; its state refills
- *   make A               the entry goes to key A
- *   rate, unshare, share, table, since N   how the limit changes: another rate; not shared; another
- *                        table; made with generation N of the rules
- *   follow               the process reads the rules, which have a new generation
- *   count                it only counts, within a round
- *   round R T            it reports R keys, and the store replies that they took T packets
- *   sent N, key K, lasts B, owed, accounts N   of the first item: some N packets, its key, whether
- *                        it has an expiry; more is owed than nothing; there are N accounts
+ *   take N        the key takes N packets
+ *   full          the state of the key refills
+ *   make A        the entry is given to key A
+ *   rate, table   the limit gets another rate; the gate gets another table
+ *   unshare, share, since N   the limit is not shared; is shared; has existed since generation N
+ *   follow        the process reads the rules, which have a new generation
+ *   count         accounts_count()
+ *   round R T     a round that must report R keys, whose totals are T packets
+ *   key K, sent N, lasts B    check the first item: its key; that it adds N packets; its expiry
+ *   owed, accounts N          check that the first account has a debt; the number of accounts
  */
 static const struct {
 	const char *name, *commands;
 } scripts[] = {
 	{"a key is reported from a quarter of its burst on",
 	 "take 240, round 0 0, take 20, round 1 0, key here:1:7, sent 260"},
-	{"a limit with another rate begins again: its counters in the store are others",
+	{"a limit with another rate uses other keys in the store, so it begins again",
 	 "take 1000, round 1 1000, round 1 1000, lasts 1, rate, follow, take 1, round 1 900000,"
 	 "key here:2:7, lasts 0, accounts 1"},
-	{"a limit that stays continues",
+	{"an unchanged limit keeps its debt",
 	 "take 1000, round 1 1000, round 1 1000, follow, round 1 1500, lasts 1, owed"},
 	{"what a key took unreported outlives a change of other rules",
 	 "follow, take 100, round 0 0, follow, take 100, round 0 0, follow, take 60, round 1 0,"
@@ -104,24 +121,24 @@ static const struct {
 	{"an entry that goes to another key around a change counts for that key",
 	 "follow, take 240, round 0 0, follow, make 8, take 20, round 0 0, take 240, round 1 0,"
 	 "key here:1:8"},
-	{"nothing is left after a change of the rate",
+	{"nothing unreported is left after a change of the rate",
 	 "follow, take 240, round 0 0, rate, follow, round 0 0, take 20, round 0 0, take 240,"
 	 "round 1 0"},
-	{"nor after a time in which the limit was not shared",
+	{"nothing is left after a time in which the limit was not shared",
 	 "follow, take 240, round 0 0, unshare, follow, take 1000, round 0 0, full, share, follow,"
 	 "round 0 0, take 20, round 0 0, take 240, round 1 0"},
-	{"nor in another table",
+	{"nothing is left in another table",
 	 "follow, take 240, round 0 0, table, follow, round 0 0, take 20, round 0 0, take 240,"
 	 "round 1 0"},
 	{"a new limit counts from its first packet on, before the process reads the rules",
 	 "unshare, follow, round 0 0, since 12, make 7, take 260, share, follow, round 1 0,"
 	 "sent 260"},
-	{"a limit that was there before and is shared now does not",
+	{"a limit that existed before does not count what it took before it was shared",
 	 "unshare, follow, round 0 0, since 11, make 7, take 260, share, follow, round 0 0"},
 	{"an account ends with its limit", "follow, take 1000, round 1 0, unshare, follow, round 0 "
 					   "0, accounts 0, share, full, follow,"
 					   "round 0 0, take 1000, round 1 0, accounts 1"},
-	{"counting opens no account: the items of the round would be another key's",
+	{"counting opens no account, because items of the current round are numbered by accounts",
 	 "take 1000, count, accounts 0, round 1 0"},
 };
 
@@ -186,48 +203,44 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	}
 }
 
-/* After a flush the first addition creates the key again, and may be the last. */
+/* After a flush the next addition creates the key without an expiry. */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* -1: the report */
-		bool lasts;
+		int64_t total; /* packets; -1: as reported, so the key is new in the store */
+		bool lasts;    /* the node does not set the expiry in this round */
 	} rounds[] = {
-		{300, -1, false}, /* a new key */
-		{100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true}, {0, 0, true},
-		{100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
+		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
+		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
 		int64_t total = rounds[i].total;
 
 		entry_take(3, rounds[i].packets);
-		now += ROUND;
-		accounts_scan(&accounts, NODES, now);
-		assert_int_equal(accounts_report(&accounts, items, now), 1);
+		assert_int_equal(round_begin(), 1);
 		if (items[0].lasts != rounds[i].lasts)
 			fail_msg("round %zu", i);
-		total *= (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
-		items[0].answered = items[0].sent = true;
-		items[0].expires = !items[0].lasts;
-		items[0].total = total < 0 ? items[0].delta : (struct store_fields){total, total};
+		reply(&items[0], total * (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT));
+		if (total < 0)
+			items[0].total = items[0].delta;
 		accounts_learn(&accounts, items, NODES, now);
 	}
 }
 
-/* Rounds after one without an answer until the account of a key that rests ends: 300 at most. */
+/*
+ * Returns the number of rounds, at most 300, until the account of an idle key ends, after a round
+ * without a reply. without_expiry: number of rounds in which the store confirms no expiry.
+ */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
 	unsigned int rounds = 0;
 
-	node_open(1000);
-	key_make(3, 7);
-	entry_take(3, 1000);
+	keys_take(1);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(round_run(1000), 1);
-	now += ROUND;
-	accounts_report(&accounts, items, now);
+	round_begin();
 	items[0].answered = items[0].sent = false;
 	accounts_learn(&accounts, items, NODES, now);
 	for (; accounts.count && rounds < 300; rounds++) {
@@ -238,7 +251,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* If the store refuses the expiry, accounts are not kept forever. */
+/* If the store never confirms the expiry, the account ends after EXPIRY_TRIES rounds. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -248,12 +261,10 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* The account of a key that others are expected to take all of, and so many steps were lent to. */
+/* Returns an account after `steps` steps in which other nodes were expected to use all the rate. */
 static struct account *account_lend(unsigned int steps)
 {
-	node_open(1000);
-	key_make(3, 7);
-	entry_take(3, 1000);
+	keys_take(1);
 	round_run(0);
 	round_run(0);
 	accounts.list[0].flow.expected = FLOW_RATE;
@@ -276,7 +287,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* More than 2^31 units between two rounds: each reading sees less. */
+/* The counters wrap within a round, but accounts_count() is called more often. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -296,14 +307,14 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process stops for 20 s. Packets of a fast limit took 3 x 2^30 units meanwhile, which the count
- * of an entry shows as -2^30: that is not counted, and later packets are.
+ * The process is stopped for 20 s. If the limit is fast, 3 x 2^30 units are taken meanwhile, which
+ * the 32-bit counter shows as -2^30. This must not be counted, but later packets must.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known;
+		bool is_known; /* the counter cannot have wrapped */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -328,21 +339,20 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* Between two scans. Credit that slices return is no such case, and is not reported. */
+/* A key is evicted and added again between two scans. Returned slices must not look like that. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew;
-		int packets; /* that are taken, or given back */
+		bool is_anew; /* the key is added again */
+		int packets;  /* taken, or returned if negative */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t before;
 		int64_t ticks;
 
-		node_open(1000);
-		key_make(3, 7);
-		entry_take(3, 100000);
+		keys_take(1);
+		entry_take(3, 99000);
 		assert_int_equal(round_run(0), 1);
 		before = accounts.list[0].own.taken;
 		accounts.list[0].debt = (struct debt){.refundable = SEC / 2, .full_at = now + SEC};
@@ -353,131 +363,80 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* nothing of it was lent by the state that the entry has now */
+		/* the new state was never charged for others, so nothing can be refunded to it */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 	}
 }
 
-/* An entry may be made between the search for lost ones and the reading of all. */
-TEST(test_a_key_has_one_account)
-{
-	entry_take(3, 1000);
-	assert_int_equal(round_run(0), 1);
-	/* the account without an entry, and one that was begun for the entry */
-	accounts.list[1] = accounts.list[0];
-	accounts.list[1].entry = NO_ENTRY;
-	accounts.count++;
-	assert_int_equal(round_run(0), 1);
-	assert_int_equal(accounts.count, 1);
-}
-
-/* A reading within a round may end the second account of a key: each other one has its own answer. */
+/* If a count within a round frees an account, the other accounts still get their own replies. */
 TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
-	unsigned int count;
-
-	node_open(1000);
-	for (unsigned int i = 0; i < 2; i++) {
-		key_make(3 + i, 7 + i);
-		entry_take(3 + i, 1000);
-	}
+	keys_take(2);
 	assert_int_equal(round_run(0), 2);
-	/* the first key also has an account without an entry, before the accounts of both keys */
+	/* insert a second account of the first key, without an entry, before the others */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.samples.list[4].account = 3;
 	accounts.samples.list[3].account = 2;
 	accounts.list[0].entry = NO_ENTRY;
 	accounts.count++;
-	now += ROUND;
-	count = accounts_report(&accounts, items, now);
-	assert_int_equal(count, 3);
-	now += SEC;
-	accounts_count(&accounts, NODES, now);
+	assert_int_equal(accounts_report(&accounts, items, now += ROUND), 3);
+	accounts_count(&accounts, NODES, now += SEC);
 	assert_int_equal(accounts.count, 2);
-	for (unsigned int i = 0; i < count; i++) {
-		items[i].answered = items[i].sent = true;
-		items[i].total.taken = items[i].total.asked = i + 1;
-	}
+	for (unsigned int i = 0; i < 3; i++)
+		reply(&items[i], i + 1);
 	accounts_learn(&accounts, items, NODES, now);
 	assert_int_equal(accounts.list[1].flow.totals.taken >> FLOW_UNIT_SHIFT, 2);
 	assert_int_equal(accounts.list[2].flow.totals.taken >> FLOW_UNIT_SHIFT, 3);
 }
 
 /*
- * It stops for 20 s within a round, in which the packet path divided the limit: that time is not
- * charged again, a surplus of charges is not refunded, and what is owed stays owed.
+ * The process is stopped for 20 s within a round, and the packet path divides the limit meanwhile.
+ * This time is not charged, an overcharge is not refunded, and a debt is kept.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
-	for (size_t i = 0; i < ARRAY_SIZE(unsettled); i++) {
-		struct account *account;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(unsettled); i++) {
+		bool reply_waits = i >= 2; /* the reply arrived before the process continues */
 		struct sl_state *state = entry_state(&entries[3]);
+		struct account *account;
 		uint64_t zero;
 
-		node_open(1000);
+		keys_take(1);
 		account = &accounts.list[0];
-		key_make(3, 7);
-		entry_take(3, 1000);
 		round_run(0);
 		round_run(0);
-		now += ROUND;
 		entry_take(3, 1000);
-		accounts_scan(&accounts, NODES, now);
-		assert_int_equal(accounts_report(&accounts, items, now), 1);
+		assert_int_equal(round_begin(), 1);
 		account->flow.expected = FLOW_RATE / 2;
-		account->flow.unsettled = unsettled[i];
+		account->flow.unsettled = unsettled[i % 2];
 		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = state->empty_at = state->charged_at = now; /* packets came all the time */
+		zero = state->empty_at = state->charged_at = now; /* packets keep it empty */
 		accounts_forget(&accounts, now);
-		accounts_step(&accounts, now += STEP);
+		if (!reply_waits)
+			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* its totals are noted, and no difference is taken from them */
-		items[0].answered = items[0].sent = true;
-		items[0].total.taken = items[0].total.asked = 1LL << 40;
+		/* the totals of this reply are only a baseline */
+		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
-		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i]));
-		/* a flood leaves the others nine parts of ten from then on */
+		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
+		/* demand beyond the rate: the node expects 9 of 10 parts of it at other nodes */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
 }
 
-/* An answer may wait for the process when it goes on. */
-TEST(test_a_stop_is_not_charged_after_the_answer)
-{
-	uint64_t zero;
-
-	entry_take(3, 1000);
-	now += ROUND;
-	accounts_scan(&accounts, NODES, now);
-	assert_int_equal(accounts_report(&accounts, items, now), 1);
-	now += 20 * SEC;
-	zero = entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = now;
-	accounts_forget(&accounts, now);
-	items[0].answered = items[0].sent = true;
-	accounts_learn(&accounts, items, NODES, now);
-	accounts_step(&accounts, now += STEP);
-	assert_in_range(entry_state(&entries[3])->empty_at - zero, STEP * 9 / 10 - 1,
-			STEP * 9 / 10);
-}
-
 TEST(test_accounts_count_the_lost_rounds_of_each_key)
 {
-	node_open(1000);
-	for (unsigned int i = 0; i < 2; i++) {
-		key_make(3 + i, 7 + i);
-		entry_take(3 + i, 1000);
-	}
+	keys_take(2);
 	assert_int_equal(round_run(0), 2);
 	for (unsigned int lost = 1; lost < 5; lost++) {
-		now += ROUND;
-		assert_int_equal(accounts_report(&accounts, items, now), 2);
-		items[0].answered = items[0].sent = true;
+		assert_int_equal(round_begin(), 2);
+		reply(&items[0], 0);
 		items[1].answered = items[1].sent = false;
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(accounts.lost, lost);
@@ -489,8 +448,8 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * What a node lets pass of a rate of 10,000 packets a second that is asked for twice at it, and as
- * much at another node, which takes what this one takes: in parts of the limit.
+ * Returns what a node passes, as a multiple of the limit, if this node and another node each have a
+ * demand of twice the limit. The other node always reports the same as this node.
  */
 static double node_passes(unsigned int burst)
 {
@@ -522,7 +481,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* A burst may be shorter than the time between two steps. */
+/* A burst may be as short as the time between two steps. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
@@ -533,14 +492,14 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* Without the process it would have been full, and a burst was all that there was. */
+/* A state that became full between two steps has lost nothing by earlier charges. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process is stopped for as long as the state takes to be full; then a burst comes */
+	/* the process is stopped until the state is full; then packets take a burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
@@ -552,7 +511,10 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 
 /* --- Blocks --------------------------------------------------------------------------------- */
 
-/* Blocks of 30 s; escalate: up to 8 minutes. The source is reported, and overran its limit here. */
+/*
+ * Opens a node whose limit blocks for 30 s; escalate: for up to 8 minutes. Its key is due to be
+ * reported, and was just blocked.
+ */
 static void node_open_blocks(bool escalate)
 {
 	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 1000);
@@ -573,16 +535,13 @@ static void node_open_blocks(bool escalate)
 		items[i].blocked_ms = 0;
 }
 
-/* A round in which the store answers with this time of a block. */
+/* Runs a round in which the store reports a block with this remaining time, half a round later. */
 static void round_blocked(uint64_t blocked_ms)
 {
-	now += ROUND;
-	accounts_scan(&accounts, NODES, now);
-	assert_int_equal(accounts_report(&accounts, items, now), 1);
-	items[0].answered = items[0].sent = true;
+	assert_int_equal(round_begin(), 1);
+	reply(&items[0], 0);
 	items[0].blocked_ms = blocked_ms;
-	now += ROUND / 2;
-	accounts_learn(&accounts, items, NODES, now);
+	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 }
 
 TEST(test_a_block_is_reported_once)
@@ -590,15 +549,18 @@ TEST(test_a_block_is_reported_once)
 	static const struct {
 		const char *name;
 		bool escalate;
-		uint64_t stored[2];   /* what the store replies, ms */
-		uint64_t reported[2]; /* within 151 ms above */
+		uint64_t stored[2];   /* reply of the store in each round, ms */
+		uint64_t reported[2]; /* report of the node, ms, or up to 151 more */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
-		{"a block that escalates waits for what the store knows: a longer block",
+		{"a block that escalates, and the store knows a longer block",
 		 true,
 		 {100000, 99850},
 		 {0, 0}},
-		{"none", true, {0, 29700}, {0, 29700}},
+		{"a block that escalates, and the store knows no block",
+		 true,
+		 {0, 29700},
+		 {0, 29700}},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -628,14 +590,17 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 }
 
-/* Whether the source is blocked here after the store replied with this time of a block. */
+/* Returns whether the key is blocked here after a round in which the store reports this block. */
 static bool is_blocked_after(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
 	return block_holds(&limit.limit, entry_state(&entries[3]), now);
 }
 
-/* A round later, with some of the store's delay or all of it. */
+/*
+ * Forgives the block, and checks that later rounds do not begin it again. blocked_ms: its remaining
+ * time in the store. Replies are delayed more or less.
+ */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
 	entry_state(&entries[3])->blocked_until = 0;
@@ -649,30 +614,27 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a new one, of another node */
+	assert_true(is_blocked_after(29900)); /* a new block of another node */
 	check_that_it_stays_forgiven(29900);
-	entries[3].limit = 0; /* the table forgets it */
+	entries[3].limit = 0; /* the key is evicted */
 	round_blocked(26000);
 	key_make(3, 7);
 	assert_true(is_blocked_after(25850));
 }
 
-/* The node's own block, forgiven before the reply, which contains the block. */
+/* The node's own block is forgiven between its report and the reply, which contains it. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);
-	now += ROUND;
-	accounts_scan(&accounts, NODES, now);
-	assert_int_equal(accounts_report(&accounts, items, now), 1);
+	assert_int_equal(round_begin(), 1);
 	assert_true(items[0].block_ms);
 	entry_state(&entries[3])->blocked_until = 0;
-	items[0].answered = items[0].sent = true;
+	reply(&items[0], 0);
 	items[0].blocked_ms = items[0].block_ms;
-	now += ROUND / 2;
-	accounts_learn(&accounts, items, NODES, now);
+	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* of another node */
+	assert_true(is_blocked_after(29900)); /* a block of another node */
 }
 
 static int setup(void **state)
@@ -702,10 +664,8 @@ int main(void)
 		T(test_a_long_round_loses_no_count),
 		T(test_a_stop_makes_no_count_fall),
 		T(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
-		T(test_a_key_has_one_account),
 		T(test_an_account_that_ends_within_a_round_shifts_no_answer),
 		T(test_a_process_that_was_stopped_begins_again),
-		T(test_a_stop_is_not_charged_after_the_answer),
 		T(test_accounts_count_the_lost_rounds_of_each_key),
 		T(test_a_short_burst_is_shared),
 		T(test_nothing_is_given_back_that_was_full_between_steps),

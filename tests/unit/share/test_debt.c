@@ -201,23 +201,17 @@ TEST(test_no_source_gets_more_than_without)
 
 /* --- What is due of a flow ------------------------------------------------------------------ */
 
-/* A key of which others took a burst that is owed here; nothing is offered here. */
+/* Returns a flow that owes a burst and must repay all of it in the next step. */
 static struct flow flow_owing(const struct sl_limit *limit)
 {
 	const struct flow_count nothing = {0};
-	struct flow_count totals = {0};
 	struct flow flow;
 
 	flow_begin(&flow, &nothing, NOW);
-	for (int i = 1; i <= 2; i++) {
-		flow_report(&flow, &nothing, NOW + i * SECOND / 10);
-		flow_learn(&flow, limit->burst, &totals, 4, NOW + i * SECOND / 10);
-		totals.taken += limit->burst;
-	}
-	flow_step(&flow, limit->burst, 0, NOW + SECOND / 5);
-	flow_report(&flow, &nothing, NOW + 3 * SECOND / 10);
-	flow_learn(&flow, limit->burst, &totals, 4, NOW + 3 * SECOND / 10);
-	assert_true(flow.unsettled > 0);
+	flow.nodes = 4;
+	flow.length = SECOND / 10;
+	flow.unsettled = flow.repay = limit->burst;
+	flow.repaying = FLOW_RATE;
 	return flow;
 }
 
