@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <systemd/sd-daemon.h>
@@ -31,6 +30,7 @@
 #include "migrate/open.h"
 #include "program/program.h"
 #include "rules/value.h"
+#include "share/connection.h"
 #include "share/accounts.h"
 #include "share/exchange.h"
 #include "sharing/command_share.h"
@@ -488,7 +488,6 @@ static int share_open(struct share *share, const struct store_options *store)
 {
 	const char *gate = share->gate_name;
 	unsigned int most = share->words.most;
-	uint64_t random = 0;
 	int err = gate_take(share, &share->gate)
 			  ?: lock_file_take(LOCK_SHARE, gate, store->address, &share->lock)
 			  ?: fds_open(share);
@@ -504,8 +503,7 @@ static int share_open(struct share *share, const struct store_options *store)
 	 * the order of their reports would change, and a reply would contain two reports of the
 	 * other node, or none.
 	 */
-	getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	share->round_at = uptime_ns() + random % share->words.round_ns;
+	share->round_at = uptime_ns() + jitter(share->words.round_ns / NS_PER_MS) * NS_PER_MS;
 	/* until the first reply, use the number of nodes from the previous process */
 	share->state.nodes = share->gate.state->nodes;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
