@@ -29,7 +29,7 @@ struct listing {
 	enum sl_access access; /* SL_ACCESS_NONE: the access of the list */
 	const char *name;      /* name of the list; NULL if these are runtime entries */
 	uint64_t ns;	       /* time until the end, by `for` or `until`; 0 if there is no end */
-	bool ends_entries;     /* the end is stored in each entry; otherwise in the list */
+	bool ends_entries;     /* each entry stores the end; otherwise the list does */
 	unsigned int skipped;  /* number of lines of the file that `skip` left out */
 	struct ruleset entries;
 	struct ruleset absent; /* for unallow and undeny: prefixes without such an entry */
@@ -75,7 +75,7 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* Access and end of an entry or a list before the change. */
+/* The access and the end that an entry or a list had before the change. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
@@ -110,7 +110,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* a runtime allow may have any prefix, because it cannot lock out the operator */
+	/* a runtime entry that allows may be wide, because it cannot lock out the operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);

@@ -92,9 +92,21 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_end();
 }
 
-/* Warns that no device is attached. places: the devices that the file names. */
+/*
+ * Warns if no device is attached, unless the attachments cannot be read. places: the devices that
+ * the file names.
+ */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count = 0, mark = error_count();
+	int err = attachments_read(gate, all, &count);
+
+	error_drop(mark);
+	for (unsigned int i = 0; !err && i < count; i++)
+		err = all[i].program_id > 0;
+	if (err)
+		return;
 	if (!places->specified)
 		error_notice(
 			"not-attached", NULL,
@@ -112,19 +124,6 @@ static void warn_unattached(const struct gate *gate, const struct places *places
 			     "apply the file again when a device exists, or let 'sluice keep' wait "
 			     "for it",
 			     gate->name);
-}
-
-/* Returns whether a device is attached, or the attachments cannot be read. */
-static bool is_attached(const struct gate *gate)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count = 0, mark = error_count();
-	bool is_found = attachments_read(gate, all, &count);
-
-	error_drop(mark);
-	for (unsigned int i = 0; !is_found && i < count; i++)
-		is_found = all[i].program_id;
-	return is_found;
 }
 
 static int apply_run(const struct context *context, const void *data)
@@ -154,8 +153,7 @@ static int apply_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	apply_print(&gate, &change, context->trial_ns);
-	if (!is_attached(&gate))
-		warn_unattached(&gate, &config.places);
+	warn_unattached(&gate, &config.places);
 	kept_note(context->gate, KEPT_FILE, args->file);
 	return 0;
 }

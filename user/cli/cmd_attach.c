@@ -100,30 +100,26 @@ static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
 	return err;
 }
 
-/* If a limit in force shapes, checks that the devices can delay packets. */
-static int devices_check(const struct gate *gate, const struct attach_args *args,
-			 const struct attaching *all)
+/*
+ * Attaches all devices, or none: after a failure, detaches the devices that it attached. If a limit
+ * in force shapes, checks first that all devices can delay packets.
+ */
+static int attach_all(const struct gate *gate, const struct attach_args *args,
+		      struct attaching *all)
 {
+	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
 	struct shaping shaping;
+	unsigned int i;
 	int err = shaping_read(gate, &shaping);
 
-	for (unsigned int i = 0; !err && shaping.any && i < args->devices.count; i++) {
+	for (i = 0; !err && shaping.any && i < args->devices.count; i++) {
 		struct attachment wanted = attachment_of(&all[i].device, args->hook);
 
 		err = attach_choose_hook(&all[i].device, args->mode, false, &wanted.hook)
 			      ?: shaping_check_new(gate, &shaping, &wanted, args->no_fq);
 	}
-	return err;
-}
-
-/* Attaches all devices, or none: after a failure, detaches the devices that it attached. */
-static int attach_all(const struct gate *gate, const struct attach_args *args,
-		      struct attaching *all)
-{
-	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
-	unsigned int i;
-	int err = 0;
-
+	if (err)
+		return err;
 	for (i = 0; !err && i < args->devices.count; i++) {
 		enum hook hook = args->hook;
 
@@ -184,7 +180,7 @@ static int attach_run(const struct context *context, const void *data)
 		err = sizes_check(&gate, args->size);
 	if (!err)
 		gate.state->sizes_stated |= sizes_bits(&sizes);
-	err = err ?: devices_check(&gate, args, all) ?: attach_all(&gate, args, all);
+	err = err ?: attach_all(&gate, args, all);
 	if (err) {
 		gate_undo(&gate);
 		return err;
@@ -341,21 +337,6 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 			 hook ? " on hook " : "", hook ?: "", option);
 }
 
-/* Marks the attachments that the command line selects. Refuses a name that selects none. */
-static int mark(const struct gate *gate, struct detaching *detaching, bool is_all)
-{
-	const struct operands *devices = &detaching->args->devices;
-
-	for (unsigned int i = 0; is_all && i < detaching->count; i++)
-		detaching->is_marked[i] = hook_is_meant(detaching->args, &detaching->all[i]);
-	for (unsigned int i = 0; !is_all && i < devices->count; i++)
-		/* a name that a device had before counts only if no device has it now */
-		if (!mark_name(detaching, devices->words[i], false) &&
-		    !mark_name(detaching, devices->words[i], true))
-			return refuse_unattached(gate, detaching, devices->words[i]);
-	return 0;
-}
-
 /*
  * Detaches the marked attachments, and removes the pins of attachments that are gone. Counts the
  * attachments that stay. After a failure, the report lists the attachments detached before it.
@@ -405,17 +386,28 @@ int gate_remove(struct gate *gate)
 	return 0;
 }
 
+/*
+ * Detaches the attachments that the command line selects, and removes the gate if no attachment is
+ * left. Refuses a name that selects none.
+ */
 static int detach_from(struct gate *gate, const struct detach_args *args, bool is_all)
 {
 	struct detaching detaching = {.args = args};
 	unsigned int left = 0;
-	int err = attachments_read(gate, detaching.all, &detaching.count)
-		  ?: mark(gate, &detaching, is_all)
-		  ?: pins_check_writable(&gate->dir);
+	int err = attachments_read(gate, detaching.all, &detaching.count);
 
 	if (err)
 		return err;
-	err = detach_marked(gate, &detaching, &left);
+	for (unsigned int i = 0; is_all && i < detaching.count; i++)
+		detaching.is_marked[i] = hook_is_meant(args, &detaching.all[i]);
+	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
+		const char *name = args->devices.words[i];
+
+		/* a name that a device had before counts only if no device has it now */
+		if (!mark_name(&detaching, name, false) && !mark_name(&detaching, name, true))
+			return refuse_unattached(gate, &detaching, name);
+	}
+	err = pins_check_writable(&gate->dir) ?: detach_marked(gate, &detaching, &left);
 	if (left)
 		attachments_publish(gate);
 	if (err || left)

@@ -166,7 +166,7 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 			facts->proto = 0;
 		}
 	}
-	/* `to` implies hook egress: only limits with key dst use a destination, and only there */
+	/* a destination implies hook egress: only limits with key dst use it, and only there */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }
@@ -297,7 +297,7 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 	print_end();
 }
 
-/* Prints how a source without an established state is treated. JSON: null for any other source. */
+/* Prints how a new source is treated. JSON: null if the source is not new. */
 static void print_new(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const char *option = gate_option(gate->name);

@@ -103,7 +103,7 @@ static int print_attachments(const struct gate *gate, bool *ret_lacks_fq)
 	return 0;
 }
 
-/* Prints "attach" of JSON, which has the form of a rules file. */
+/* Prints the devices as the JSON array "attach", in the form of a rules file. */
 static int print_places(const struct gate *gate)
 {
 	_cleanup_(places_free) struct places places = {0};
@@ -195,9 +195,11 @@ static int diff_read(const char *file, struct diff *diff)
 		err = gate_open(&gate, diff->gate, GATE_READ, NULL)
 			      ?: gate_sizes_read(&gate, &diff->sizes)
 			      ?: rules_read(&gate, &diff->rules);
-	err = err ?: placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
-		  ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* an index that both sets use now means the same list, with the same end */
+	if (err)
+		return err;
+	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
+		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
+	/* now a list that both sets have, with the same end, has the same index */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);

@@ -15,9 +15,6 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* The maps before MAP_ADMISSION hold sources and rules. Later maps are arrays of a fixed size. */
-#define MAPS_LISTED MAP_ADMISSION
-
 /* The facts that are printed about a gate. */
 struct exported {
 	char gate[GATE_NAME + 1];

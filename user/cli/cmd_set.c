@@ -66,7 +66,7 @@ static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *pre
 
 struct set_args {
 	struct sl_prefix prefix;
-	struct spec spec;     /* the words of the limits */
+	struct spec spec;     /* the parsed words rate, burst, match, ... */
 	unsigned int inherit; /* enum inherit */
 	bool no_fq;	      /* accept limits that shape on a device without the qdisc fq */
 };
@@ -129,7 +129,8 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 		     struct change *change)
 {
 	struct rule *rule = &change->after;
-	bool is_new = !rule->limits;
+	bool is_new = !rule->limits, shapes = limits->count && limits->list->spec.kind == SL_SHAPE;
+	bool inherits = is_new && !args->inherit && args->prefix.bits;
 	struct shaping shaping = {0};
 	int err;
 
@@ -138,13 +139,16 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 	if (args->inherit)
 		rule->inherit = args->inherit;
 	else if (is_new)
-		rule->inherit = args->prefix.bits ? INHERIT_YES : INHERIT_NO;
-	shaping_add(&shaping, &(struct rule){.limits = limits->count, .limit = limits->list});
-	err = limits_put(gate, limits, spec_has(&args->spec, SPEC_NAME), rule)
-		      ?: shaping_check(gate, &shaping, NULL, 0, args->no_fq)
-		      ?: change_make(gate, change);
+		rule->inherit = inherits ? INHERIT_YES : INHERIT_NO;
+	err = limits_put(gate, limits, spec_has(&args->spec, SPEC_NAME), rule);
+	if (!err && shapes) {
+		shaping_add(&shaping,
+			    &(struct rule){.limits = limits->count, .limit = limits->list});
+		err = shaping_check(gate, &shaping, NULL, 0, args->no_fq);
+	}
+	err = err ?: change_make(gate, change);
 	if (!err)
-		warn_policy(gate, rule, is_new && !args->inherit);
+		warn_policy(gate, rule, inherits);
 	return err;
 }
 

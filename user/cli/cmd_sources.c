@@ -197,15 +197,19 @@ static void print_source(const struct view *view)
 
 /* --- Ranking -------------------------------------------------------------------------------- */
 
+/*
+ * Sources are printed by descending rank and, if their ranks are equal, by descending urgency. The
+ * urgency is the negative slack of the printed limit. Sources with counts have the least urgency,
+ * because a source without counts may have lost many packets.
+ */
 struct ranked {
 	const struct listed_source *source;
-	double rank;	/* sources are printed by descending rank */
-	double urgency; /* and, if the rank is equal, by descending urgency: minus the slack */
+	double rank;
+	double urgency;
 };
 
-#define URGENCY_FREE (-2) /* no limit applies to the source */
-#define URGENCY_KNOWN                                                                              \
-	(-3) /* it is counted: sources without counts, which may drop many, are first */
+#define URGENCY_FREE  (-2) /* no limit applies to the source */
+#define URGENCY_KNOWN (-3) /* the source has counts */
 
 /* Computes the rank and the urgency of a source. */
 static int rank(const struct gate *gate, const struct table *table, enum order order,

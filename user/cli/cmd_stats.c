@@ -51,12 +51,20 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 	print_end();
 }
 
-/* Prints the packets that a policy passed and dropped, and the packets that its limits refused. */
+/*
+ * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
+ * JSON omits lines that belong to no policy, and text omits lines without packets.
+ */
 static void print_policy(const struct stats_line *line, struct listing *listing)
 {
 	struct sl_cell passed = counters_passed(&line->counters);
 	struct sl_cell dropped = counters_dropped(&line->counters);
+	unsigned long long sum = passed.packets + dropped.packets;
 
+	for (unsigned int i = 0; i < line->limits; i++)
+		sum += line->counters.refused[line->limit[i].slot].packets;
+	if (print_is_json() ? line->kind != STATS_RULE : !is_shown(listing, sum))
+		return;
 	print_object(NULL);
 	print_string("prefix", "%-24s", line->policy);
 	print_text(" %16llu %16llu\n", passed.packets, dropped.packets);
@@ -82,21 +90,6 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 	print_end();
 }
 
-/*
- * Returns whether to print a line: JSON omits lines of no policy, text omits lines without packets.
- */
-static bool line_is_shown(const struct stats_line *line, struct listing *listing)
-{
-	uint64_t sum = counters_passed(&line->counters).packets +
-		       counters_dropped(&line->counters).packets;
-
-	if (print_is_json())
-		return line->kind == STATS_RULE;
-	for (unsigned int i = 0; i < line->limits; i++)
-		sum += line->counters.refused[line->limit[i].slot].packets;
-	return is_shown(listing, sum);
-}
-
 static int stats_run(const struct context *context, const void *args)
 {
 	struct listing listing = {.all = *(const bool *)args};
@@ -113,8 +106,7 @@ static int stats_run(const struct context *context, const void *args)
 	print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
 	print_array("policies");
 	for (unsigned int i = 0; i < stats.count; i++)
-		if (line_is_shown(&stats.lines[i], &listing))
-			print_policy(&stats.lines[i], &listing);
+		print_policy(&stats.lines[i], &listing);
 	print_end();
 	print_end();
 	if (listing.has_hidden && !listing.all)

@@ -10,9 +10,6 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Text lists the maps before MAP_ADMISSION. Later maps are for new sources; it prints their sum. */
-#define MAPS_LISTED MAP_ADMISSION
-
 /* All facts that status prints about a gate. They are read before the first of them is printed. */
 struct facts {
 	unsigned int rules;
@@ -26,8 +23,9 @@ struct facts {
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* in bytes; of a full map if its entries are not counted */
-	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
+	uint64_t memory
+		[GATE_MAPS]; /* bytes of the entries, or of all entries if they are not counted */
+	struct findings findings; /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
@@ -359,7 +357,7 @@ static void print_finding(const struct finding *finding, bool of_several, const 
 
 struct view {
 	unsigned int count;
-	int err; /* the error of a gate that cannot be read; other gates are printed */
+	int err; /* set if a gate cannot be read; the other gates are still printed */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)

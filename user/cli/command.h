@@ -85,6 +85,9 @@ void trial_finish(const struct context *context, int err);
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
+/* The first maps of a gate hold sources and rules; the later maps are arrays of a fixed size. */
+#define MAPS_LISTED MAP_ADMISSION
+
 /* --- Reports -------------------------------------------------------------------------------- */
 
 /* Prints the JSON fields of an attachment. state: its "state"; NULL prints "attached" or "gone". */
@@ -163,8 +166,8 @@ enum kept_change {
 };
 
 /*
- * Reports how long a change lasts if `sluice keep` keeps the gate. file: the applied file; if the
- * gate is kept as this file, nothing is reported.
+ * If `sluice keep` keeps the gate, reports how long the change of a command lasts. file: the rules
+ * file that was applied, or NULL; if the gate is kept as this file, reports nothing.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

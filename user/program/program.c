@@ -247,18 +247,6 @@ static int output_end(const struct context *context, int result)
 	return exit;
 }
 
-/*
- * Opens /dev/null for descriptors 0, 1 and 2 if they are closed. Otherwise a file or socket that is
- * opened later would get descriptor 2, and messages would be written to it. Input is opened for
- * writing and output for reading, so that its use still fails.
- */
-static void streams_open(void)
-{
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
-			exit(1);
-}
-
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
@@ -267,7 +255,14 @@ int program_main(const struct program *program, int argc, char **argv)
 	struct context context = {.program = program};
 	int result;
 
-	streams_open();
+	/*
+	 * Open /dev/null for descriptors 0, 1 and 2 if they are closed. Otherwise a file or socket
+	 * that is opened later would get descriptor 2, and messages would be written to it. Input
+	 * is opened for writing and output for reading, so that its use still fails.
+	 */
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+			exit(1);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails with EFBIG */
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));

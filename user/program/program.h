@@ -135,7 +135,7 @@ int no_such_command(const struct program *program, const char *name);
 void usage_print(const struct program *program, bool is_error);
 void command_print(const struct command *command);
 
-/* The commands that all programs with several commands have. */
+/* Commands of each program that has more than one command. */
 extern const struct command command_help, command_version;
 
 /* --- Messages ------------------------------------------------------------------------------- */

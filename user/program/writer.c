@@ -17,7 +17,7 @@ static struct {
 	unsigned int depth;
 	unsigned int line;	       /* depth of the object that is printed in one line, or 0 */
 	char closes[DEPTH_MAX + 1];    /* closing bracket at each depth: '}' or ']' */
-	bool has_items[DEPTH_MAX + 1]; /* the object or array at this depth has an item */
+	bool has_items[DEPTH_MAX + 1]; /* an item was printed at this depth */
 } writer;
 
 static bool allocation_failed;
