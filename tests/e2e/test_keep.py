@@ -26,8 +26,8 @@ from test_resize import is_whole, maxima
 
 # Words of the status that systemd gets, and of two messages.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
-LIST_BAD, HIDDEN = "a list is not as its file", "hidden by another mount"
-NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all can be attached", "not all changes"
+LIST_BAD, HIDDEN = "a list file is bad", "hidden by another mount"
+NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all devices can be attached", "not all changes"
 
 
 def cpu_ticks(process):
@@ -368,7 +368,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     lab.sluice("deny", "198.51.100.0/24", "for", "1h")
     keep.reload()
     said = keep.said()
-    assert " 3 prefixes, first at 10.0.0.0/8\n" in said
+    assert " 3 prefixes, such as 10.0.0.0/8\n" in said
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "192.0.2.4", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
@@ -379,7 +379,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     lab.sluice("set", "default", "rate", "99pps")
     keep.end(signal.SIGKILL)
     keep.start()
-    assert " 1 prefix, first at default\n" in keep.said()
+    assert " 1 prefix, such as default\n" in keep.said()
 
 
 # --- The state file, and gates that are removed or replaced ----------------------------------------
@@ -512,7 +512,7 @@ def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, ki
         keep.wait_for_said(f"'umount {target}'")
         time.sleep(4)
         assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
-        assert keep.said().count(f"is hidden by a mount of type {kind} on {target}: it goes on") == 1
+        assert keep.said().count(f"hidden by a mount of type {kind} on {target}: it still filters") == 1
         received = lab.datagrams()
         lab.send(OFFENDER, 3)
         lab.send("192.0.2.9", 2)

@@ -23,7 +23,7 @@ void apply_free(struct apply *apply)
 
 /* --- Preparing ------------------------------------------------------------------------------ */
 
-/* Counts what a change of one rule does to the policy and to the entries of its prefix. */
+/* Counts the changes that one rule makes to the policy and to the access of its prefix. */
 static void effects_count(struct apply *apply, const struct rule *from, const struct rule *to)
 {
 	unsigned int *effects = apply->effects;
@@ -44,7 +44,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	a.limits = b.limits = 0;
 	if (rule_equal(&a, &b))
 		return;
-	/* an entry by hand has precedence over lists */
+	/* a runtime entry has precedence over lists */
 	before = from->access ?: lists_access(apply->before.lists, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
@@ -53,7 +53,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 		effects[before == SL_ACCESS_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
-/* Callback of ruleset_diff(): adds the rule before and after. An empty rule deletes. */
+/* Callback of ruleset_diff(): adds a rule before and after the change. NULL means no rule. */
 static int rule_add_change(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
@@ -70,7 +70,7 @@ static int rule_add_change(void *data, const struct rule *from, const struct rul
 					?: ruleset_add(&apply->wanted, &wanted);
 }
 
-/* Finds the rules that change. A list of the file gets the place that it has in the gate. */
+/* Finds the rules that change. A list of the file keeps the index that it has in the gate. */
 static int rules_prepare(struct gate *gate, struct config *config, struct apply *apply)
 {
 	_cleanup_(ruleset_free) struct ruleset in_force = {0};
@@ -97,8 +97,8 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 }
 
 /*
- * Computes the sizes after the change, and those during the change, while old and new rules exist
- * together. With may_resize, only the sizes of the file stay stated.
+ * Computes the sizes after the change, and during the change, when old and new rules exist at the
+ * same time. If may_resize, only sizes in the file count as specified by the user afterwards.
  */
 static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_resize)
 {
@@ -116,7 +116,7 @@ static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_re
 	apply->resized = memcmp(&apply->after, &apply->has, sizeof(apply->has));
 }
 
-/* Refuses other sizes. Adds an error for each size that differs. */
+/* Fails if a size would change. Adds an error for each size that would change. */
 static int sizes_check(const struct gate *gate, struct apply *apply)
 {
 	char object[GATE_NAME + 8];
@@ -133,36 +133,24 @@ static int sizes_check(const struct gate *gate, struct apply *apply)
 		if (after != has)
 			err = error_misuse(
 				"needs-resize", object,
-				"it has %s %s, and the file specifies %s; only 'apply FILE "
-				"--resize' changes that",
+				"has %s %s, but the file specifies %s; to resize it, add "
+				"'--resize'",
 				size_names[i], has_text,
 				size_format(size_specified(&apply->specified, i), text));
 		else if (during != has)
 			err = error_add(ENOSPC, "needs-resize", object,
-					"it has %s %s, and this change takes %s, because old and "
-					"new rules exist together; 'apply FILE --resize' makes "
-					"room",
+					"has %s %s, but needs %s while old and new rules exist at "
+					"the same time; to resize it, add '--resize'",
 					size_names[i], has_text, size_format(during, text));
 	}
 	return err;
 }
 
-/* Checks that the devices can do what the limits of the file shape. */
-static int shaping_prepare(const struct gate *gate, const struct config *config,
-			   const struct apply *apply, bool may_lack)
-{
-	const struct placings *placings = &apply->placings;
-	struct shaping shaping = {0};
-
-	for (unsigned int i = 0; i < config->rules.count; i++)
-		shaping_add(&shaping, &config->rules.rules[i]);
-	return shaping_check(gate, &shaping, config->places.specified ? placings->wanted : NULL,
-			     placings->wanted_count, may_lack);
-}
-
 int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 		  struct apply *ret)
 {
+	const struct placings *placings = &ret->placings;
+	struct shaping shaping = {0};
 	int err;
 
 	*ret = (struct apply){.specified = config->sizes};
@@ -174,24 +162,15 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 		err = sizes_check(gate, ret);
 	if (!err)
 		err = placings_plan(gate, &config->places, MISSING_FAILS, NULL, &ret->placings);
-	return err ?: shaping_prepare(gate, config, ret, may->lack_fq);
+	for (unsigned int i = 0; !err && i < config->rules.count; i++)
+		shaping_add(&shaping, &config->rules.rules[i]);
+	return err
+		       ?: shaping_check(gate, &shaping,
+					config->places.specified ? placings->wanted : NULL,
+					placings->wanted_count, may->lack_fq);
 }
 
 /* --- Making --------------------------------------------------------------------------------- */
-
-/* Changes the rules. Maps that grow for them stay larger, also if the change is undone. */
-static int rules_make(struct gate *gate, struct apply *apply)
-{
-	struct gate_sizes now;
-	int err =
-		rules_change(gate, &apply->wanted, &apply->shadowed) ?: gate_sizes_read(gate, &now);
-
-	for (unsigned int i = 0; !err && i < SIZES; i++)
-		if (!(apply->stated & SIZE_BIT(i)))
-			*size_of(&apply->has, i) = *size_of(&apply->during, i) =
-				*size_of(&apply->after, i) = *size_of(&now, i);
-	return err;
-}
 
 int apply_undo_rules(struct gate *gate, struct apply *apply)
 {
@@ -206,13 +185,21 @@ int apply_undo_rules(struct gate *gate, struct apply *apply)
 
 int apply_make(struct gate *gate, struct apply *apply)
 {
+	struct gate_sizes now = apply->during;
 	int err = remake(gate, &apply->during);
 
 	gate->state->sizes_stated = apply->stated;
-	if (!err && apply->has_rules)
-		err = rules_make(gate, apply);
-	else if (!err)
-		lists_set_dates(gate, apply->wanted.lists); /* only times of lists change */
+	if (!err && apply->has_rules) {
+		err = rules_change(gate, &apply->wanted, &apply->shadowed)
+			      ?: gate_sizes_read(gate, &now);
+		/* maps that grew keep their new sizes, even if the change is undone */
+		for (unsigned int i = 0; !err && i < SIZES; i++)
+			if (!(apply->stated & SIZE_BIT(i)))
+				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
+					*size_of(&apply->after, i) = *size_of(&now, i);
+	} else if (!err) {
+		lists_set_dates(gate, apply->wanted.lists); /* times of lists may change alone */
+	}
 	if (err) {
 		gate->state->sizes_stated = apply->was_stated;
 		remake(gate, &apply->has);
@@ -220,7 +207,8 @@ int apply_make(struct gate *gate, struct apply *apply)
 	}
 	err = remake(gate, &apply->after) ?: placings_make(gate, &apply->placings);
 	if (err && !gate->made && apply_undo_rules(gate, apply))
-		error_notice("not-undone", gate->name, "the rules of the file stay in force");
+		error_notice("not-undone", gate->name,
+			     "the change of rules cannot be undone: the new rules stay in force");
 	if (!err || !gate->made)
 		attachments_publish(gate);
 	return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the change from what a gate has to what a rules file specifies: rules, sizes and devices. A
- * process that keeps a gate attaches its devices later: step_devices.c.
+ * Keep: computes and makes the change from the rules, sizes and devices of a gate to those that a
+ * rules file specifies. `sluice keep` attaches devices later, in step_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H
@@ -12,7 +12,7 @@
 #include "gate/policy.h"
 #include "rules/ruleset.h"
 
-/* The counters of the report. */
+/* Counters of changes, for the report of `apply`. */
 enum effect {
 	POLICIES_ADDED,
 	POLICIES_CHANGED,
@@ -25,42 +25,41 @@ enum effect {
 };
 
 struct apply {
-	struct ruleset wanted;	  /* the rules that change; an empty rule is deleted */
-	struct ruleset before;	  /* the same rules before; an empty rule did not exist */
-	bool has_rules;		  /* rules or lists change, perhaps only a list without entries */
+	struct ruleset wanted; /* the rules that change; an empty rule is deleted */
+	struct ruleset before; /* the same rules before the change; an empty rule did not exist */
+	bool has_rules;	       /* a rule or a list changes */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
-	struct room room;	     /* old and new rules, which exist together during the change */
-	struct gate_sizes specified; /* by the file */
-	struct gate_sizes has;	     /* of the gate */
-	struct gate_sizes during;    /* what the change needs until it is in force */
+	struct room room;	     /* room for old and new rules, which exist at the same time */
+	struct gate_sizes specified; /* sizes in the file */
+	struct gate_sizes has;	     /* sizes of the gate before the change */
+	struct gate_sizes during;    /* sizes until the change is in force */
 	struct gate_sizes after;
 	bool resized;
 	/*
-	 * Bits of the sizes that a user stated, before and after the change, as in struct sl_gate.
-	 * The gate chooses the other sizes, and they grow with the rules.
+	 * sizes_stated of struct sl_gate before and after the change: bits of the sizes that a user
+	 * specified. The gate chooses the other sizes, and they grow with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;
 };
 
-/* What the user permits. */
 struct apply_may {
 	bool resize;
-	bool lack_fq;
+	bool lack_fq; /* a device without fq is a notice, not an error, if limits shape */
 };
 
 /*
- * Computes the change. Refuses a change that needs other sizes unless it may resize, and devices
- * that are missing or cannot do what the limits shape. apply_free() ends it, also after a failure.
+ * Computes the change. Fails if the change needs other sizes and may not resize, or if a device is
+ * missing or cannot shape as the limits specify. Call apply_free() even after a failure.
  */
 int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 		  struct apply *ret);
 
 /*
- * Resizes to what the change needs, changes the rules, resizes to what the file specifies, and then
- * attaches and detaches, so that no packet passes a new device unjudged. A failure undoes the steps
- * that were made. A kill leaves the step that it hit.
+ * Resizes to the sizes that the change needs, changes the rules, resizes to the sizes in the file,
+ * and then attaches and detaches, so a new device never lets a packet pass unjudged. If a step
+ * fails, undoes the steps before it. If the process is killed, nothing is undone.
  */
 int apply_make(struct gate *gate, struct apply *apply);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the process that keeps a gate as its rules file specifies. It waits for events; each event
- * makes steps due, and a pass runs the steps that are due, in the order of enum step_name. Each
- * step is idempotent.
+ * Keep: the process that keeps a gate as its rules file specifies. It waits for events. Each event
+ * makes steps due, and a pass runs the due steps in the order of enum step_name. Each step is
+ * idempotent.
  *
  *   loop           events, the pass, retries, messages to systemd
  *   watch          events of the kernel: files, pins, namespaces and devices
  *   step_rules     apply the rules file and its lists
  *   step_devices   attach devices
- *   step_gate      find what commands did to the gate, and save the runtime entries
+ *   step_gate      detect changes that commands made to the gate, and save the runtime entries
  */
 #ifndef SLUICE_KEEP_H
 #define SLUICE_KEEP_H
@@ -27,26 +27,26 @@
 struct keep_args {
 	const char *gate;
 	const char *file;
-	const char *state;    /* NULL: runtime entries end with the gate */
-	uint64_t interval_ns; /* how often list files are checked; 0: by inotify only */
+	const char *state;    /* path of the state file; NULL if runtime entries are not saved */
+	uint64_t interval_ns; /* check list files this often; 0 to rely on inotify alone */
 	bool resize;
 };
 
-/* Keeps the gate until SIGTERM or SIGINT. Fails at once if the file cannot be applied. */
+/* Keeps the gate until SIGTERM or SIGINT. Fails if the first try to apply the file fails. */
 int keep_run(const struct keep_args *args);
 
 enum step_name {
 	STEP_RELOAD, /* apply the rules file and all its lists */
-	STEP_RENEW,  /* replace programs: a driver may have lost them, or finish a resize */
-	STEP_CHECK,  /* every 3 s: find what causes no event, such as a detached link */
-	STEP_LOOK,   /* find what a command did to the gate */
+	STEP_RENEW,  /* replace programs after a suspension, or finish a resize */
+	STEP_CHECK,  /* every 3 s: detect changes without an event, such as a detached link */
+	STEP_LOOK,   /* detect changes that a command made to the gate */
 	STEP_LISTS,  /* read list files that changed */
 	STEP_ATTACH, /* attach and detach devices */
 	STEP_SAVE,   /* write the state file */
 	STEPS,
 };
 
-/* How long a step waits for more events of its kind, in ms. */
+/* After an event, its step waits this long for more events of the same kind, in ms. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -54,19 +54,19 @@ enum step_name {
 #define RETRY_MIN_MS   1000
 
 struct step {
-	uint64_t due_ms;   /* 0: not due */
-	uint64_t retry_ms; /* the wait after the last failure; 0: it succeeded */
-	uint64_t rest_ms;  /* events do not make it due before this moment */
-	char *logged;	   /* the messages of its last run, each between newlines */
+	uint64_t due_ms;   /* when the step runs, as of now_ms(); 0 if it is not due */
+	uint64_t retry_ms; /* delay after the last failure; 0 if the last run succeeded */
+	uint64_t rest_ms;  /* an event makes the step due at this time at the earliest */
+	char *logged;	   /* messages of the last run, each between newlines */
 };
 
 /* Kinds of events. */
 enum watch_kind {
 	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
-	WATCH_GATE,    /* a command closed the gate's directory, or the gate is gone */
+	WATCH_GATE,    /* a command closed the gate's directory, or the gate was removed */
 	WATCH_LINKS,   /* a pin of an attachment, or a namespace, was made or removed */
 	WATCH_INOTIFY, /* the number of kinds that inotify reports */
-	WATCH_DEVICES = WATCH_INOTIFY, /* a device that the file names, or an attached one */
+	WATCH_DEVICES = WATCH_INOTIFY, /* a change of a device that is attached or in the file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
 
@@ -78,11 +78,11 @@ struct watch_socket {
 };
 
 struct watch {
-	int inotify[WATCH_INOTIFY]; /* fds; -1: not watched */
-	unsigned int lacking;	    /* events that are not all reported: no watch or fd is left */
+	int inotify[WATCH_INOTIFY]; /* an fd for each kind; -1 if the kind is not watched */
+	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or fd was left */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
-	unsigned int events; /* that were read of sockets */
+	unsigned int events; /* EVENT() bits that the current read has found */
 };
 
 #define STATUS_TEXT 512
@@ -93,56 +93,58 @@ struct keep {
 	struct lock_file lock;
 	struct step steps[STEPS];
 	struct watch watch;
-	int signals, clock; /* fds; `clock` is readable after the wall clock was set */
-	uint64_t suspended_ms;
-	uint64_t watchdog_us, fed_ms;
+	int signals, clock;    /* fds; `clock` is readable after the wall clock was set */
+	uint64_t suspended_ms; /* time in suspension since boot */
+	uint64_t watchdog_us;  /* timeout of systemd's watchdog; 0 if it is off */
+	uint64_t fed_ms;       /* when the last watchdog message was sent */
 	bool ends;
-	bool is_ready;	   /* systemd gets the status from here on */
+	bool is_ready;	   /* the start is over; systemd gets the status */
 	bool is_reloading; /* systemd waits for the end of the reload */
 	char status[STATUS_TEXT];
 
-	struct file text;     /* of the rules file as it was last applied */
-	struct config config; /* of that text, with its lists as they were last read */
-	struct stamp stamp;   /* of the rules file as it was last read or reported */
+	struct file text;     /* the rules file that was last applied */
+	struct config config; /* the parsed `text`, and its lists as they were last read */
+	struct stamp stamp;   /* identifies the rules file that was last read or reported */
 	bool has_config;
-	bool file_is_bad;   /* the rules file on disk is not applied */
-	bool lists_are_new; /* the copy of the lists is not written yet */
+	bool file_is_bad;   /* the last reload failed */
+	bool lists_are_new; /* the lists must be written to `lists_path` */
 
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* a mount hides the gate */
-	bool lost_pins;		       /* pins were missing at the last look */
-	bool worked;		       /* the step changed something, so its event was useful */
-	char lists_path[PATH_MAX + 8]; /* FILE.lists of the state file */
-	struct state_file runtime;     /* the entries of commands, as they were last saved */
-	struct state_file saved; /* the entries and lists of the file, as a start finds them */
+	bool lost_pins;		       /* pins were missing at the last STEP_LOOK */
+	bool worked;		       /* the current step changed something */
+	char lists_path[PATH_MAX + 8]; /* path of the state file with suffix ".lists" */
+	struct state_file runtime;     /* the last saved runtime entries */
+	struct state_file saved;       /* the rules file's entries, from `lists_path` at start */
 
 	struct programs programs;
-	uint32_t programs_gate; /* the id of map `gate` for which they were loaded */
-	struct attachment wanted[ATTACHMENTS_MAX]; /* all that should be attached */
-	unsigned int wanted_count, attached;
-	uint64_t attached_ms; /* when attachments were last changed */
-	bool is_waiting;      /* devices of the file are missing */
+	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the file specifies */
+	unsigned int wanted_count;
+	unsigned int attached; /* attachments that exist */
+	uint64_t attached_ms;  /* when attachments were last changed */
+	bool is_waiting;       /* devices of the file are missing */
 };
 
 /* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a step due at a moment of now_ms(), or leaves it due earlier. */
+/* Makes a step due at a time of now_ms(), unless it is due earlier. */
 void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
-/* Makes a step due after an event: at the end of its rest at the earliest. */
+/* Makes a step due after `wait_ms`, but not before its `rest_ms`. */
 void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
-/* Makes the steps of events due. */
+/* Makes the steps due that handle these events. */
 void on_events(struct keep *keep, unsigned int events);
 
 /* Sends the status to systemd if it has changed. */
 void status_update(struct keep *keep);
 
-/* Returns the time left of the gate's trial, in ms; 0: no trial is open. */
+/* Returns how long the gate's trial still lasts, in ms, or 0 if the gate is not on trial. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
 
-/* Returns whether a list is not as its file: the file is bad, or was not read. */
+/* Returns whether a list has other entries than its file, because the file could not be read. */
 bool lists_are_bad(const struct keep *keep);
 
 /* --- Events of the kernel ------------------------------------------------------------------- */
@@ -150,32 +152,29 @@ bool lists_are_bad(const struct keep *keep);
 void watch_close(struct watch *watch);
 
 /*
- * Replace what is watched of a kind. Events that were not read are lost. If no watch or fd is left,
- * the kind is added to `lacking`. A directory that the caller may not read is left out.
+ * Watch the files, or the gate, by a new inotify fd. Unread events of the old fd are lost. If no
+ * watch or fd is left, set a bit of `lacking`. Skip directories that the caller may not read.
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);
 
-/*
- * Opens a netlink socket in each namespace of the rules file that exists and has none, and closes
- * the others.
- */
+/* Opens a netlink socket in each existing namespace of the rules file, and closes the others. */
 int watch_devices(struct keep *keep);
 
-/* Reads the events. */
+/* Reads the queued events. Returns EVENT() bits. */
 unsigned int watch_read(struct keep *keep);
 
 /* --- Steps ---------------------------------------------------------------------------------- */
 
-/* Applies the file. If the first run fails, the process ends. */
+/* Applies the rules file. If the first run fails, the process ends. */
 int reload_run(struct keep *keep);
 
-/* Reads the lists again if a file changed. Reports a rules file that changed. */
+/* Applies the lists if a list file changed. If the rules file changed, reports only that. */
 int lists_run(struct keep *keep);
 
 /*
- * Applies a config to the gate, and makes the gate if it does not exist. Adds the last good copies
- * of lists that were left out to the config.
+ * Applies a config to the gate. Makes the gate if it does not exist. If a list file is bad, adds
+ * the last good copy of the list to the config. Returns 0 or a negative errno.
  */
 int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
@@ -183,10 +182,10 @@ int attach_run(struct keep *keep);
 int check_run(struct keep *keep);
 int renew_run(struct keep *keep);
 
-/* Makes attach due after another process changed the attachments. */
+/* Makes STEP_ATTACH due after another process changed attachments. */
 void attach_again(struct keep *keep);
 
-/* Returns whether a mount hides the gate, and stores the mount. */
+/* Returns whether a mount hides the gate, and then stores the mount in `ret`. */
 bool gate_is_hidden(const struct keep *keep, struct mount *ret);
 
 int look_run(struct keep *keep);

@@ -15,28 +15,19 @@
 #define LOCK_FILE_TEXT (PATH_MAX + 32)
 
 /*
- * A lock of fcntl(2): the kernel names the process that holds it, so the file need not be trusted.
- * F_GETLK takes no lock, so a reader cannot keep a process from it.
+ * A lock of fcntl(2). The kernel reports the pid of its holder, so the file's content need not be
+ * trusted. F_GETLK takes no lock, so a reader never blocks a process that wants the lock.
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
 static const char *path_format(enum lock_kind kind, const char *gate, char path[LOCK_FILE_PATH])
 {
-	static const char *const suffixes[] = {[LOCK_KEEP] = "keep", [LOCK_SHARE] = "share"};
-
-	snprintf(path, LOCK_FILE_PATH, RUN_DIR "/%s.%s", gate, suffixes[kind]);
+	snprintf(path, LOCK_FILE_PATH, RUN_DIR "/%s.%s", gate,
+		 kind == LOCK_KEEP ? "keep" : "share");
 	return path;
 }
 
-/* Opens RUN_DIR. Returns an fd, or -1 and errno. */
-static int dir_open(struct stat *ret)
-{
-	_cleanup_close_ int fd = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 || fstat(fd, ret) ? -1 : steal_fd(&fd);
-}
-
-/* Returns whether a process has the lock. ret_pid: its number; 0: it has none in this namespace. */
+/* Returns whether a process has the lock, and stores its pid, 0 in another pid namespace. */
 static bool is_locked(int fd, pid_t *ret_pid)
 {
 	struct flock lock = whole_file;
@@ -50,8 +41,8 @@ static bool is_locked(int fd, pid_t *ret_pid)
 /* --- Locking -------------------------------------------------------------------------------- */
 
 /*
- * Opens the file as the owner of the directory, who must be able to open it after root was killed.
- * Mode 0600: each user that may open the file may lock it. Returns an fd or a negative errno.
+ * Opens the file as the owner of the directory, so the owner can open it again after a process of
+ * root was killed. Mode 0600, because opening allows locking. Returns an fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {
@@ -67,25 +58,16 @@ static int file_open(int dir, const char *path)
 	return fd;
 }
 
-/* Returns whether the path leads to the open file: its last process may have removed it. */
-static bool is_at(int fd, const char *path)
-{
-	struct stat file, named;
-
-	return !fstat(fd, &file) && !lstat(path, &named) && file.st_dev == named.st_dev &&
-	       file.st_ino == named.st_ino;
-}
-
 static int refuse_second(int fd, enum lock_kind kind, const char *gate)
 {
-	const char *done = kind == LOCK_KEEP ? "kept" : "shared";
 	char object[GATE_NAME + 8], holder[32] = "another process";
 	pid_t pid;
 
 	snprintf(object, sizeof(object), "gate '%s'", gate);
 	if (is_locked(fd, &pid) && pid)
 		snprintf(holder, sizeof(holder), "process %d", pid);
-	return error_add(EBUSY, "already-locked", object, "it is %s by %s already", done, holder);
+	return error_add(EBUSY, "already-locked", object, "%s already %s it", holder,
+			 kind == LOCK_KEEP ? "keeps" : "shares");
 }
 
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret)
@@ -93,17 +75,17 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 	_cleanup_free_ char *full = *path == '/' ? NULL : realpath(path, NULL);
 	_cleanup_close_ int dir = -1, fd = -1;
 	char text[LOCK_FILE_TEXT];
-	struct stat st;
+	struct stat st, named;
 	int length;
 
 	if (!mkdir(RUN_DIR, 0755) || errno == EEXIST)
-		dir = dir_open(&st);
-	if (dir < 0)
+		dir = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &st))
 		return error_add(errno, "lock-file", RUN_DIR, "cannot open: %s", strerror(errno));
 	if (!owner_alone_writes(&st))
 		return error_add(EPERM, "untrusted", RUN_DIR,
-				 "belongs to %s, mode %04o: it has to be root's, the caller's or "
-				 "of user '" OWNER_USER "', and only its owner's to write",
+				 "belongs to %s, mode %04o; it must belong to root, the caller or "
+				 "user '" OWNER_USER "', and only its owner may write",
 				 owner_name(st.st_uid), st.st_mode & 07777);
 	path_format(kind, gate, ret->path);
 	do {
@@ -117,7 +99,9 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 				       ? refuse_second(fd, kind, gate)
 				       : error_add(errno, "lock-file", ret->path, "cannot lock: %s",
 						   strerror(errno));
-	} while (!is_at(fd, ret->path));
+		/* the last holder may have removed the file after it was opened here */
+	} while (fstat(fd, &st) || lstat(ret->path, &named) || st.st_dev != named.st_dev ||
+		 st.st_ino != named.st_ino);
 	length = snprintf(text, sizeof(text), "%d\n%.*s\n", getpid(), PATH_MAX, full ?: path);
 	if (ftruncate(fd, 0) || pwrite(fd, text, length, 0) != length)
 		error_notice("lock-file", ret->path, "cannot write: %s", strerror(errno));
@@ -137,13 +121,12 @@ void lock_file_release(struct lock_file *lock)
 
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret)
 {
-	_cleanup_close_ int dir = -1, fd = -1;
+	_cleanup_close_ int fd = -1;
 	char path[LOCK_FILE_PATH], text[LOCK_FILE_TEXT] = "", *line;
 	struct stat st;
 
 	*ret = (struct lock_holder){0};
-	dir = dir_open(&st);
-	if (dir < 0)
+	if (lstat(RUN_DIR, &st))
 		return errno == EACCES ? LOCK_UNKNOWN : LOCK_FREE;
 	if (!owner_alone_writes(&st))
 		return LOCK_FREE;

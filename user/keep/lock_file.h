@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: lock files in /run/sluice. One process keeps a gate, and one shares its limits: each locks
- * GATE.keep or GATE.share until it ends. Other commands find the process by its lock.
+ * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep, and the process
+ * that shares its limits locks GATE.share, until it ends. Other commands find it by its lock.
  */
 #ifndef SLUICE_LOCK_FILE_H
 #define SLUICE_LOCK_FILE_H
@@ -14,7 +14,7 @@
 #define LOCK_FILE_PATH 80
 
 struct lock_file {
-	int fd; /* -1: not locked */
+	int fd; /* -1 if the file is not locked */
 	char path[LOCK_FILE_PATH];
 };
 
@@ -24,24 +24,23 @@ enum lock_kind {
 };
 
 /*
- * Locks a gate for this process, and writes its number and a path to the file. path: the rules
- * file, or the store. Fails with the number of the process that has the lock.
+ * Locks a gate for this process, and writes the pid and `path`, which is the rules file or the
+ * store, to the lock file. Fails with -EBUSY if another process has the lock.
  */
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret);
 
-/* Removes the file and unlocks it. */
 void lock_file_release(struct lock_file *lock);
 
 /*
- * Removes the file of a process that was killed. Returns false if a process has the lock, or if the
- * caller may not read it.
+ * Removes the lock file of a process that was killed. Returns false, and removes nothing, if a
+ * process has the lock or if the caller may not read the file.
  */
 bool lock_file_remove(enum lock_kind kind, const char *gate);
 
 /* The process that has a lock. */
 struct lock_holder {
-	pid_t pid;	     /* 0: it has no number in this namespace, as in a container */
-	char path[PATH_MAX]; /* any bytes; "": not known */
+	pid_t pid;	     /* 0 if the process is in another pid namespace */
+	char path[PATH_MAX]; /* rules file or store, unchecked bytes; "" if not known */
 };
 
 enum lock_state {
@@ -51,8 +50,8 @@ enum lock_state {
 };
 
 /*
- * Finds the process that has the lock of a gate, and fills `ret` if the lock is held. A file that
- * an untrusted user could have written counts as free.
+ * Finds the process that has the lock of a gate, and stores it in `ret` if the lock is held. If an
+ * untrusted user could have written the file, the lock counts as free.
  */
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret);
 

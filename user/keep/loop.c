@@ -20,15 +20,15 @@
 #include "keep/keep.h"
 
 /*
- * Wait this long after events: a process that makes files or devices in a loop must not keep this
- * process busy.
+ * Wait this long after each read of events, so a process that makes files or devices in a loop
+ * cannot keep this process busy.
  */
 #define EVENTS_EVERY_MS 10
 
-/* Two clocks that are read one after the other differ by less than this. */
+/* Ignore shorter suspensions: they may be the time between the reads of two clocks. */
 #define SUSPENDED_MIN_MS 20
 
-/* After a failure a step is tried again after RETRY_MIN_MS, and then twice as late each time. */
+/* A step that fails is retried after RETRY_MIN_MS, and the delay doubles up to RETRY_MAX_MS. */
 #define RETRY_MAX_MS 60000
 
 /*
@@ -38,8 +38,8 @@
 #define REST_TIMES 9
 
 /*
- * The watchdog's time during a step. A reload of millions of prefixes can take longer than 30 s on
- * a loaded machine: 400,000 took 7 s.
+ * Timeout of the watchdog during a step. On a loaded machine, a reload of millions of prefixes can
+ * take longer than 30 s: 400,000 prefixes took 7 s.
  */
 #define STEP_MAX_US (600 * UINT64_C(1000000))
 
@@ -75,7 +75,7 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step, except those that the last run of this or another step had. */
+/* Prints the messages of a step, except messages that the last run of any step printed. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL;
@@ -84,12 +84,12 @@ static void messages_flush(struct keep *keep, struct step *step)
 
 	for (unsigned int i = 0; out && i < error_count(); i++) {
 		_cleanup_free_ char *text = error_format(error_get(i));
-		_cleanup_free_ char *line = text ? calloc(1, strlen(text) + 3) : NULL;
+		_cleanup_free_ char *line = NULL;
 		bool is_logged = false;
 
-		if (!line || error_get(i)->severity == SL_INFO)
+		if (!text || error_get(i)->severity == SL_INFO ||
+		    asprintf(&line, "\n%s\n", text) < 0)
 			continue;
-		sprintf(line, "\n%s\n", text);
 		fputs(line, out);
 		for (int j = 0; j < STEPS; j++)
 			is_logged |= keep->steps[j].logged && strstr(keep->steps[j].logged, line);
@@ -134,7 +134,7 @@ static int step_run(struct keep *keep, enum step_name name)
 	step->retry_ms = step->retry_ms ? 2 * step->retry_ms : RETRY_MIN_MS;
 	if (step->retry_ms > RETRY_MAX_MS)
 		step->retry_ms = RETRY_MAX_MS;
-	/* a command that ends the trial earlier is an event */
+	/* if a command ends the trial earlier, look_run() makes the step due */
 	wait_ms = keep_trial_left_ms(keep);
 	wait_ms = wait_ms ? wait_ms + RETRY_MIN_MS / 2 : step->retry_ms;
 	if (!step->due_ms)
@@ -148,13 +148,14 @@ void status_update(struct keep *keep)
 		bool is_so;
 		const char *text;
 	} more[] = {
-		{keep->snapshot.on_trial, "; on trial: waits for its end"},
+		{keep->snapshot.on_trial, "; on trial, changes wait for its end"},
 		{keep->is_hidden, "; hidden by another mount, see the log"},
 		{keep->file_is_bad, "; the file is not applied, see the log"},
-		{lists_are_bad(keep), "; a list is not as its file, see the log"},
+		{lists_are_bad(keep), "; a list file is bad, see the log"},
 		{keep->steps[STEP_SAVE].retry_ms, "; the state is not saved, see the log"},
-		{keep->watch.lacking, "; not all changes are reported, see the log"},
-		{keep->steps[STEP_ATTACH].retry_ms, "; not all can be attached, see the log"},
+		{keep->watch.lacking, "; not all changes cause events, see the log"},
+		{keep->steps[STEP_ATTACH].retry_ms,
+		 "; not all devices can be attached, see the log"},
 		{keep->is_waiting, "; waits for devices, see the log"},
 	};
 	char text[STATUS_TEXT];
@@ -172,7 +173,7 @@ void status_update(struct keep *keep)
 	sd_notifyf(0, "STATUS=%s", text);
 }
 
-/* Runs the steps that are due. Returns an error only if a step ends the process. */
+/* Runs the steps that are due. Returns the error of a step that ends the process, otherwise 0. */
 static int pass(struct keep *keep)
 {
 	int err = 0;
@@ -214,7 +215,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* after a reload, each message is logged again */
+		for (int i = 0; i < STEPS; i++) { /* log each message again after a reload */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}
@@ -228,7 +229,7 @@ static uint64_t suspended_ms(void)
 	return clock_read(CLOCK_BOOTTIME) / NS_PER_MS - clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
-/* The wall clock was set, also by a resume: the state file has moments of it. */
+/* Saves the state again if the wall clock was set. Renews programs if the system was suspended. */
 static void on_clock(struct keep *keep)
 {
 	uint64_t expirations, suspended = suspended_ms();
@@ -241,7 +242,7 @@ static void on_clock(struct keep *keep)
 	keep->suspended_ms = suspended;
 }
 
-/* Sends the watchdog's message if it is due. Returns how long to wait for events; -1: forever. */
+/* Sends the watchdog message if it is due. Returns the timeout for poll(), or -1 for no timeout. */
 static int timeout_ms(struct keep *keep)
 {
 	uint64_t every_ms = keep->watchdog_us / 2000, now = now_ms(), next = UINT64_MAX;
@@ -260,7 +261,6 @@ static int timeout_ms(struct keep *keep)
 	return next <= now ? 0 : next - now > INT32_MAX ? INT32_MAX : (int)(next - now);
 }
 
-/* Waits for events, and makes their steps due. */
 static int events_wait(struct keep *keep, int timeout)
 {
 	unsigned int sockets = keep->watch.sockets_count, count = 0;
@@ -290,7 +290,7 @@ static int events_wait(struct keep *keep, int timeout)
 
 /* --- The process ---------------------------------------------------------------------------- */
 
-/* Blocks the signals that are read, so a signal during the start is read later. */
+/* Opens the fds, and blocks their signals, so a signal during the start is read later. */
 static int fds_open(struct keep *keep)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
@@ -336,12 +336,11 @@ int keep_run(const struct keep_args *args)
 						 .watch.inotify = {[0 ... WATCH_INOTIFY - 1] = -1},
 						 .signals = -1,
 						 .clock = -1};
-	int err = fds_open(&keep) ?: gate_check_name(args->gate);
+	int err = fds_open(&keep)
+			  ?: gate_check_name(args->gate)
+			  ?: (args->state ? state_file_check(args->state) : 0)
+			  ?: lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
 
-	if (!err && args->state)
-		err = state_file_check(args->state);
-	if (!err)
-		err = lock_file_take(LOCK_KEEP, args->gate, args->file, &keep.lock);
 	if (err)
 		return err;
 	snprintf(keep.object, sizeof(keep.object), "gate '%s'", args->gate);

@@ -14,7 +14,7 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ?: no_lists;
 }
 
-/* Compares entries by hand. */
+/* Compares the accesses of two rules, and the times at which they end. */
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
 	return a->access == b->access && until_equal(a->until, b->until);
@@ -24,11 +24,11 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* and entries by hand */
-	PARTS_ALL,     /* and policies */
+	PARTS_ENTRIES, /* PARTS_LISTS and accesses */
+	PARTS_ALL,     /* PARTS_ENTRIES and policies */
 };
 
-/* Copies the lists of these bits, and of the rules the parts and the entries on these lists. */
+/* Copies the lists in `lists`, a bit for each index, and the given parts of the rules. */
 static int rules_copy(const struct ruleset *set, uint64_t lists, enum parts parts,
 		      struct ruleset *ret)
 {
@@ -59,8 +59,8 @@ static int rules_copy(const struct ruleset *set, uint64_t lists, enum parts part
 }
 
 /*
- * Adds to a rule what it lacks and another rule of its prefix has. places: of the lists there; -1:
- * skipped.
+ * Adds the parts of `from` that `rule` lacks. Both have the same prefix. `places` translates the
+ * index of a list in the set of `from`; -1 skips the list.
  */
 static int rule_join(const struct rule *from, const int *places, struct rule *rule)
 {
@@ -77,7 +77,8 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 		if (place >= 0 && !rule_add_list(rule, place, rule_list_end(from, at)))
 			error_notice("two-ends", prefix_format(&from->prefix, text),
-				     "it leaves a list: it has a time on another list");
+				     "removed from a list, because its entry on another list ends "
+				     "at another time, and only one end is stored");
 	}
 	if (!rule->access) {
 		rule->access = from->access;
@@ -88,7 +89,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* the rules that are sorted */
+	unsigned int count = set->count; /* rules after these are new, and not sorted */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 
@@ -98,7 +99,7 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 
 		list.since = list.gone = 0;
 		places[at] = -1;
-		/* a list without a place is reported and left out */
+		/* if the set has no room for the list, lists_put() adds an error: skip the list */
 		if (*list.name && lists_find(set->lists, list.name) < 0 &&
 		    !lists_put(set->lists, &list, place))
 			places[at] = place;
@@ -147,7 +148,7 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
 
-/* The places of the lists of a set that others do not have, as bits. */
+/* Returns the lists that only the first set has, as bits of their indexes. */
 static uint64_t lists_own(const struct ruleset *set, const struct ruleset *others)
 {
 	uint64_t bits = 0;
@@ -160,8 +161,8 @@ static uint64_t lists_own(const struct ruleset *set, const struct ruleset *other
 }
 
 /*
- * Returns whether the file specifies something else for the prefix of an entry by hand. An allow is
- * an exception to the lists that deny its prefix.
+ * Returns whether the file contradicts a runtime entry. A list that denies its prefix does not
+ * contradict an allow, which is an exception.
  */
 static bool is_contradicted(const struct ruleset *file, const struct rule *entry)
 {
@@ -194,7 +195,6 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 	return 0;
 }
 
-/* Compares the policies of two rules. */
 static bool policy_equal(const struct rule *a, const struct rule *b)
 {
 	struct rule x = *a, y = *b;
@@ -204,7 +204,7 @@ static bool policy_equal(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-/* Finds prefixes that a command changed and that are not as they are in force. */
+/* Finds prefixes that a command changed and whose rules in force differ from `wanted`. */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {
@@ -246,7 +246,7 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
-		/* `for` of a file begins when the file is applied, not when a list is read again */
+		/* `for` counts from the time when the file was applied, so keep the end */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}

@@ -17,12 +17,12 @@
 #include "rules/prefix.h"
 
 #define VERSION	  1
-#define BOOT_TEXT 40 /* room for the boot_id of the kernel */
+#define BOOT_TEXT 40 /* size of the kernel's boot_id, with a newline */
 
-/* The longest time that an entry can have: two years. */
+/* The longest expiry of an entry: two years. */
 #define LEFT_MAX_MS (730 * 86400000LL)
 
-/* Reads the boot_id of the kernel; "": it cannot be read. */
+/* Stores the kernel's boot_id, or "" if it cannot be read. */
 static void boot_read(char ret[BOOT_TEXT])
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -34,7 +34,10 @@ static void boot_read(char ret[BOOT_TEXT])
 
 /* --- Parsing -------------------------------------------------------------------------------- */
 
-/* Stores the end of an entry in the unit of struct rule; 0: it has none. left_ms: when saved. */
+/*
+ * Stores when an entry ends, or 0 if it has ended or never ends. `left_ms` is the time left when
+ * the file was saved, 0 for an entry that never ends. Returns whether it is valid.
+ */
 static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {
 	*ret_ended = left_ms && (uint64_t)left_ms <= passed_ms;
@@ -73,8 +76,9 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 }
 
 /*
- * Parses "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS": the entry by hand with its time; the places
- * of its lists as bits; the place of the list on which its time ends, and that time. 0: no end.
+ * Parses "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS": the access and its time left, the indexes of
+ * the lists that contain the prefix as bits, the index of the list on which the entry has an end,
+ * and its time left there. A time left of 0 means no end.
  */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
@@ -82,6 +86,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	char prefix[PREFIX_TEXT + 1], access[6], end;
 	bool has_ended, list_has_ended;
 	long long left_ms, list_left_ms;
+	enum sl_access word = SL_ACCESS_NONE;
 	struct rule rule = {0};
 	unsigned int timed;
 
@@ -90,18 +95,12 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	    prefix_parse(prefix, &rule.prefix) ||
 	    !end_parse(left_ms, passed_ms, &rule.until, &has_ended) ||
 	    !end_parse(list_left_ms, passed_ms, &rule.list_until, &list_has_ended) ||
-	    timed >= SL_LIST_PLACES)
+	    timed >= SL_LIST_PLACES || (strcmp(access, "-") && !access_parse(access, &word)))
 		return false;
-	if (strcmp(access, "-")) {
-		enum sl_access word;
-
-		if (!access_parse(access, &word))
-			return false;
-		rule.access = has_ended ? SL_ACCESS_NONE : word;
-	}
+	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
-	/* a list that has ended is left out, and so are its entries */
+	/* drop entries on lists that have ended: list_parse() left these lists out */
 	rule.lists &= lists_bits(set->lists);
 	if (list_has_ended)
 		rule.lists &= ~(1ULL << timed);
@@ -171,28 +170,17 @@ void state_file_free(struct state_file *state)
 
 /* --- Formatting ----------------------------------------------------------------------------- */
 
-/* Returns the time left. An end that is past counts as 1 ms, because 0 is no end. */
+/* Returns the time left, or 0 for no end. An end in the past counts as 1 ms. */
 static uint64_t left_ms_of(uint32_t until)
 {
 	return until ? until_left_ns(until) / NS_PER_MS ?: 1 : 0;
-}
-
-static json_t *rule_json(const struct rule *rule)
-{
-	const char *access = rule->access ? access_words[rule->access] : "-";
-	char prefix[PREFIX_TEXT], text[PREFIX_TEXT + 96];
-
-	snprintf(text, sizeof(text), "%s %s %" PRIu64 " %" PRIx64 " %u %" PRIu64,
-		 prefix_format(&rule->prefix, prefix), access, left_ms_of(rule->until), rule->lists,
-		 rule->timed, left_ms_of(rule->list_until));
-	return json_string(text);
 }
 
 json_t *state_file_json(const struct state_file *state)
 {
 	json_t *lists = json_array(), *rules = json_array();
 	const struct ruleset *set = &state->entries;
-	char boot[BOOT_TEXT];
+	char boot[BOOT_TEXT], prefix[PREFIX_TEXT], text[PREFIX_TEXT + 96];
 
 	boot_read(boot);
 	for (int place = 0; set->lists && place < SL_LIST_PLACES; place++) {
@@ -208,8 +196,15 @@ json_t *state_file_json(const struct state_file *state)
 			json_object_set_new(item, "left_ms", json_integer(left_ms_of(list->until)));
 		json_array_append_new(lists, item);
 	}
-	for (unsigned int i = 0; i < set->count; i++)
-		json_array_append_new(rules, rule_json(&set->rules[i]));
+	for (unsigned int i = 0; i < set->count; i++) {
+		const struct rule *rule = &set->rules[i];
+
+		snprintf(text, sizeof(text), "%s %s %" PRIu64 " %" PRIx64 " %u %" PRIu64,
+			 prefix_format(&rule->prefix, prefix),
+			 rule->access ? access_words[rule->access] : "-", left_ms_of(rule->until),
+			 rule->lists, rule->timed, left_ms_of(rule->list_until));
+		json_array_append_new(rules, json_string(text));
+	}
 	return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o}", "version", VERSION, "boot", boot,
 			 "saved_ms", (json_int_t)clock_read(CLOCK_REALTIME) / NS_PER_MS, "bpffs",
 			 (json_int_t)state->bpffs, "lists", lists, "rules", rules);
@@ -226,7 +221,8 @@ int state_file_check(const char *path)
 
 	if (!err && memcmp(text, beginning, size))
 		return error_misuse("not-state", path,
-				    "this is no state of 'sluice keep', and is not overwritten");
+				    "not a state file of 'sluice keep', so it is not "
+				    "overwritten; use another path");
 	return err;
 }
 
@@ -246,7 +242,7 @@ void state_file_read(const char *path, struct state_file *ret)
 	    !rename(path, aside))
 		error_warn("state-damaged", path, "moved to %s and ignored", aside);
 	else
-		error_warn("state-damaged", path, "ignored, and cannot be moved aside: %s",
+		error_warn("state-damaged", path, "ignored, but cannot be renamed: %s",
 			   strerror(errno));
 }
 
@@ -260,8 +256,8 @@ int state_file_write(const char *path, const struct state_file *state)
 		return error_add(ENOMEM, "no-memory", path, "cannot write: out of memory");
 	if (strlen(text) > FILE_MAX)
 		return error_add(EFBIG, "state-too-large", path,
-				 "it would be larger than %d MiB, the most that is read, and stays "
-				 "as it was",
+				 "the new state exceeds %d MiB, the largest that can be read, so "
+				 "the old state is kept",
 				 FILE_MAX >> 20);
 	return file_replace(path, text, strlen(text), 0600, GROUP_KEPT);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the files that save entries and lists of a gate over its end. FILE has the runtime entries,
- * which commands made; FILE.lists has the entries and lists of the rules file. Both are JSON of one
- * format. It has the time left of each entry and the moment when that was so. If the clock was set
- * back since, no time has passed, so no entry lasts longer.
+ * Keep: files that save entries and lists, so a new gate gets them after a reboot. FILE has the
+ * runtime entries, FILE.lists the entries and lists of the rules file. Both are JSON with the time
+ * left of each entry and the wall-clock time of the save. If the clock was set back since the save,
+ * no time counts as passed, so no entry lasts longer.
  */
 #ifndef SLUICE_STATE_FILE_H
 #define SLUICE_STATE_FILE_H
@@ -16,30 +16,27 @@
 #include "rules/ruleset.h"
 
 struct state_file {
-	bool is_of_boot;	/* it was saved since this machine has booted */
-	dev_t bpffs;		/* the file system that the gate was in; 0: not known */
+	bool is_of_boot;	/* the file was saved after the last boot */
+	dev_t bpffs;		/* bpffs that had the gate; 0 if not known */
 	struct ruleset entries; /* sorted rules without limits, and their lists */
 };
 
-/*
- * Parses the text of a state file, and leaves out entries that have ended. If anything is damaged,
- * it fails and `ret` stays as it was.
- */
+/* Parses a state file, and drops entries that have ended. A failure leaves `ret` unchanged. */
 int state_file_parse(const char *name, const char *text, size_t size, struct state_file *ret);
 
-/* Formats what state_file_parse() reads; NULL: out of memory. */
+/* Returns the JSON of a state file, or NULL if memory is short. */
 json_t *state_file_json(const struct state_file *state);
 
 /*
- * Refuses a path with something other than a state file, so that it is neither moved nor replaced.
- * A damaged state file is accepted if it is empty or begins as a state file.
+ * Fails if the path is a file of another kind, which must not be renamed or replaced. Accepts a
+ * missing file, an empty file, and a damaged file that begins like a state file.
  */
 int state_file_check(const char *path);
 
 /*
- * Reads a state file; a missing one is empty. A file that is damaged or that an untrusted user
- * could have written is reported, renamed to PATH.bad, and counts as empty, because the rules of
- * the rules file must come into force in any case.
+ * Reads a state file. A missing file counts as empty. If the file is damaged, or if an untrusted
+ * user could have written it, warns, renames it to PATH.bad and counts it as empty, because the
+ * rules file must be applied in any case.
  */
 void state_file_read(const char *path, struct state_file *ret);
 int state_file_write(const char *path, const struct state_file *state);

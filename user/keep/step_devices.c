@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Devices: attach what the file names, check that it filters, and load programs ahead. */
+/* Attaches devices, checks that their filters are in place, and loads programs in advance. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "migrate/open.h"
 
 /*
- * How often attachments are checked, because neither `bpftool link detach` nor a bpffs that is
- * mounted over the gate causes an event; and how often changes by others are undone: two processes
- * that keep a gate by locks in two places would otherwise change its attachments all the time.
+ * Check attachments this often, because `bpftool link detach` and a mount over the gate cause no
+ * event. Revert changes by others at most this often: otherwise two processes that keep the same
+ * gate, with locks in two directories, would replace each other's attachments all the time.
  */
 #define CHECK_EVERY_MS 3000
 
@@ -38,7 +38,7 @@ static bool has_devices(const struct keep *keep)
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-/* Informs of the steps that were made, and counts what is attached. */
+/* Logs the attachments that were made or removed, and counts all attachments. */
 static void placings_inform(struct keep *keep, const struct placings *placings)
 {
 	keep->attached = placings->wanted_count;
@@ -63,8 +63,8 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 }
 
 /*
- * Loads programs for the next device: loading takes up to a second, in which its packets would pass
- * unjudged.
+ * Loads programs for the next device that appears. Loading takes up to a second, during which
+ * packets of the device would pass unjudged.
  */
 static int programs_prepare(struct keep *keep, const struct gate *gate)
 {
@@ -76,7 +76,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* the CPU time of loading must not delay the next device */
+	/* loading is useful work: it must not make the step rest */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }
@@ -93,7 +93,7 @@ static int places_make(struct keep *keep, const struct gate *gate)
 
 	if (err)
 		return err;
-	if (keep->programs_gate != gate_id) /* other maps, as after a resize */
+	if (keep->programs_gate != gate_id) /* the gate has other maps, such as after a resize */
 		programs_close(&keep->programs);
 	keep->programs_gate = gate_id;
 	placings_make_present(gate, &keep->programs, &placings);
@@ -128,7 +128,7 @@ int attach_run(struct keep *keep)
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))
-		return -EBUSY; /* rules on trial may have devices of their own */
+		return -EBUSY; /* the trial may also have changed attachments */
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;
@@ -136,7 +136,7 @@ int attach_run(struct keep *keep)
 	err = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
-	/* pins that changed under the lock were changed by this process */
+	/* this process has the gate's lock, so it made these changes of pins itself */
 	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
@@ -164,8 +164,8 @@ int check_run(struct keep *keep)
 	}
 	if (keep->watch.lacking)
 		error_warn("no-watches", keep->object,
-			   "the kernel has no inotify watch left, see sysctl "
-			   "fs.inotify.max_user_watches: changes are looked for every 3 seconds");
+			   "no inotify watch is left, so changes are found every 3 seconds; raise "
+			   "sysctl fs.inotify.max_user_watches");
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(keep);
@@ -180,8 +180,8 @@ int check_run(struct keep *keep)
 }
 
 /*
- * Replaces the attached programs by new ones. virtio_net resumes from suspension without its XDP
- * program, although the link exists, and the same program again would count as no change.
+ * Replaces the attached programs by new programs. After a suspension, virtio_net has no XDP program
+ * although the link still exists, and the kernel ignores an update of the link to the same program.
  */
 int renew_run(struct keep *keep)
 {

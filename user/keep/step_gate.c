@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Finds what commands did to the gate, and writes the state file. */
+/* Detects changes that commands made to the gate, and writes the state file. */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -17,7 +17,7 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 
 	if (keep->snapshot.state)
 		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
-	/* at the start, the state file has the file system of the gate */
+	/* at the start, only the state file specifies the bpffs of the gate */
 	return !keep->has_config && keep->runtime.bpffs && keep->runtime.is_of_boot &&
 	       mount_hides(gate_path(keep->args->gate, "", path), keep->runtime.bpffs, ret);
 }
@@ -25,8 +25,8 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Follows a gate that was removed or has other pins: the same gate after a resize, or another one.
- * Applies the config that was last applied to another gate, because the file may be bad now.
+ * Handles a gate that was removed or has other maps. After a resize it is the same gate. Otherwise
+ * applies the last applied config to it, because the rules file may be bad now.
  */
 static int gate_follow(struct keep *keep)
 {
@@ -41,8 +41,8 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs on its maps */
-		/* commands after the resize changed a generation that was not mapped */
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for its maps */
+		/* commands since the resize changed a generation that was not mapped here */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;
@@ -50,21 +50,22 @@ static int gate_follow(struct keep *keep)
 	if (same || !keep->has_config)
 		return 0;
 	if (!keep->snapshot.exists) {
-		gate_snapshot_free(&keep->snapshot); /* closes the maps of the gate */
+		gate_snapshot_free(&keep->snapshot);
 		programs_close(&keep->programs);
 		keep->attached = 0;
 		status_update(keep);
 	}
-	error_warn("gate-replaced", keep->object, "%s: what %s specified is applied to it",
-		   keep->snapshot.exists ? "it is another one" : "it is gone and made again",
+	error_warn("gate-replaced", keep->object, "%s; the last applied config of %s is applied",
+		   keep->snapshot.exists ? "replaced by another gate"
+					 : "removed, so it is made again",
 		   keep->args->file);
 	gate_close(&gate);
 	return rules_apply(keep, &keep->config, RENEW_ALL);
 }
 
 /*
- * Pins the maps again that have lost their pins. A command that removes the gate removes one pin
- * after the other, so they are checked twice.
+ * Pins the maps again that have lost their pins. Does so only at the second call, after
+ * LOST_WAIT_MS, because a command that removes the gate removes its pins one after another.
  */
 static int pins_repair(struct keep *keep)
 {
@@ -79,7 +80,7 @@ static int pins_repair(struct keep *keep)
 	err = gate_repin(keep->args->gate, &keep->snapshot);
 	if (err)
 		return err;
-	error_warn("pins-lost", keep->object, "%u of its pins were gone: its maps are pinned again",
+	error_warn("pins-lost", keep->object, "%u of its pins were removed, and are pinned again",
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
@@ -94,8 +95,8 @@ int look_run(struct keep *keep)
 	keep->is_hidden = gate_is_hidden(keep, &mount);
 	if (keep->is_hidden) {
 		error_warn("gate-hidden", keep->object,
-			   "it is hidden by a mount of type %s on %s: it goes on filtering, but no "
-			   "command finds it; 'umount %s' shows it again",
+			   "hidden by a mount of type %s on %s: it still filters, but no command "
+			   "finds it; first 'umount %s'",
 			   mount.type, mount.point, mount.point);
 		return 0;
 	}
@@ -109,7 +110,7 @@ int look_run(struct keep *keep)
 			step_at(keep, i, now_ms());
 	if (changed & (CHANGED_RULES | CHANGED_TRIAL))
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
-	/* finish an interrupted resize; after a failure it is retried */
+	/* finish an interrupted resize, unless STEP_RENEW failed and will be retried */
 	if (keep->snapshot.has_next && !keep->snapshot.on_trial &&
 	    !keep->steps[STEP_RENEW].retry_ms)
 		step_soon(keep, STEP_RENEW, 0);
@@ -118,54 +119,36 @@ int look_run(struct keep *keep)
 
 /* --- The state file ------------------------------------------------------------------------- */
 
-/* Reads the runtime entries. A later change is an event of its own. */
-static int runtime_update(struct keep *keep)
-{
-	_cleanup_(state_file_free) struct state_file runtime = {.bpffs = keep->snapshot.bpffs,
-								.is_of_boot = true};
-	_cleanup_(ruleset_free) struct ruleset in_force = {0};
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err = gate_open(&gate, keep->args->gate, GATE_READ, NULL)
-			  ?: rules_read(&gate, &in_force)
-			  ?: rules_runtime(&in_force, &keep->config.rules, &keep->config.rules,
-					   &runtime.entries);
-
-	if (err)
-		return err;
-	state_file_free(&keep->runtime);
-	keep->runtime = runtime;
-	runtime = (struct state_file){0};
-	return 0;
-}
-
-/* Saves the entries and lists of the rules file. A list begins to last when the file is applied. */
-static int lists_write(const struct keep *keep)
-{
-	_cleanup_(state_file_free) struct state_file saved = {.bpffs = keep->snapshot.bpffs};
-	const struct ruleset none = {0};
-	int err = rules_runtime(&keep->config.rules, &none, &none, &saved.entries);
-
-	if (err)
-		return err;
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		saved.entries.lists[place].until = 0;
-	return state_file_write(keep->lists_path, &saved);
-}
-
-/* Writes the state file, unless rules are on trial, which may be undone. */
+/* Writes the state file, unless the rules are on trial and may be undone. */
 int save_run(struct keep *keep)
 {
+	const struct ruleset *file = &keep->config.rules, none = {0};
+	_cleanup_(state_file_free) struct state_file runtime = {.bpffs = keep->snapshot.bpffs,
+								.is_of_boot = true};
+	_cleanup_(state_file_free) struct state_file lists = {.bpffs = keep->snapshot.bpffs};
+	_cleanup_(ruleset_free) struct ruleset in_force = {0};
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	int err;
 
 	if (!keep->has_config || !keep->snapshot.exists || keep->is_hidden ||
 	    keep->snapshot.on_trial)
 		return 0;
-	err = runtime_update(keep);
-	if (!err && keep->args->state)
-		err = state_file_write(keep->args->state, &keep->runtime);
-	if (!err && keep->args->state && keep->lists_are_new) {
-		err = lists_write(keep);
-		keep->lists_are_new = err;
-	}
+	err = gate_open(&gate, keep->args->gate, GATE_READ, NULL)
+		      ?: rules_read(&gate, &in_force)
+		      ?: rules_runtime(&in_force, file, file, &runtime.entries);
+	if (err)
+		return err;
+	state_file_free(&keep->runtime);
+	keep->runtime = runtime;
+	runtime = (struct state_file){0};
+	err = keep->args->state ? state_file_write(keep->args->state, &keep->runtime) : 0;
+	if (err || !keep->args->state || !keep->lists_are_new)
+		return err;
+	err = rules_runtime(file, &none, &none, &lists.entries);
+	/* `for` of a list starts again when the file is applied, so its end is not saved */
+	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
+		lists.entries.lists[place].until = 0;
+	err = err ?: state_file_write(keep->lists_path, &lists);
+	keep->lists_are_new = err;
 	return err;
 }

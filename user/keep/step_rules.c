@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rules file and its lists. reconcile.h has their precedence over commands. */
+/* Applies the rules file and its lists. reconcile.h describes their precedence over commands. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@
 /* --- Applying ------------------------------------------------------------------------------- */
 
 /*
- * Adds the lists whose files are bad to the config: as they are in force, or else as they were
- * saved. Warns of each list.
+ * If the file of a list is bad, adds the list to the config with its entries in force or, if it is
+ * not in force, with its saved entries. Warns about each such list.
  */
 static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
 			  const struct ruleset *saved, struct config *config)
@@ -44,8 +44,8 @@ static int lists_complete(const struct keep *keep, const struct ruleset *in_forc
 }
 
 /*
- * Reconciles the rules of the open gate. Restores runtime entries if the gate is new, or if another
- * process made it after a boot.
+ * Reconciles the rules of the open gate. If the gate is new, or another process made it after the
+ * boot, restores the runtime entries.
  */
 static int rules_make(struct keep *keep, struct gate *gate, struct config *config, enum renew renew)
 {
@@ -74,11 +74,11 @@ static int rules_make(struct keep *keep, struct gate *gate, struct config *confi
 			     plural(apply.wanted.count, "rule", "rules"),
 			     apply.resized ? ", and resized" : "");
 	else if (renew == RENEW_ALL && keep->is_ready)
-		error_inform("reloaded", keep->object, "%s is reloaded: no rule to change",
+		error_inform("reloaded", keep->object, "%s is reloaded; no rule changed",
 			     keep->args->file);
 	if (!gate->made && undone.count)
 		error_notice("undone", keep->object,
-			     "the file undoes what commands changed at %u %s, first at %s",
+			     "the file reverts changes that commands made at %u %s, such as %s",
 			     undone.count, plural(undone.count, "prefix", "prefixes"),
 			     undone.first);
 	return 0;
@@ -92,13 +92,13 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 	if (gate_is_hidden(keep, &mount))
 		return error_add(EBUSY, "gate-hidden", keep->object,
-				 "it is hidden by a mount of type %s on %s: no rule is changed "
-				 "until 'umount %s'",
+				 "hidden by a mount of type %s on %s, so no rule is changed; first "
+				 "'umount %s'",
 				 mount.type, mount.point, mount.point);
 	err = gate_open(&gate, keep->args->gate, GATE_MAKE, &config->sizes);
 	if (!err) {
 		if (gate.made)
-			error_inform("gate-made", keep->object, "made, because it did not exist");
+			error_inform("gate-made", keep->object, "did not exist, and is made");
 		err = rules_make(keep, &gate, config, renew);
 		if (err)
 			gate_undo(&gate);
@@ -115,10 +115,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/*
- * Takes over a config that is in force. Its files are checked once more, because they may have
- * changed before they were watched.
- */
+/* Stores a config that is in force. Checks its files again: the watch of them has just begun. */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;
@@ -134,8 +131,8 @@ static void config_take(struct keep *keep, struct config *config)
 }
 
 /*
- * A bad file is not tried again before the next signal. Other failures are tried again: a command
- * may have the gate's lock, or the rules are on trial.
+ * If the file is bad, returns 0, so it is read again only at the next SIGHUP. Returns other errors,
+ * so the step is retried: a command may have the gate's lock, or the rules may be on trial.
  */
 int reload_run(struct keep *keep)
 {
@@ -170,11 +167,11 @@ int reload_run(struct keep *keep)
 	is_misuse |= error && error->is_misuse;
 	error_warn("not-applied", keep->object, "%s is not applied: %s", file,
 		   keep_trial_left_ms(keep) ? "it waits for the end of the trial"
-					    : "all stays as it was");
+					    : "nothing is changed");
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists that the rules file in force names, not the lists of the file on disk. */
+/* Reads the lists that the last applied rules file names. The file on disk may name others. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};
@@ -186,7 +183,7 @@ int lists_run(struct keep *keep)
 	if (!stamp_equal(&stamp, &keep->stamp)) {
 		keep->stamp = stamp;
 		error_notice("file-changed", keep->args->file,
-			     "it has changed: a reload puts it in force");
+			     "changed, and not yet applied; reload to apply it");
 	}
 	for (unsigned int i = 0; i < files->count; i++) {
 		stamp = stamp_of(files->list[i].path);
@@ -196,10 +193,10 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* it is still bad */
+		return -EAGAIN; /* a list file is still bad: retry */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
-		error_warn("lists-unread", keep->object, "the lists of %s stay as they were",
+		error_warn("lists-unread", keep->object, "the lists of %s are unchanged",
 			   keep->args->file);
 		return -EAGAIN;
 	}

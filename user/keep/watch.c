@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * inotify reports changes of the rules file, of its list files, of a gate's pins, and of the names
- * of network namespaces. Netlink reports devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters that
- * are removed (RTNLGRP_TC), in the current network namespace and in the namespaces that the rules
- * file names.
+ * inotify reports changes of the rules file, its list files, the gate's pins, and the names of
+ * network namespaces. Netlink, read in the current namespace and in each namespace of the rules
+ * file, reports devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters
+ * that are removed (RTNLGRP_TC).
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -23,18 +23,17 @@
 #include "keep/keep.h"
 
 /*
- * A file is written in place, replaced, linked or removed. Without IN_MODIFY: a writer in place is
- * finished when it closes the file, and a log in the same directory would wake the process with
- * every line.
+ * Events if a file is written in place, replaced, linked or removed. No IN_MODIFY: a file is
+ * complete when it is closed, and a log in the same directory would wake the process often.
  */
 #define FILE_MASK (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
 #define PATH_MASK (IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* A command has the gate's directory open while it changes the gate, because it locks it. */
+/* A command closes the gate's directory after each change, because it locks the directory. */
 #define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
-/* Read at most this many netlink messages at once, so that a flood of them stops nothing else. */
+/* Read at most this many netlink messages at once, so a flood of them blocks nothing else. */
 #define READS_MAX 64
 
 void watch_close(struct watch *watch)
@@ -48,7 +47,7 @@ void watch_close(struct watch *watch)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-/* Begins to watch a kind again, with no directory. */
+/* Replaces the inotify fd of a kind by a new fd, which watches no directory yet. */
 static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
@@ -58,7 +57,7 @@ static void watch_begin(struct watch *watch, enum watch_kind kind)
 		watch->lacking |= EVENT(kind);
 }
 
-/* Returns false if the directory cannot be watched. */
+/* Returns whether the path is watched. */
 static bool watch_add(struct watch *watch, enum watch_kind kind, const char *path, uint32_t mask)
 {
 	if (inotify_add_watch(watch->inotify[kind], path, mask | IN_MASK_ADD) >= 0)
@@ -68,10 +67,7 @@ static bool watch_add(struct watch *watch, enum watch_kind kind, const char *pat
 	return false;
 }
 
-/*
- * Watches the directory of a file, and each directory and symbolic link on the path to it, because
- * another one may get its name.
- */
+/* Watches the directory of a file, and each directory and symbolic link on its path. */
 static void path_add(struct watch *watch, const char *path)
 {
 	char copy[PATH_MAX], *slash;
@@ -83,7 +79,7 @@ static void path_add(struct watch *watch, const char *path)
 	if (!watch_add(watch, WATCH_FILES, slash ? copy : ".", FILE_MASK | IN_ONLYDIR) &&
 	    !(watch->lacking & EVENT(WATCH_FILES)))
 		error_warn("not-watched", path,
-			   "cannot be watched: its changes are read at the next reload");
+			   "cannot be watched, so changes are found only by a reload");
 	for (; slash && slash > copy; slash = strrchr(copy, '/')) {
 		*slash = '\0';
 		watch_add(watch, WATCH_FILES, copy, PATH_MASK | IN_DONT_FOLLOW);
@@ -100,7 +96,7 @@ void watch_files(struct keep *keep)
 		_cleanup_free_ char *target = realpath(path, NULL);
 
 		path_add(&keep->watch, path);
-		if (target) /* to which a symbolic link may lead */
+		if (target) /* another path, if `path` has a symbolic link */
 			path_add(&keep->watch, target);
 	}
 }
@@ -122,7 +118,7 @@ void watch_gate(struct keep *keep)
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-/* Opens a socket in a namespace that has none. netns 0: the namespace does not exist. */
+/* Opens a socket in a namespace, unless it is open, or `netns` is 0: no such namespace. */
 static int socket_add(struct watch *watch, uint64_t netns)
 {
 	const struct sockaddr_nl address = {.nl_family = AF_NETLINK,
@@ -185,7 +181,7 @@ static bool is_attached(const struct keep *keep, int ifindex)
 	return false;
 }
 
-/* Returns whether the message is about an attached device, or has a name of the rules file. */
+/* Returns whether a message is about a device that is attached or that the rules file names. */
 static bool link_matches(const struct keep *keep, const struct nlmsghdr *message)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
