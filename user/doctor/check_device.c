@@ -46,7 +46,7 @@ bool carrier_is_missing(struct subject *s)
 
 /* --- Mode ----------------------------------------------------------------------------------- */
 
-/* The largest frame that drivers without frags receive in one buffer. */
+/* MTU up to which a driver without XDP frags receives a frame in one buffer. */
 #define MTU_ONE_BUFFER 3498
 
 static bool is_kind(const struct device_facts *device, const char *kind)
@@ -55,8 +55,8 @@ static bool is_kind(const struct device_facts *device, const char *kind)
 }
 
 /*
- * The kernel reports no native XDP for a veth whose peer sends with more queues than the veth
- * receives with.
+ * Returns whether the peer of a veth has more transmit queues than the veth has receive queues. The
+ * kernel then reports that the veth has no native XDP.
  */
 static bool peer_is_wider(const struct device_facts *device)
 {
@@ -66,8 +66,8 @@ static bool peer_is_wider(const struct device_facts *device)
 }
 
 /*
- * Returns what keeps a driver from native XDP, and sets part 4 to the command that ends it. NULL:
- * nothing is known.
+ * Returns why a driver may refuse native XDP, and sets part 4 to the command that removes the
+ * reason. Returns NULL if no reason is known.
  */
 static const char *obstacle_find(struct subject *s)
 {
@@ -76,12 +76,12 @@ static const char *obstacle_find(struct subject *s)
 
 	if (peer_is_wider(s->device) && nic->queues < nic->queues_max) {
 		subject_set(s, 4, "%sethtool -L %s rx %u", s->exec, name, nic->queues_max);
-		return "its peer sends with more queues than it receives with";
+		return "its peer has more transmit queues than it has receive queues";
 	}
 	if (peer_is_wider(s->device)) {
 		subject_set(s, 4, "%sethtool -l %s", s->exec, name);
-		return "its peer sends with more queues than it can receive with: give the peer as "
-		       "few for tx by 'ethtool -L' as this shows for RX";
+		return "its peer has more transmit queues than it can have receive queues; reduce "
+		       "the queues of the peer by 'ethtool -L'";
 	}
 	if (nic->lro) {
 		subject_set(s, 4, "%sethtool -K %s lro off", s->exec, name);
@@ -89,21 +89,21 @@ static const char *obstacle_find(struct subject *s)
 	}
 	if (s->device->traffic->link.mtu > MTU_ONE_BUFFER && !(nic->xdp & XDP_FRAGS)) {
 		subject_set(s, 4, "%sip link set dev %s mtu 1500", s->exec, name);
-		return "its MTU needs several buffers for a packet";
+		return "with its MTU, a packet can need several buffers";
 	}
 	if (!is_kind(s->device, "veth") && nic->queues > 1 && nic->queues * 2 > nic->queues_max) {
 		subject_set(s, 4, "%sethtool -L %s %s %u", s->exec, name,
 			    nic->combined ? "combined" : "rx", nic->queues_max / 2);
-		return "more than half of its queues are in use, and some drivers need another "
-		       "queue for each CPU";
+		return "more than half of its queues are in use, but some drivers need one more "
+		       "for each CPU";
 	}
 	return NULL;
 }
 
 /*
- * Sets part 4 to the commands that move this attachment to native XDP with no packet unjudged: the
- * new program runs before the old one ends. A hook has room for one program of a gate, so generic
- * mode is left by way of hook ingress.
+ * Sets part 4 to the commands that move this attachment to native XDP. Each attaches before it
+ * detaches, so no packet passes unjudged. Hook xdp has room for one program, so a program in
+ * generic mode moves to hook ingress first.
  */
 static void advise_native(struct subject *s)
 {
@@ -124,7 +124,7 @@ static bool vlan_matches(const struct subject *s, unsigned int id)
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
 }
 
-/* Returns a VLAN that limits match, and that XDP does not see because its tag is removed, or 0. */
+/* Returns a VLAN that a limit matches, but whose tag the device removes before XDP, or 0. */
 static unsigned int vlan_stripped(const struct subject *s)
 {
 	for (unsigned int id = 1; s->device->nic.vlan_strip && id < VLAN_IDS; id++)
@@ -145,7 +145,7 @@ bool mode_is_not_native(struct subject *s)
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
-	/* before Linux 6.3 an obstacle means that the driver of a card has native XDP otherwise */
+	/* if the features are unknown but an obstacle is known, the driver may have native XDP */
 	may_have = nic->knows_xdp ? nic->xdp & XDP_NATIVE || peer_is_wider(device)
 				  : obstacle && (device->traffic->link.is_hardware || is_veth);
 	if (!may_have)
@@ -155,14 +155,14 @@ bool mode_is_not_native(struct subject *s)
 	subject_set(s, 2, "%s %s", is_xdp ? "in mode" : "on hook",
 		    is_xdp ? mode_names[a->mode] : hook_names[a->hook]);
 	if (obstacle) {
-		subject_set(s, 3, "; first in the way: %s", obstacle);
+		subject_set(s, 3, "; native mode may fail first: %s", obstacle);
 		return true;
 	}
 	if (is_veth && !is_xdp)
 		subject_set(
 			s, 3,
-			"; but only hook ingress sees what bpf_redirect_peer (Cilium) and 'mirred "
-			"ingress redirect' of tc deliver");
+			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
+			"from 'mirred ingress redirect' of tc");
 	advise_native(s);
 	return true;
 }
@@ -194,7 +194,10 @@ bool xdp_is_held(struct subject *s)
 
 /* --- VLANs ---------------------------------------------------------------------------------- */
 
-/* A VLAN device removes its own tag; a card removes the outer tag before XDP reads the frame. */
+/*
+ * A VLAN device removes its own tag from all packets. A card, or the peer of a veth, removes the
+ * outer tag before XDP reads the frame.
+ */
 bool vlan_is_hidden(struct subject *s)
 {
 	const struct netdev *link = &s->device->traffic->link;
@@ -206,9 +209,8 @@ bool vlan_is_hidden(struct subject *s)
 	if (vlan_matches(s, link->vlan)) {
 		subject_set(
 			s, 1,
-			"a limit matches VLAN %u, and this is the device of that VLAN, where "
-			"packets arrive without the tag: attach the device below it, or leave the "
-			"VLAN out of the limit",
+			"a limit matches VLAN %u, but packets on the device of that VLAN have no "
+			"tag; attach the parent device instead",
 			link->vlan);
 		subject_set(s, 2, "ip %s-d link show dev %s", s->netns, word_typed(link->name));
 		for (unsigned int i = 0; i < s->facts->traffic_count; i++)
@@ -219,10 +221,11 @@ bool vlan_is_hidden(struct subject *s)
 	}
 	if (s->device->at.hook != HOOK_XDP || !vlan || link->vlan)
 		return false;
-	subject_set(s, 1,
-		    "a limit matches VLAN %u, and %s the outer tag out of frames before XDP reads "
-		    "them: only an inner tag can match",
-		    vlan, is_veth ? "the peer of the veth leaves" : "the device takes");
+	subject_set(
+		s, 1,
+		"a limit matches VLAN %u, but the %s removes the outer tag before XDP reads the "
+		"frame, so only an inner tag can match",
+		vlan, is_veth ? "peer of the veth" : "device");
 	if (is_veth)
 		advise_moving(s, 2, s->device->at.device, " hook ingress");
 	else

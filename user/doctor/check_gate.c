@@ -16,7 +16,7 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Advises how to see more. */
+/* Sets part 2 to a command with more rights or, if no capability is missing, with details. */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, caps_missing() ? "sudo sluice doctor" : "sluice -v status");
@@ -46,9 +46,8 @@ bool gate_is_unseen(struct subject *s)
 	}
 	if (count)
 		subject_set(s, 1,
-			    "it is in a network namespace that cannot be entered, so neither the "
-			    "device nor its driver is examined%s",
-			    count > 1 ? "; other devices, too" : "");
+			    "its network namespace cannot be entered, so it is not examined%s",
+			    count > 1 ? "; the same for other devices" : "");
 	return count;
 }
 
@@ -68,7 +67,7 @@ bool gate_is_not_kept(struct subject *s)
 	return s->facts->host.has_systemd && s->gate->has_file && s->gate->kept == LOCK_FREE;
 }
 
-/* A program is loaded within a second after its command is installed only by an upgrade. */
+/* A program is older if it was loaded over a second before the command was installed. */
 bool program_is_older(struct subject *s)
 {
 	for (unsigned int i = 0; i < s->gate->count; i++) {
@@ -91,8 +90,8 @@ bool gate_has_no_rules(struct subject *s)
 }
 
 /*
- * Advises the command that removes the entry with this access from the rule. If several lists give
- * it, a list that does not expire is named.
+ * Sets a part to the command that removes the entry with this access from the rule. If the entry is
+ * on several lists, the command names a list without an end, if any.
  */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
@@ -110,7 +109,7 @@ static void advise_removing(struct subject *s, unsigned int part, const struct r
 		    list ? word_typed(list->name) : prefix_format(&rule->prefix, prefix));
 }
 
-/* Sets the object to the first rule of a group. Returns whether there is one. */
+/* Sets the object to the first rule of a group. Returns whether the group has a rule. */
 static bool group_name(struct subject *s, const struct rule_group *group)
 {
 	char prefix[PREFIX_TEXT];
@@ -120,12 +119,12 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	return group->count;
 }
 
-/* Sets a part to "; 2 others are the same", if there are others. */
+/* Sets a part to "; the same for 2 other policies", unless `others` is 0. */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
 	if (others)
-		subject_set(s, part, "; %u %s the same", others,
-			    plural(others, "other is", "others are"));
+		subject_set(s, part, "; the same for %u other %s", others,
+			    plural(others, "policy", "policies"));
 }
 
 bool all_is_denied(struct subject *s)
@@ -190,7 +189,7 @@ bool limit_observes(struct subject *s)
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		struct limit wanted = rule->limit[i];
 
-		/* the label of a second rate is the name and more */
+		/* the label is the name, or NAME:bits for a second rate */
 		if (strlen(wanted.spec.name) != strcspn(name, ":") ||
 		    strncmp(wanted.spec.name, name, strlen(wanted.spec.name)))
 			continue;
@@ -204,15 +203,15 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* A budget is for all new sources at once, however little one source may send. */
+/* Bounds of the advised budget, which all new sources share. */
 #define BUDGET_LEAST_PPS  1000
 #define BUDGET_LEAST_BITS 10000000
 #define BUDGET_MOST_PPS	  200000000
 #define BUDGET_MOST_BITS  400000000000
 
 /*
- * A budget to begin with: twice what one source may send, by the limit that lets most pass. The
- * right budget depends on what the machine behind the gate can handle, which no gate knows.
+ * Returns a budget to begin with: twice the rate that one source may send by the most generous
+ * limit. The best budget is the rate that the protected machines can handle, which is unknown here.
  */
 static struct sl_limit_spec budget_of(const struct rule *rule)
 {
@@ -233,25 +232,17 @@ static struct sl_limit_spec budget_of(const struct rule *rule)
 	};
 }
 
-/* count: policies without a budget; prefix: of the first. verb: "passes", "would pass". */
-static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count,
-			    const char *verb)
+/* Sets the parts for `count` policies without a budget, the first of which is for `prefix`. */
+static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
 	const struct sl_limit_spec budget = budget_of(rule);
-	bool sends = rule && rule_sees_destinations(rule);
-	const char *key = sends ? "destination" : "source";
 	char text[PREFIX_TEXT], rate[UNITS_TEXT];
 
 	if (!count)
 		return false;
 	subject_set(s, 0, "%s", prefix_format(prefix, text));
-	subject_set(s, 1,
-		    "a flood %s %ss %s. The budget is what all new %ss together may %s then: begin "
-		    "with twice the limit of one %s, or %s if that is more, and stay below what "
-		    "the machines behind the gate can handle",
-		    sends ? "to new" : "of spoofed", key, verb, key, sends ? "get" : "send", key,
-		    budget.rate_unit == SL_RATE_BITS ? "10mbit" : "1kpps");
+	subject_set(s, 1, rule && rule_sees_destinations(rule) ? "destinations" : "sources");
 	others_set(s, 2, count - 1);
 	subject_set(s, 3, "%s", rate_format(&budget, rate));
 	return true;
@@ -259,13 +250,13 @@ static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, u
 
 bool flood_passes(struct subject *s)
 {
-	return budget_describe(s, &s->gate->passing.first, s->gate->passing.policies, "passes");
+	return budget_describe(s, &s->gate->passing.first, s->gate->passing.policies);
 }
 
 bool budget_is_missing(struct subject *s)
 {
 	return !s->gate->passing.policies &&
-	       budget_describe(s, &s->gate->first_unbudgeted, s->gate->unbudgeted, "would pass");
+	       budget_describe(s, &s->gate->first_unbudgeted, s->gate->unbudgeted);
 }
 
 bool budget_is_spent(struct subject *s)
@@ -285,21 +276,20 @@ bool budget_is_spent(struct subject *s)
 
 bool table_is_short(struct subject *s)
 {
-	static const char what[] = "room is short: states were evicted, or newcomers got none";
 	const char *gate = s->gate->name, *name = size_names[SIZE_SOURCES];
 	const struct table_fill *fill = &s->gate->fill;
 
 	if (!fill->sources_short)
 		return false;
 	if (fill->sources_short == SIZE_MAX_ENTRIES) {
-		subject_set(s, 1, "%s; sources %" PRIu32 " is the largest size", what,
+		subject_set(s, 1, "sources is %" PRIu32 ", which is the largest size",
 			    fill->sources_short);
 		subject_set(s, 2, "sluice %sstatus", gate_option(gate));
 		return true;
 	}
-	subject_set(s, 1, "%s; sources must be %" PRIu32 " or more, and is %" PRIu32, what,
-		    fill->sources_short, fill->sources);
-	/* `gate` comes first in what dump writes, and may be missing there */
+	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
+		    fill->sources, fill->sources_short);
+	/* the output of dump begins with `gate:`, or lacks it */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
@@ -322,7 +312,7 @@ bool limits_are_unshared(struct subject *s)
 	if (!sharing->is_wanted || !trouble)
 		return false;
 	subject_set(s, 1, "%s: %s%s", trouble, sharing_effect(sharing, effect),
-		    is_guessed ? "; replace localhost:6379 by the address of your store" : "");
+		    is_guessed ? "; replace localhost:6379 by the address of the store" : "");
 	if (has_unit && sharing->sharer == SHARER_LIVES)
 		subject_set(s, 2, "journalctl -n 20 -u sluice-share@%s", gate);
 	else if (has_unit)

@@ -18,7 +18,7 @@ bool bpf_is_refused(struct subject *s)
 	subject_set(s, 1, "%s", strerror(-host->bpf_err));
 	subject_set(s, 2, "%s%s",
 		    locked ? "lockdown is in mode "
-			   : "seccomp, as in a container, or a security module may forbid it",
+			   : "seccomp (in containers) or a security module may forbid it",
 		    locked ? host->lockdown : "");
 	subject_set(s, 3,
 		    locked ? "cat /sys/kernel/security/lockdown"
@@ -61,8 +61,8 @@ void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 }
 
 /*
- * Advises to attach the device of the current network namespace that receives most. Returns what
- * the text ends with if no device is up.
+ * Sets part 2 to the command that attaches the device that receives most in the current network
+ * namespace. Returns "", or the end of the text if no device is up.
  */
 static const char *advise_busiest(struct subject *s, const char *gate)
 {
@@ -77,8 +77,8 @@ static const char *advise_busiest(struct subject *s, const char *gate)
 	}
 	advise_attaching(s, s->facts->netns, gate, busiest);
 	return busiest ? ""
-		       : "; no Ethernet device is up here: 'sluice attach' takes the device by "
-			 "which packets come, once it is up";
+		       : "; no Ethernet device is up here; first start the device that receives "
+			 "the packets";
 }
 
 bool gate_is_missing(struct subject *s)
@@ -97,8 +97,7 @@ bool gate_is_missing(struct subject *s)
 		return true;
 	}
 	subject_set(s, 1,
-		    "there is no such gate, though /etc/sluice/%s.yaml describes it: the file is "
-		    "not applied",
+		    "there is no gate of that name, because /etc/sluice/%s.yaml is not applied",
 		    gate);
 	if (s->facts->host.has_systemd)
 		subject_set(s, 2, "systemctl enable --now sluice@%s", gate);
@@ -137,11 +136,8 @@ bool device_is_unattached(struct subject *s)
 	if (!link)
 		subject_set(s, 1, "there is no such device in this network namespace");
 	else if (s->named->owner.program_id)
-		subject_set(
-			s, 1,
-			"%s attached to it: hook xdp, which has room for one program, is held by "
-			"%s, and hook ingress is free for a gate",
-			none, xdp_owner_format(&s->named->owner, holder));
+		subject_set(s, 1, "%s attached to it, and %s occupies hook xdp; use hook ingress",
+			    none, xdp_owner_format(&s->named->owner, holder));
 	else
 		subject_set(s, 1, "%s attached to it", none);
 	return true;

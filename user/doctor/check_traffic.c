@@ -9,8 +9,8 @@
 #include "rules/value.h"
 
 /*
- * Any network sends fewer packets than this in 2 s by itself: ARP, neighbour discovery. They come
- * in bursts, so a shorter span may have as many.
+ * Ignore fewer packets than this in 2 s: ARP and neighbour discovery may send them. They send in
+ * bursts, so a shorter span has the same threshold.
  */
 #define FLOW_LEAST	   20
 #define FLOW_LEAST_SECONDS 2
@@ -22,13 +22,13 @@ static uint64_t flow_least(const struct subject *s)
 	return least > FLOW_LEAST ? least : FLOW_LEAST;
 }
 
-/* The packets that the gate judged while doctor watched. */
+/* Returns how many packets the gate judged while doctor watched. */
 static uint64_t judged_by(const struct gate_facts *gate)
 {
 	return gate->after.all - gate->before.all;
 }
 
-/* "judged 17", "judged none" */
+/* Formats "judged 17" or "judged none". */
 #define JUDGED_TEXT 32
 static const char *judged_format(const struct gate_facts *gate, char text[JUDGED_TEXT])
 {
@@ -46,8 +46,8 @@ static bool is_alive(const struct device_facts *device)
 /* --- Packets that the gate's own devices moved ---------------------------------------------- */
 
 /*
- * Whether the gate counts each packet that the device counts. Merged packets count as one, and
- * another XDP program before hook ingress may drop packets by design.
+ * Returns whether the gate counts the same packets as the device. It does not if merged packets
+ * count as one, or if another XDP program may drop packets before hook ingress.
  */
 static bool is_comparable(const struct device_facts *device)
 {
@@ -58,9 +58,9 @@ static bool is_comparable(const struct device_facts *device)
 }
 
 /*
- * Returns the busiest device of the gate if the gate judged less than three quarters of what its
- * devices moved. Its counters do not name the device or the direction, so they are compared with
- * the sum: in a container whose gate also filters what it sends, half of that is judged.
+ * Returns the busiest device of the gate if the gate judged less than three quarters of the packets
+ * of all its devices, otherwise NULL. Stores the sum of their packets. Only sums can be compared,
+ * because the counters of a gate do not distinguish devices or directions.
  */
 static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {
@@ -98,7 +98,7 @@ bool nothing_is_judged(struct subject *s)
 		return false;
 	sends = device->at.hook == HOOK_EGRESS;
 	subject_set_device(s, device);
-	subject_set(s, 1, "%s %" PRIu64 " packets in %s, and gate '%s' on hook %s %s",
+	subject_set(s, 1, "%s %" PRIu64 " packets in %s, but gate '%s' on hook %s %s",
 		    sends ? "it sent" : "its devices received", moved,
 		    time_format(s->facts->asked->watch_ns, span), s->gate->name,
 		    hook_names[device->at.hook], judged_format(s->gate, judged));
@@ -112,7 +112,7 @@ bool nothing_is_judged(struct subject *s)
 	subject_set(s, 2, "%s",
 		    sends ? "AF_XDP, other XDP programs and packet sockets with "
 			    "PACKET_QDISC_BYPASS bypass it"
-			  : "another program on the device may take them first");
+			  : "another program on the device may receive them first");
 	subject_set(s, 3, "%sbpftool net show dev %s", s->exec, word_typed(device->at.device));
 	return true;
 }
@@ -120,9 +120,9 @@ bool nothing_is_judged(struct subject *s)
 /* --- Packets on other devices --------------------------------------------------------------- */
 
 /*
- * A gate that judges fewer packets than 1 in 100 of what a device without a gate receives was
- * probably to filter that device. With more it may filter a quiet network beside a busy network
- * that needs no filter.
+ * If a device without a gate receives over 100 times as many packets as the gate judges, the gate
+ * was probably meant for that device. With a lower factor, the gate may filter a quiet network on
+ * purpose while a busy network needs no filter.
  */
 #define ELSEWHERE_TIMES 100
 
@@ -155,11 +155,11 @@ bool traffic_is_elsewhere(struct subject *s)
 	has_xdp = most->link.has_xdp;
 	subject_set(s, 0, "%s", most->link.name);
 	subject_set(s, 1,
-		    "it received %" PRIu64 " packets in %s, and gate '%s' %s: the gate is not "
-		    "attached here%s",
+		    "it received %" PRIu64 " packets in %s, but gate '%s' %s, because it is not "
+		    "attached to this device%s",
 		    most->received, time_format(s->facts->asked->watch_ns, span), s->gate->name,
 		    judged_format(s->gate, text),
-		    has_xdp ? ", and another XDP program holds hook xdp" : "");
+		    has_xdp ? "; another XDP program occupies hook xdp" : "");
 	advise_attaching(s, most->netns, s->gate->name, &most->link);
 	return true;
 }
@@ -167,8 +167,8 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Fewer packets in all do not show what a gate is for. An idle port has only ARP and spanning tree,
- * so the packets must also arrive now.
+ * Ignore fewer packets than this since the gate was made. An idle port receives only ARP and
+ * spanning tree, so packets must also arrive while doctor watches.
  */
 #define NOT_IP_LEAST 1000
 

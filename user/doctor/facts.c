@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/netns.h"
-
 #include "migrate/open.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
@@ -25,7 +24,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Takes the errors and notices from `mark` on from the list, joined by "; ". */
+/* Removes the errors and notices since `mark`, and returns their texts, joined by "; ". */
 static char *errors_take(unsigned int mark)
 {
 	char *joined = NULL;
@@ -49,7 +48,7 @@ static bool line_read(const char *path, char *ret, size_t size)
 	return file && fgets(ret, size, file);
 }
 
-/* Returns the boot time when this program was installed, in ns. */
+/* Returns the CLOCK_BOOTTIME at which this program was installed, in ns, or 0 if it fails. */
 static uint64_t installed_at(void)
 {
 	struct timespec real, boot;
@@ -65,7 +64,7 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/* is_probed: also asks the kernel what it permits. */
+/* Reads facts of the host. If !is_probed, only whether systemd runs and `installed_at`. */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
@@ -79,7 +78,7 @@ static struct host_facts host_read(bool is_probed)
 		return host;
 	host.missing = missing ? strdup(missing) : NULL;
 	if (!missing) {
-		/* the smallest map: what refuses that refuses everything */
+		/* if the kernel refuses the smallest map, it refuses everything */
 		_cleanup_close_ int fd =
 			bpf_map_create(BPF_MAP_TYPE_ARRAY, "sl_doctor", 4, 4, 1, NULL);
 
@@ -100,7 +99,7 @@ static struct host_facts host_read(bool is_probed)
 
 /* --- Gates and attachments ------------------------------------------------------------------ */
 
-/* Reads what a gate has judged so far. Returns 0 or a negative errno. */
+/* Reads how many packets a gate has judged. Returns 0 or a negative errno. */
 static int judged_read(const struct gate *gate, struct judged *ret)
 {
 	struct stats stats;
@@ -116,7 +115,7 @@ static int judged_read(const struct gate *gate, struct judged *ret)
 	return 0;
 }
 
-/* Reads where a gate is attached, as far as this process may. Returns 0 or -ENOMEM. */
+/* Reads the attachments of a gate that this process may read. Returns 0 or -ENOMEM. */
 static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 {
 	_cleanup_free_ struct seen *seen = calloc(1, sizeof(*seen));
@@ -132,8 +131,8 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 	error_drop(mark);
 	if (seen->sight == SIGHT_PUBLISHED &&
 	    asprintf(&gate->unseen,
-		     "this process may not read where the gate is attached: its devices were "
-		     "published %" PRIu64 " s ago",
+		     "this process may not read its attachments; they were published %" PRIu64
+		     " s ago",
 		     seen->age_ns / NS_PER_SEC) < 0)
 		return -ENOMEM;
 	gate->devices = calloc(seen->count + 1, sizeof(*gate->devices));
@@ -151,7 +150,7 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 	return 0;
 }
 
-/* Appends a gate of which nothing is known yet. Returns NULL if there is no memory. */
+/* Appends a gate without facts. Returns NULL if memory is short. */
 static struct gate_facts *gate_append(struct doctor_facts *facts, const char *name)
 {
 	struct gate_facts *gate;
@@ -165,7 +164,7 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 	return gate;
 }
 
-/* A gate that was not asked for makes no finding, but it holds its devices. */
+/* Callback of gates_for_each(). If a gate is not examined, reads only its attachments. */
 static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
@@ -189,7 +188,7 @@ static int gate_read(const char *name, void *data)
 	for (unsigned int i = 0; i < gate->count; i++)
 		wanted += gate->devices[i].is_asked;
 	if (asked->count && !wanted && !gate->hides_devices)
-		gate->is_examined = false; /* it has nothing to do with the devices */
+		gate->is_examined = false; /* it is attached to none of the named devices */
 	return 0;
 }
 
@@ -204,7 +203,7 @@ static int gates_read(struct doctor_facts *facts)
 		return err;
 	facts->hides_devices = true;
 	if (wanted && facts->has_gates) {
-		error_drop(mark); /* another gate cannot be read */
+		error_drop(mark); /* the error is about another gate */
 		return 0;
 	}
 	gate = gate_append(facts, wanted ?: BPFFS);
@@ -212,13 +211,13 @@ static int gates_read(struct doctor_facts *facts)
 		return -ENOMEM;
 	gate->unread = errors_take(mark);
 	gate->is_examined = gate->hides_devices = true;
-	facts->has_gates = true; /* as far as this process knows */
+	facts->has_gates = true; /* a gate may exist: do not report that none does */
 	return 0;
 }
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/* Reads the devices of a namespace; none if it cannot be entered. netdevs_free() frees them. */
+/* Returns the devices of a namespace, or none if it cannot be entered. Call netdevs_free(). */
 static struct netdevs netdevs_of(uint64_t netns)
 {
 	unsigned int mark = error_count();
@@ -231,7 +230,7 @@ static struct netdevs netdevs_of(uint64_t netns)
 	return devices;
 }
 
-/* Adds the devices of a namespace, once. */
+/* Adds the devices of a namespace, unless they were added. Returns 0 or -ENOMEM. */
 static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 {
 	struct netdevs links;
@@ -252,7 +251,7 @@ static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 	return err;
 }
 
-/* Reads the counters of the devices again. A device that is gone gets ifindex 0. */
+/* Reads the counters of the devices again. Sets the ifindex of a device that is gone to 0. */
 static void traffic_compare(struct doctor_facts *facts)
 {
 	struct netdevs links = {0};
@@ -272,7 +271,7 @@ static void traffic_compare(struct doctor_facts *facts)
 			traffic->link.ifindex = 0;
 			continue;
 		}
-		/* a driver that starts again resets its counters */
+		/* ignore lower counters: a driver that restarts resets them */
 		if (now->received > traffic->link.received)
 			traffic->received = now->received - traffic->link.received;
 		if (now->sent > traffic->link.sent)
@@ -283,8 +282,8 @@ static void traffic_compare(struct doctor_facts *facts)
 }
 
 /*
- * Reads the counters of a gate again, from the gate that has the name now: a resize or an upgrade
- * while doctor watched took them to other maps. If it is gone, or another gate, nothing was judged.
+ * Reads the counters of a gate again. Opens the gate by its name, because a resize may have moved
+ * the counters to other maps. If the gate was removed or replaced, counts no packet.
  */
 static void judged_compare(struct gate_facts *gate)
 {
@@ -300,8 +299,9 @@ static void judged_compare(struct gate_facts *gate)
 }
 
 /*
- * Counts what devices move and gates judge while it waits. A gate is counted before its devices
- * first, and after them at the end: it has judged each packet that a device has counted in between.
+ * Counts the packets of devices and gates while it waits. The counters of a gate are read
+ * before its devices' at the start and after them at the end, so they include each packet that a
+ * device counts. Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {
@@ -335,15 +335,6 @@ static int traffic_read(struct doctor_facts *facts)
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-static uint64_t program_loaded_at(uint32_t id)
-{
-	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
-	struct bpf_prog_info info = {0};
-	__u32 size = sizeof(info);
-
-	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.load_time;
-}
-
 static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 {
 	unsigned int mark = error_count();
@@ -351,7 +342,10 @@ static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 	for (unsigned int i = 0; i < gate->count; i++) {
 		struct device_facts *device = &gate->devices[i];
 		const struct attachment *a = &device->at;
+		struct bpf_prog_info info = {0};
 		_cleanup_netns_ int back = -1;
+		_cleanup_close_ int fd = -1;
+		__u32 size = sizeof(info);
 
 		for (unsigned int j = 0; a->program_id && j < facts->traffic_count; j++) {
 			struct traffic *traffic = &facts->traffic[j];
@@ -363,7 +357,9 @@ static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 		}
 		if (!gate->is_examined || !device->is_asked || !device->traffic)
 			continue;
-		device->loaded_at = program_loaded_at(a->program_id);
+		fd = bpf_prog_get_fd_by_id(a->program_id);
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+			device->loaded_at = info.load_time;
 		if (netns_visit(a->netns, &back))
 			continue;
 		device->nic = nic_read(device->traffic->link.name, a->ifindex);
@@ -397,11 +393,11 @@ static int named_read(struct doctor_facts *facts)
 	return 0;
 }
 
-/* --- What maps and files say of a gate ------------------------------------------------------ */
+/* --- Facts from maps and files -------------------------------------------------------------- */
 
 /*
- * A limit that observes is for a trial. A gate does not store when a limit was set, so a limit that
- * has refused packets counts as forgotten: it has shown what it would drop.
+ * Counts limits that observe and have refused packets. They have shown what they would drop, so the
+ * user may have forgotten them. A gate does not store when a limit was set.
  */
 static int observing_read(struct gate_facts *gate)
 {
@@ -479,7 +475,7 @@ static void gate_examine(struct gate_facts *gate)
 	error_drop(mark);
 }
 
-/* --- All of it ------------------------------------------------------------------------------ */
+/* --- All facts ------------------------------------------------------------------------------ */
 
 int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret)
 {
@@ -500,7 +496,7 @@ int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *r
 		if (gate->unread)
 			continue;
 		devices_read(ret, gate);
-		/* the rules of a large gate are read last: that takes longer than the watch */
+		/* read rules after the watch: it can take longer than the watch itself */
 		if (gate->is_examined)
 			gate_examine(gate);
 	}

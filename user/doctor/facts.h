@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doctor: the facts of the host, the gates and their devices, read once. The table of findings
- * (findings.c) judges them and reads nothing itself.
+ * Doctor: facts about the host, the gates and their devices. doctor_read() reads them once. The
+ * checks in findings.c judge them, and read nothing else.
  */
 #ifndef SLUICE_FACTS_H
 #define SLUICE_FACTS_H
@@ -15,74 +15,74 @@
 #include "sharing/share_state.h"
 #include "state/pressure.h"
 
-/* What is to be examined. */
+/* What the user asked doctor to examine. */
 struct asked {
-	const char *gate;     /* NULL: all gates */
-	char *const *devices; /* of the current network namespace */
-	unsigned int count;   /* 0: all devices that are attached */
-	uint64_t watch_ns;    /* how long to watch what arrives; 0: traffic is not judged */
+	const char *gate;     /* NULL for all gates */
+	char *const *devices; /* names in the current network namespace */
+	unsigned int count;   /* number of names; 0 for all attached devices */
+	uint64_t watch_ns;    /* how long to watch packets; 0 to skip checks of traffic */
 };
 
 struct host_facts {
-	char *missing;	   /* capabilities that this process lacks; NULL: none */
-	int bpf_err;	   /* of a request to bpf(2); 0: it was done */
-	char lockdown[32]; /* "none", "integrity", "confidentiality"; "": not known */
-	char *bpffs;	   /* why pins cannot be made or found; NULL: they can */
-	int jit;	   /* net.core.bpf_jit_enable; -1: it cannot be read */
+	char *missing;	   /* capabilities that this process lacks; NULL if it lacks none */
+	int bpf_err;	   /* negative errno of a request to bpf(2); 0 if it succeeded */
+	char lockdown[32]; /* "none", "integrity", "confidentiality"; "" if not known */
+	char *bpffs;	   /* why pins cannot be made or found; NULL if they can */
+	int jit;	   /* net.core.bpf_jit_enable; -1 if it cannot be read */
 	bool has_systemd;
-	uint64_t installed_at; /* boot time in ns when this program was installed; 0: unknown */
+	uint64_t installed_at; /* CLOCK_BOOTTIME of the installation, in ns; 0 if not known */
 };
 
-/* What a device has moved while doctor watched. */
+/* The packets that a device received and sent while doctor watched. */
 struct traffic {
 	uint64_t netns;
 	struct netdev link;
 	uint64_t received, sent;
-	bool is_filtered; /* a gate is attached to it */
+	bool is_filtered; /* a gate is attached to the device */
 };
 
 /* An attachment and its device. */
 struct device_facts {
 	struct attachment at;
-	bool is_asked;		       /* findings about it are wanted */
-	const struct traffic *traffic; /* NULL: the device is gone, or its namespace is closed */
+	bool is_asked;		       /* report findings about it */
+	const struct traffic *traffic; /* NULL if the device is gone or cannot be read */
 	struct nic nic;
-	struct xdp_owner owner; /* of the program on hook xdp */
-	uint64_t loaded_at;	/* boot time in ns when its program was loaded; 0: unknown */
+	struct xdp_owner owner; /* owner of the program on hook xdp */
+	uint64_t loaded_at;	/* CLOCK_BOOTTIME of the load, in ns; 0 if not known */
 };
 
 /* Packets that a gate has judged. */
 struct judged {
 	uint64_t all;
-	uint64_t not_ip; /* neither IPv4 nor IPv6, or malformed */
+	uint64_t not_ip; /* packets that are neither IPv4 nor IPv6, or malformed */
 };
 
 struct gate_facts {
 	char name[GATE_NAME + 1];
-	char *unread; /* why the gate cannot be read, and nothing else is known; NULL: it is read */
-	char *unseen; /* why its attachments are not known, or not of now; NULL: they are */
-	bool is_examined;   /* false: only its attachments are known, which hold devices */
-	bool hides_devices; /* devices that are not in the list may be attached */
+	char *unread; /* why the gate cannot be read; NULL if it can, otherwise no fact is valid */
+	char *unseen; /* why its attachments are unknown or outdated; NULL if they are known */
+	bool is_examined;   /* false if only its attachments are read */
+	bool hides_devices; /* it may also be attached to devices that are not in `devices` */
 	struct device_facts *devices;
 	unsigned int count;
 	struct gate gate;
 	struct ruleset rules;
-	struct rule_facts rule;	     /* what `rules` say */
-	struct judged before, after; /* equal if it was not watched */
+	struct rule_facts rule;	     /* facts about `rules` */
+	struct judged before, after; /* counters before and after the watch */
 	uint64_t trial_left_ns;
 	bool resize_is_interrupted;
-	bool has_file;	     /* /etc/sluice/GATE.yaml */
-	bool has_share_file; /* /etc/sluice/GATE.share */
+	bool has_file;	     /* /etc/sluice/GATE.yaml exists */
+	bool has_share_file; /* /etc/sluice/GATE.share exists */
 	enum lock_state kept;
 	struct sharing sharing;
 	struct table_fill fill;
-	struct passing passing;	 /* policies without a budget that a flood passes */
+	struct passing passing;	 /* policies without a budget that pass a flood now */
 	unsigned int unbudgeted; /* policies without a budget */
 	struct sl_prefix first_unbudgeted;
-	unsigned int spent; /* budgets of which nothing is left */
+	unsigned int spent; /* budgets without credit that have dropped packets */
 	struct sl_prefix first_spent;
 	uint64_t spent_dropped;
-	unsigned int observing; /* limits that only observe, and have refused packets */
+	unsigned int observing; /* limits that observe and have refused packets */
 	struct {
 		struct sl_prefix prefix;
 		char name[LIMIT_LABEL];
@@ -90,10 +90,10 @@ struct gate_facts {
 	} first_observing;
 };
 
-/* A device that was asked for. */
+/* A device that the user named. */
 struct named_facts {
 	const char *name;
-	const struct netdev *link; /* NULL: it does not exist */
+	const struct netdev *link; /* NULL if the device does not exist */
 	struct xdp_owner owner;
 };
 
@@ -102,19 +102,19 @@ struct doctor_facts {
 	uint64_t netns; /* the current namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* a gate exists, though perhaps not one that was asked for */
+	bool has_gates;	    /* a gate to examine exists */
 	bool hides_devices; /* a gate that cannot be read may be attached to any device */
 	struct gate_facts *gates;
 	unsigned int count, room;
-	bool has_file; /* /etc/sluice/GATE.yaml of the gate that was asked for, or the usual */
-	struct named_facts *named; /* asked->count of them */
+	bool has_file; /* /etc/sluice/GATE.yaml exists for asked->gate, or for the usual gate */
+	struct named_facts *named; /* one for each of asked->devices */
 	struct traffic *traffic;
 	unsigned int traffic_count, traffic_room;
 };
 
 /*
- * Reads the facts. An error that prevents reading is a fact as well. has_host: also of the host. Watches for
- * asked->watch_ns if a device is attached. Returns 0 or -ENOMEM.
+ * Reads the facts of gates and, if has_host, of the host. An error that prevents reading is stored
+ * as a fact. Sleeps for asked->watch_ns if a device is attached. Returns 0 or -ENOMEM.
  */
 int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret);
 void doctor_free(struct doctor_facts *facts);

@@ -18,22 +18,25 @@ const char *const severity_names[] = {
 	[ADVICE] = "advice",
 };
 
-/* What a check is called for. */
+/* The subjects for which a check is called. */
 enum scope {
 	HOST,
-	NAMED,	    /* each device that was asked for */
-	UNREAD,	    /* each gate, also one that cannot be read */
-	GATE,	    /* each gate */
-	ATTACHMENT, /* each attachment that was asked for */
-	DEVICE,	    /* each of these whose device could be read */
+	NAMED,	    /* each device that the user named */
+	UNREAD,	    /* each gate, even if it cannot be read */
+	GATE,	    /* each gate that can be read */
+	ATTACHMENT, /* each attachment whose device the user named; all if no device was named */
+	DEVICE,	    /* the same attachments, if their devices could be read */
 };
 
 /*
- * In texts and advice, {0} to {4} are set by the check, and these are filled in:
+ * In texts and advice, {0} to {4} are parts that the check sets. The other parts are:
  *
- *   {gate}    the name of the gate            {-g}   "-g GATE ", "" for the usual gate
- *   {device}  the device, as a shell reads it {dev}  the same as an operand of sluice
- *   {-n}      "-n NETNS " of the device       {sluice}  "sluice -n NETNS -g GATE "
+ *   {gate}    the name of the gate
+ *   {-g}      "-g GATE ", or "" for the usual gate
+ *   {device}  the device, quoted for a shell
+ *   {dev}     the device, quoted as an operand of sluice
+ *   {-n}      "-n NETNS " for the namespace of the device
+ *   {sluice}  "sluice -n NETNS -g GATE "
  */
 static const struct kind {
 	const char *id;
@@ -42,43 +45,41 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* Why nothing happens */
-	{"bpf-refused", WRONG, HOST, bpf_is_refused, "it refuses bpf(2) to this process: {1}; {2}",
+	/* reasons why a gate does not filter */
+	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
 	{"no-gate", WRONG, HOST, gate_is_missing, "{1}", "{2}"},
 	{"gate-unread", WRONG, UNREAD, gate_is_unread, "{1}", "{2}"},
 	{"resize-interrupted", WRONG, GATE, resize_is_interrupted,
-	 "a resize was interrupted: until it is finished, devices can filter by two sets of maps, "
-	 "and a source can use a limit twice",
+	 "a resize was interrupted: its devices may use two sets of maps, and a source a limit "
+	 "twice",
 	 "sluice {-g}upgrade"},
 	{"no-device", WRONG, GATE, gate_has_no_device,
-	 "the gate is attached to no device, so it filters nothing{1}", "{2}"},
+	 "attached to no device, so it filters nothing{1}", "{2}"},
 	{"not-attached", WRONG, NAMED, device_is_unattached, "{1}", "{2}"},
 	{"device-gone", WRONG, ATTACHMENT, device_is_gone,
-	 "the device is gone, and gate '{gate}' still lists it: a device that comes back is "
-	 "attached by hand, or by 'sluice keep'",
+	 "the device is gone, but gate '{gate}' still lists it; if it appears again, it must be "
+	 "attached again",
 	 "{1}"},
 	{"filter-gone", WRONG, ATTACHMENT, filter_is_gone,
-	 "the filter of gate '{gate}' is gone from the device: another program removed it", "{1}"},
+	 "another program removed the filter of gate '{gate}'", "{1}"},
 	{"device-down", WRONG, DEVICE, device_is_down, "the device is down",
 	 "ip {-n}link set dev {device} up"},
 	{"no-carrier", WRONG, DEVICE, carrier_is_missing,
-	 "the device is up, and nothing is connected to it: the cable is out, or the other end is "
-	 "down",
+	 "the device is up, but has no carrier; check the cable and the other end",
 	 "ip {-n}-d link show dev {device}"},
 	{"no-rules", WRONG, GATE, gate_has_no_rules,
-	 "the gate has no rule: it counts packets, and drops none. Begin with a limit that only "
-	 "observes: 'sluice stats' then reports how many packets a drop would take, and 'sluice "
-	 "sources' which sources sent them",
+	 "has no rule, so it drops nothing; begin with a limit that only observes, and see "
+	 "'sluice stats'",
 	 "sluice {-g}set default rate 10kpps burst 20000 action observe"},
 	{"nothing-judged", WRONG, GATE, nothing_is_judged, "{1}: {2}", "{3}"},
 	{"not-ip", WRONG, GATE, packets_are_not_ip,
-	 "{1} packets are neither IPv4 nor IPv6, such as PPPoE, MPLS or MACsec, and pass: attach "
-	 "the Ethernet device that unwraps them, if there is one",
+	 "{1} packets are neither IPv4 nor IPv6 (such as PPPoE, MPLS, MACsec), so they pass; "
+	 "attach the device that decapsulates them, if any",
 	 "ip {-n}-d link show"},
 	{"allowed-all", WRONG, GATE, all_is_allowed,
-	 "all sources are allowed, and no longer prefix is denied or limited: nothing can be "
+	 "all sources are allowed, and no longer prefix is denied or limited, so nothing is "
 	 "dropped",
 	 "{1}"},
 	{"denied-all", WRONG, GATE, all_is_denied,
@@ -86,57 +87,56 @@ static const struct kind {
 	 "packets are dropped",
 	 "{1}"},
 	{"covered", WRONG, GATE, limits_are_covered,
-	 "longer prefixes with rules of their own cover all of it, so its limits are never "
-	 "asked{1}",
-	 "sluice {-g}del {0}"},
+	 "longer prefixes cover all of it, so its limits have no effect{1}", "sluice {-g}del {0}"},
 	{"flood-passes", WRONG, GATE, flood_passes,
-	 "it has limits and no budget for newcomers, so {1}{2}",
+	 "new {1} share no budget, so a flood of new {1} passes; the budget must be less than the "
+	 "protected machines can handle{2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
-	{"unshared", WRONG, GATE, limits_are_unshared, "limits are to be shared, and are not: {1}",
-	 "{2}"},
-	/* Whether it is set up well */
+	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
+	/* reasons why a gate could be set up better */
 	{"trial", ADVICE, GATE, trial_is_open,
-	 "its rules are on trial: the previous rules come back in {1} s unless the change is "
-	 "confirmed; until then no other command changes them",
+	 "its rules are on trial, and are undone in {1} s unless they are confirmed",
 	 "sluice {-g}confirm"},
 	{"older-program", ADVICE, GATE, program_is_older,
 	 "its program on {1} was loaded before this version of sluice was installed",
 	 "sluice {-g}upgrade"},
 	{"not-kept", ADVICE, GATE, gate_is_not_kept,
-	 "/etc/sluice/{gate}.yaml describes it, and no process keeps it: a change of that file, "
-	 "of its lists or of devices has no effect",
+	 "no process keeps it, so a change of devices, of /etc/sluice/{gate}.yaml or of its lists "
+	 "has no effect",
 	 "systemctl enable --now sluice@{gate}"},
 	{"elsewhere", ADVICE, GATE, traffic_is_elsewhere, "{1}", "{2}"},
-	{"observes", ADVICE, GATE, limit_observes, "it only observes: it would have dropped {1}{2}",
+	{"observes", ADVICE, GATE, limit_observes, "only observes, and would have dropped {1}{2}",
 	 "{3}"},
 	{"entry-over-limits", ADVICE, GATE, entry_is_over_limits,
-	 "it is {1} as a whole, so its limits are never asked{2}", "{3}"},
+	 "{1} as a whole, so its limits have no effect{2}", "{3}"},
 	{"budget-spent", ADVICE, GATE, budget_is_spent,
-	 "nothing is left of its budget for newcomers, which has dropped {1}: new sources are "
-	 "refused until the flood ends, or the budget is larger{2}",
+	 "its budget for newcomers is spent, and has dropped {1}; new sources pass again when the "
+	 "flood ends or the budget is raised{2}",
 	 "sluice {-g}status"},
 	{"no-budget", ADVICE, GATE, budget_is_missing,
-	 "it has limits and no budget for newcomers, so {1}{2}",
+	 "new {1} share no budget, so a flood of new {1} would pass; the budget must be less than "
+	 "the protected machines can handle{2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
-	{"table-short", ADVICE, GATE, table_is_short, "{1}", "{2}"},
+	{"table-short", ADVICE, GATE, table_is_short,
+	 "the table is short of room, so states were evicted or new sources got none; {1}", "{2}"},
 	{"not-native", ADVICE, DEVICE, mode_is_not_native,
-	 "driver {1} native XDP, and the gate is attached {2}, where a dropped packet costs "
-	 "several times as much{3}",
+	 "driver {1} native XDP, but the gate is attached {2}, where a drop costs several times "
+	 "as much{3}",
 	 "{4}"},
 	{"other-xdp", ADVICE, DEVICE, xdp_is_held,
-	 "an XDP program of another software runs before hook ingress, and the gate never sees "
-	 "what it drops or redirects: {1}",
+	 "another XDP program runs before hook ingress, so the gate does not see packets that it "
+	 "drops or redirects: {1}",
 	 "{2}"},
 	{"vlan-hidden", ADVICE, DEVICE, vlan_is_hidden, "{1}", "{2}"},
 	{"merged", ADVICE, DEVICE, packets_are_merged,
-	 "in mode {1}, a packet that was merged of many (GRO, GSO) counts as one, so limits in "
-	 "packets let more pass than they say",
+	 "in mode {1}, packets that were merged (GRO, GSO) count as one, so limits in packets "
+	 "pass more than they specify",
 	 "{sluice}attach {dev} hook ingress && {sluice}detach {dev} hook xdp"},
 	{"no-jit", ADVICE, HOST, jit_is_off,
-	 "BPF programs are interpreted, which takes ten times as long",
+	 "interprets BPF programs, which takes ten times the CPU time",
 	 "sysctl net.core.bpf_jit_enable=1"},
 	{"rights", ADVICE, HOST, rights_are_missing,
-	 "doctor lacks {1} here, and cannot look at everything", "sudo sluice doctor"},
+	 "lacks {1}, so doctor cannot examine everything", "sudo sluice doctor"},
 	{"unseen", ADVICE, GATE, gate_is_unseen, "{1}", "{2}"},
 };
 
@@ -177,7 +177,7 @@ void advise_moving(struct subject *s, unsigned int part, const char *device, con
 		    hook_names[a->hook]);
 }
 
-/* Returns the text of a template, or NULL: out of memory. */
+/* Fills in the parts of a template. Returns the text, or NULL if memory is short. */
 static char *fill_in(const char *template, const struct subject *s)
 {
 	const char *device = s->device ? s->device->at.device : s->named ? s->named->name : "";
@@ -243,7 +243,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 			     : subject->gate  ? subject->gate->name
 			     : subject->named ? subject->named->name
 					      : "kernel";
-	/* the name "/sys/fs/bpf" means all gates */
+	/* if gates cannot be listed, the name is "/sys/fs/bpf", which is no gate */
 	bool has_gate = subject->gate && *subject->gate->name != '/';
 	struct finding finding = {
 		.id = kind->id,
@@ -264,7 +264,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 	return -ENOMEM;
 }
 
-/* Calls a check for one subject, and adds the finding if it is true. */
+/* Calls a check for one subject. Adds the finding if the check returns true. */
 static int subject_check(struct findings *findings, const struct kind *kind, struct subject subject)
 {
 	int err = 0;

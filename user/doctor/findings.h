@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doctor: why nothing happens, what is not set up well, and the command to type. One table
- * (findings.c) has the id, severity, check, text and advice of each finding, in the order in which
- * they are reported: first what keeps a gate from filtering, the likely before the rare.
+ * Doctor: finds why a gate does not filter, or could be set up better, and the command to type. The
+ * table in findings.c has the id, severity, check, text and advice of each finding, in the order of
+ * the report: reasons why a gate does not filter are first, and frequent reasons before rare ones.
  */
 #ifndef SLUICE_FINDINGS_H
 #define SLUICE_FINDINGS_H
@@ -11,16 +11,16 @@
 
 enum severity {
 	WRONG,	/* the gate does not do what it was configured to do */
-	ADVICE, /* it happens, and could be better, or may not be what was meant */
+	ADVICE, /* the gate works, but could be set up better */
 };
 
 extern const char *const severity_names[];
 
 struct finding {
-	const char *id; /* stable: scripts rely on it */
+	const char *id; /* never changes, because scripts compare it */
 	enum severity severity;
-	char *gate;   /* NULL: it is about no gate, as about the host */
-	char *object; /* what it is about: "lan0", "default dns" */
+	char *gate;   /* NULL if the finding is not about a gate */
+	char *object; /* the subject of the finding, such as "lan0" or "default dns" */
 	char *text;
 	char *advice; /* a command to type */
 };
@@ -33,7 +33,7 @@ struct findings {
 /* Judges the facts. findings_free() frees the result. Returns 0 or -ENOMEM. */
 int doctor_find(const struct doctor_facts *facts, struct findings *ret);
 
-/* The `most` most important findings about a gate, without a look at the host or at traffic. */
+/* Returns the first `most` findings about a gate, except those about the host and traffic. */
 int doctor_top(const char *gate, unsigned int most, struct findings *ret);
 
 unsigned int findings_count(const struct findings *findings, enum severity severity);

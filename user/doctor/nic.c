@@ -25,8 +25,8 @@
 #define GENL_BUFFER 8192
 
 /*
- * Sends a request with one attribute, and finds the attributes of the reply in the buffer. Returns
- * false if there is no reply.
+ * Sends a request with one attribute. Stores the reply in `buffer`, and pointers to its attributes
+ * in `table`. Returns false if there is no reply.
  */
 static bool genl_ask(struct mnl_socket *socket, uint16_t family, uint8_t command, uint16_t attr,
 		     const void *value, size_t value_size, char *buffer,
@@ -74,7 +74,7 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 
 /* --- Ethtool -------------------------------------------------------------------------------- */
 
-/* Sends a struct of linux/ethtool.h, which the driver fills. Returns whether it did. */
+/* Lets the driver fill a struct of linux/ethtool.h. Returns whether it did. */
 static bool ethtool_ask(int fd, const char *name, void *command)
 {
 	struct ifreq request = {.ifr_data = command};

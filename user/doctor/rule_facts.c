@@ -22,16 +22,16 @@ enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *li
 	return lists ? lists_access(lists, bits) : SL_ACCESS_NONE;
 }
 
-/* --- How much of a prefix rules cover ------------------------------------------------------- */
+/* --- Coverage ------------------------------------------------------------------------------- */
 
-/* A part of a prefix: all of it is COVER_ALL. */
+/* A part of a prefix, as a fraction of COVER_ALL, which is the whole prefix. */
 typedef unsigned __int128 coverage;
 
 #define COVER_ALL ((coverage)1 << 127)
 
 /*
- * Returns the part of the prefix of a rule that longer rules take from its limits: by an entry, or
- * by limits that do not inherit.
+ * Returns the part of a rule's prefix for which longer rules replace its limits, by an access or by
+ * limits that do not inherit.
  */
 static coverage coverage_of(const struct ruleset *set, unsigned int index)
 {
@@ -48,7 +48,7 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 		    (!rule_entry(rule, set->lists) && (!rule->limits || rule_inherits(rule))))
 			continue;
 		counted = &rule->prefix;
-		/* `default` is two families */
+		/* `default` consists of two families, so a family is half of it */
 		halvings = counted->bits - (prefix->bits ?: SL_FAMILY_BITS - 1);
 		sum += halvings < 128 ? COVER_ALL >> halvings : 0;
 	}
@@ -57,20 +57,20 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 
 /* --- Everything denied or allowed ----------------------------------------------------------- */
 
-/* Returns the entry of a rule, also if it expires. */
+/* Returns the access of a rule, even if it has an end. */
 static enum sl_access entry_now(const struct rule *rule, const struct sl_list_info *lists)
 {
 	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Whether each packet from the prefix of this rule, a family or both, is denied. */
+/* Returns whether the rule denies all packets from its prefix, which is one family or both. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index], *first = &set->rules[0];
 
 	if (entry_now(rule, set->lists) != SL_ACCESS_DENY)
 		return false;
-	/* below an allow of `default` by hand, lists deny nothing */
+	/* lists deny nothing if `default` is allowed by a runtime entry */
 	if (!rule->access && !first->prefix.bits && first->access == SL_ACCESS_ALLOW)
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {
@@ -84,7 +84,10 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 	return true;
 }
 
-/* Whether a longer rule may drop packets: a list that denies does not, below an allow by hand. */
+/*
+ * Returns whether a longer rule may drop packets. A list does not deny if the rule is allowed by a
+ * runtime entry.
+ */
 static bool has_exception(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index];
@@ -101,7 +104,7 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 	return false;
 }
 
-/* Finds rules of whole families. To allow one family alone is a decision. */
+/* Finds rules that deny IPv4 or allow both families. To allow only one is probably intended. */
 static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 {
 	bool ipv4 = false, ipv6 = false;
@@ -124,7 +127,7 @@ static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 		facts->allowed_all = (struct rule_group){0};
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- All facts ------------------------------------------------------------------------------ */
 
 struct rule_facts rule_facts_find(const struct ruleset *set)
 {

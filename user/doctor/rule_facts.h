@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Doctor: rules that have no effect, or too much. */
+/* Doctor: finds rules without effect, and rules that allow or deny everything. */
 #ifndef SLUICE_RULE_FACTS_H
 #define SLUICE_RULE_FACTS_H
 
 #include "rules/ruleset.h"
 
 /*
- * The rules of one finding. The first is named, the others are counted: a file has up to a million
- * rules, and one mistake is often in all of them.
+ * The rules of one finding. It is reported once, with the first rule and the number of rules,
+ * because a file has up to a million rules, and a mistake is often in all of them.
  */
 struct rule_group {
-	const struct rule *rule;
+	const struct rule *rule; /* the first */
 	unsigned int count;
 };
 
@@ -18,20 +18,20 @@ struct rule_group {
 
 struct rule_facts {
 	/*
-	 * Entries that deny all IPv4 sources now, also if they expire. To deny IPv6 alone is a
-	 * decision. Other rules have no effect then, so the other groups stay empty.
+	 * Rules that deny all IPv4 sources now, even if they expire later. The other groups are
+	 * then empty. A rule that denies only IPv6 does not count: it is probably intended.
 	 */
 	struct rule_group denied_all;
-	struct rule_group allowed_all; /* both families, and nothing longer drops */
-	struct rule_group entries;     /* limits of prefixes that have an entry */
-	struct rule_group covered;     /* limits of prefixes that longer rules cover */
-	uint64_t vlans[VLAN_IDS / 64]; /* that limits match */
+	struct rule_group allowed_all; /* rules that allow both families without exception */
+	struct rule_group entries;     /* rules with limits whose prefix is allowed or denied */
+	struct rule_group covered;     /* rules with limits that longer rules cover completely */
+	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */
 };
 
-/* set: sorted, one rule a prefix, as rules_read() returns it. */
+/* Requires a sorted set with one rule for each prefix, as rules_read() returns it. */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns the entry of a rule, by hand or by lists, that does not expire. */
+/* Returns the access of a rule, from a runtime entry or from lists, if it has no end. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif
