@@ -7,29 +7,21 @@
 
 /* --- The device ----------------------------------------------------------------------------- */
 
-static bool filter_is_dead(struct subject *s, bool device_gone)
-{
-	const struct attachment *a = &s->device->at;
-	char command[COMMAND_TEXT];
-
-	if (a->program_id || a->device_gone != device_gone)
-		return false;
-	if (device_gone)
-		subject_set(s, 1, "sluice -g %s detach %s", s->gate->name,
-			    operand_typed(a->device));
-	else
-		subject_set(s, 1, "%s", attachment_command("attach", a, s->gate->name, command));
-	return true;
-}
-
 bool device_is_gone(struct subject *s)
 {
-	return filter_is_dead(s, true);
+	const struct attachment *a = &s->device->at;
+
+	subject_set(s, 1, "sluice -g %s detach %s", s->gate->name, operand_typed(a->device));
+	return !a->program_id && a->device_gone;
 }
 
 bool filter_is_gone(struct subject *s)
 {
-	return filter_is_dead(s, false);
+	const struct attachment *a = &s->device->at;
+	char command[COMMAND_TEXT];
+
+	subject_set(s, 1, "%s", attachment_command("attach", a, s->gate->name, command));
+	return !a->program_id && !a->device_gone;
 }
 
 bool device_is_down(struct subject *s)
@@ -100,25 +92,6 @@ static const char *obstacle_find(struct subject *s)
 	return NULL;
 }
 
-/*
- * Sets part 4 to the commands that move this attachment to native XDP. Each attaches before it
- * detaches, so no packet passes unjudged. Hook xdp has room for one program, so a program in
- * generic mode moves to hook ingress first.
- */
-static void advise_native(struct subject *s)
-{
-	const char *name = operand_typed(s->device->at.device), *sluice = s->sluice;
-
-	if (s->device->at.hook == HOOK_XDP)
-		subject_set(s, 4,
-			    "%sattach %s hook ingress && %sdetach %s hook xdp && "
-			    "%sattach %s hook xdp mode native && %sdetach %s hook ingress",
-			    sluice, name, sluice, name, sluice, name, sluice, name);
-	else
-		subject_set(s, 4, "%sattach %s hook xdp mode native && %sdetach %s hook ingress",
-			    sluice, name, sluice, name);
-}
-
 static bool vlan_matches(const struct subject *s, unsigned int id)
 {
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
@@ -139,7 +112,7 @@ bool mode_is_not_native(struct subject *s)
 	const struct attachment *a = &device->at;
 	const struct nic *nic = &device->nic;
 	bool is_xdp = a->hook == HOOK_XDP, is_veth = is_kind(device, "veth"), may_have;
-	const char *obstacle;
+	const char *obstacle, *name = operand_typed(a->device), *sluice = s->sluice;
 
 	if (a->mode == MODE_NATIVE || a->hook == HOOK_EGRESS || is_kind(device, "tun") ||
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
@@ -163,7 +136,18 @@ bool mode_is_not_native(struct subject *s)
 			s, 3,
 			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
 			"from 'mirred ingress redirect' of tc");
-	advise_native(s);
+	/*
+	 * Attach before each detach, so no packet passes unjudged. Hook xdp has room for one
+	 * program, so a program in generic mode moves to hook ingress first.
+	 */
+	if (is_xdp)
+		subject_set(s, 4,
+			    "%sattach %s hook ingress && %sdetach %s hook xdp && "
+			    "%sattach %s hook xdp mode native && %sdetach %s hook ingress",
+			    sluice, name, sluice, name, sluice, name, sluice, name);
+	else
+		subject_set(s, 4, "%sattach %s hook xdp mode native && %sdetach %s hook ingress",
+			    sluice, name, sluice, name);
 	return true;
 }
 

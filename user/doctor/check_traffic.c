@@ -46,18 +46,6 @@ static bool is_alive(const struct device_facts *device)
 /* --- Packets that the gate's own devices moved ---------------------------------------------- */
 
 /*
- * Returns whether the gate counts the same packets as the device. It does not if merged packets
- * count as one, or if another XDP program may drop packets before hook ingress.
- */
-static bool is_comparable(const struct device_facts *device)
-{
-	const struct netdev *link = &device->traffic->link;
-
-	return !attachment_merges(&device->at, !strcmp(link->kind, "tun")) &&
-	       !(device->at.hook == HOOK_INGRESS && link->has_xdp);
-}
-
-/*
  * Returns the busiest device of the gate if the gate judged less than three quarters of the packets
  * of all its devices, otherwise NULL. Stores the sum of their packets. Only sums can be compared,
  * because the counters of a gate do not distinguish devices or directions.
@@ -69,9 +57,18 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 
 	for (unsigned int i = 0; i < s->gate->count; i++) {
 		const struct device_facts *device = &s->gate->devices[i];
+		const struct netdev *link;
 		uint64_t here;
 
-		if (!is_alive(device) || (judged && !is_comparable(device)))
+		if (!is_alive(device))
+			continue;
+		link = &device->traffic->link;
+		/*
+		 * a gate counts fewer packets than its device if packets were merged, or if
+		 * another XDP program drops packets before hook ingress
+		 */
+		if (judged && (attachment_merges(&device->at, !strcmp(link->kind, "tun")) ||
+			       (device->at.hook == HOOK_INGRESS && link->has_xdp)))
 			continue;
 		here = device->at.hook == HOOK_EGRESS ? device->traffic->sent
 						      : device->traffic->received;

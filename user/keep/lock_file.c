@@ -58,24 +58,13 @@ static int file_open(int dir, const char *path)
 	return fd;
 }
 
-static int refuse_second(int fd, enum lock_kind kind, const char *gate)
-{
-	char object[GATE_NAME + 8], holder[32] = "another process";
-	pid_t pid;
-
-	snprintf(object, sizeof(object), "gate '%s'", gate);
-	if (is_locked(fd, &pid) && pid)
-		snprintf(holder, sizeof(holder), "process %d", pid);
-	return error_add(EBUSY, "already-locked", object, "%s already %s it", holder,
-			 kind == LOCK_KEEP ? "keeps" : "shares");
-}
-
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret)
 {
 	_cleanup_free_ char *full = *path == '/' ? NULL : realpath(path, NULL);
 	_cleanup_close_ int dir = -1, fd = -1;
-	char text[LOCK_FILE_TEXT];
+	char text[LOCK_FILE_TEXT], object[GATE_NAME + 8], holder[32] = "another process";
 	struct stat st, named;
+	pid_t pid;
 	int length;
 
 	if (!mkdir(RUN_DIR, 0755) || errno == EEXIST)
@@ -94,11 +83,16 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 		if (fd < 0)
 			return error_add(fd, "lock-file", ret->path, "cannot open: %s",
 					 strerror(-fd));
-		if (fcntl(fd, F_SETLK, &whole_file))
-			return errno == EAGAIN || errno == EACCES
-				       ? refuse_second(fd, kind, gate)
-				       : error_add(errno, "lock-file", ret->path, "cannot lock: %s",
-						   strerror(errno));
+		if (fcntl(fd, F_SETLK, &whole_file)) {
+			if (errno != EAGAIN && errno != EACCES)
+				return error_add(errno, "lock-file", ret->path, "cannot lock: %s",
+						 strerror(errno));
+			snprintf(object, sizeof(object), "gate '%s'", gate);
+			if (is_locked(fd, &pid) && pid)
+				snprintf(holder, sizeof(holder), "process %d", pid);
+			return error_add(EBUSY, "already-locked", object, "%s already %s it",
+					 holder, kind == LOCK_KEEP ? "keeps" : "shares");
+		}
 		/* the last holder may have removed the file after it was opened here */
 	} while (fstat(fd, &st) || lstat(ret->path, &named) || st.st_dev != named.st_dev ||
 		 st.st_ino != named.st_ino);

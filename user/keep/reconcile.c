@@ -160,20 +160,6 @@ static uint64_t lists_own(const struct ruleset *set, const struct ruleset *other
 	return bits;
 }
 
-/*
- * Returns whether the file contradicts a runtime entry. A list that denies its prefix does not
- * contradict an allow, which is an exception.
- */
-static bool is_contradicted(const struct ruleset *file, const struct rule *entry)
-{
-	const struct rule *rule = ruleset_find(file, &entry->prefix);
-	enum sl_access by_lists = rule ? lists_access(lists_of(file), rule->lists) : SL_ACCESS_NONE;
-
-	if (rule && rule->access)
-		return true;
-	return by_lists && entry->access != SL_ACCESS_ALLOW && entry->access != by_lists;
-}
-
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret)
 {
@@ -185,8 +171,13 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 	for (unsigned int i = 0; i < ret->count; i++) {
 		struct rule *rule = &ret->rules[i];
 		const struct rule *before = ruleset_find(was, &rule->prefix);
+		const struct rule *now = ruleset_find(file, &rule->prefix);
+		enum sl_access by_lists =
+			now ? lists_access(lists_of(file), now->lists) : SL_ACCESS_NONE;
 
-		if (is_contradicted(file, rule) || (before && entry_equal(rule, before)))
+		/* an allow is an exception to lists that deny, so they do not contradict it */
+		if ((before && entry_equal(rule, before)) || (now && now->access) ||
+		    (by_lists && rule->access != SL_ACCESS_ALLOW && rule->access != by_lists))
 			rule->access = rule->until = 0;
 		if (!rule_is_empty(rule))
 			ret->rules[kept++] = *rule;

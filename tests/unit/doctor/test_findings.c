@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: each finding is reported if its facts are there, and not otherwise. */
+/* user/doctor/findings.h: each finding is reported if its facts are true, and only then. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
 
 #define HERE 4026531840ULL
 
-/* A gate on native XDP of a card, which judges what arrives. Nothing is to be said of it. */
+/* A gate in native XDP of a card, which judges all packets. Without changes it has no finding. */
 struct world {
 	struct asked asked;
 	struct doctor_facts facts;
@@ -67,7 +67,7 @@ static void world_make(struct world *w)
 		};
 }
 
-/* Whether a command has a word such as DEV, which has to be replaced before it can be typed. */
+/* Returns whether a command has a placeholder such as DEV or {0}. */
 static bool has_placeholder(const char *command)
 {
 	size_t upper = 0;
@@ -80,7 +80,7 @@ static bool has_placeholder(const char *command)
 	return strchr(command, '{');
 }
 
-/* Expects "id: object; id: object", and of the first the advice; NULL: any. */
+/* Expects findings as "id: object; id: object", and the first advice, unless it is NULL. */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {
 	struct findings findings;
@@ -105,7 +105,7 @@ static void expect(struct world *w, const char *name, const char *found, const c
 	findings_free(&findings);
 }
 
-/* A case: what differs from the world where nothing is to be said, `w`, and what is found. */
+/* Changes the facts of a world `w` without findings by code, and expects these findings. */
 #define CASE(name, found, advice, ...)                                                             \
 	do {                                                                                       \
 		struct world world, *w = &world;                                                   \
@@ -126,12 +126,12 @@ static void test_host(void **state)
 	CASE("nothing is wrong", "", NULL, (void)0);
 	CASE("bpf(2) is refused", "bpf-refused: kernel", "grep Seccomp: /proc/self/status",
 	     host->bpf_err = -1);
-	CASE("by lockdown", "bpf-refused: kernel", "cat /sys/kernel/security/lockdown",
+	CASE("lockdown refuses bpf(2)", "bpf-refused: kernel", "cat /sys/kernel/security/lockdown",
 	     host->bpf_err = -1, strcpy(host->lockdown, "integrity"));
-	CASE("lockdown that refuses nothing", "", NULL, strcpy(host->lockdown, "none"));
-	CASE("pins are hidden", "bpffs: /sys/fs/bpf", NULL, host->bpffs = "hidden");
+	CASE("lockdown refuses nothing", "", NULL, strcpy(host->lockdown, "none"));
+	CASE("pins cannot be found", "bpffs: /sys/fs/bpf", NULL, host->bpffs = "hidden");
 	CASE("no JIT", "no-jit: kernel", NULL, host->jit = 0);
-	CASE("no capability", "rights: process", NULL, host->missing = "CAP_BPF");
+	CASE("a capability is missing", "rights: process", NULL, host->missing = "CAP_BPF");
 	CASE("the host was not read", "", NULL, host->missing = "CAP_BPF",
 	     w->facts.host_is_read = false);
 }
@@ -146,35 +146,35 @@ static void test_gates(void **state)
 	     link->has_xdp = true);
 	CASE("no gate, and no device is up", "no-gate: main", "ip link show", w->facts.count = 0,
 	     w->facts.has_gates = false, link->is_up = false);
-	CASE("its file is not applied", "no-gate: main", "sluice apply /etc/sluice/main.yaml",
-	     w->facts.count = 0, w->facts.has_gates = false, w->facts.has_file = true);
-	CASE("its service is not enabled", "no-gate: main", "systemctl enable --now sluice@main",
-	     w->facts.count = 0, w->facts.has_gates = false,
+	CASE("no gate, and its file is not applied", "no-gate: main",
+	     "sluice apply /etc/sluice/main.yaml", w->facts.count = 0, w->facts.has_gates = false,
+	     w->facts.has_file = true);
+	CASE("no gate, and its service is not enabled", "no-gate: main",
+	     "systemctl enable --now sluice@main", w->facts.count = 0, w->facts.has_gates = false,
 	     w->facts.has_file = host->has_systemd = true);
 	CASE("an unreadable gate", "gate-unread: edge", NULL, gate->unread = "schema 99",
 	     link->is_up = false);
 	CASE("an interrupted resize", "resize-interrupted: edge", "sluice -g edge upgrade",
 	     gate->resize_is_interrupted = true);
 	CASE("no device", "no-device: edge", "sluice -g edge attach eth0", gate->count = 0);
-	CASE("no device is known", "unseen: edge", NULL, gate->count = 0,
+	CASE("attachments are unknown", "unseen: edge", NULL, gate->count = 0,
 	     gate->hides_devices = true, gate->unseen = "unknown");
-	CASE("a closed namespace", "unseen: eth0", NULL, device->traffic = NULL);
+	CASE("a namespace cannot be entered", "unseen: eth0", NULL, device->traffic = NULL);
 	CASE("a trial", "trial: edge", "sluice -g edge confirm", gate->trial_left_ns = 1);
 	CASE("an older program", "older-program: edge", "sluice -g edge upgrade",
 	     device->loaded_at = 5 * SEC_NS, host->installed_at = 7 * SEC_NS);
 	CASE("no process keeps it", "not-kept: edge", "systemctl enable --now sluice@edge",
 	     host->has_systemd = gate->has_file = true);
-	CASE("it is kept", "", NULL, host->has_systemd = gate->has_file = true,
+	CASE("a process keeps it", "", NULL, host->has_systemd = gate->has_file = true,
 	     gate->kept = LOCK_HELD);
-	CASE("a device of another gate is asked for", "not-attached: eth1",
+	CASE("a device with another XDP program is named", "not-attached: eth1",
 	     "sluice -g edge attach eth1 hook ingress", w->asked.gate = "edge", w->asked.count = 1,
 	     w->traffic[1].link.has_xdp = true,
 	     w->named = (struct named_facts){"eth1", &w->traffic[1].link, {.program_id = 7}},
 	     strcpy(w->traffic[1].link.name, "eth1"));
-	CASE("a device that does not exist", "not-attached: eth7", "ip link show",
+	CASE("a device that does not exist is named", "not-attached: eth7", "ip link show",
 	     w->asked.count = 1, w->named.name = "eth7");
-	CASE("an attached device is asked for", "", NULL, w->asked.count = 1,
-	     w->named.name = "eth0");
+	CASE("an attached device is named", "", NULL, w->asked.count = 1, w->named.name = "eth0");
 	CASE("two gates", "no-rules: edge; no-rules: edge", NULL,
 	     struct gate_facts gates[2] = {[0 ... 1] = w->gate};
 	     gates[0].rules.count = gates[1].rules.count = 0; w->facts.gates = gates;
@@ -192,7 +192,6 @@ static void test_numbers_of_gates(void **state)
 					    .rate = 9,
 					    .burst = 9,
 					    .action = SL_ACTION_OBSERVE,
-
 					    .per = {32, 64}},
 				   .match = {.fact = SL_FACT_ANY}};
 	     w->rule.limit = &limit; w->rule.limits = gate->observing = 1;
@@ -233,17 +232,19 @@ static void test_sharing(void **state)
 {
 	(void)state;
 	CASE("limits are shared", "", NULL, share(w, SHARER_LIVES));
-	CASE("they need not be", "", NULL, share(w, SHARER_NONE), gate->sharing.is_wanted = false);
+	CASE("limits are not to be shared", "", NULL, share(w, SHARER_NONE),
+	     gate->sharing.is_wanted = false);
 	CASE("no process", "unshared: edge", "sluice -g edge share '[::1]:7000,b:1' --name all",
 	     share(w, SHARER_NONE));
-	CASE("nothing is known of one", "unshared: edge", "sluice -g edge share localhost:6379",
+	CASE("no process ever shared them", "unshared: edge", "sluice -g edge share localhost:6379",
 	     gate->sharing.is_wanted = true);
-	CASE("it can be started as it was", "unshared: edge", "sluice share x",
+	CASE("the command of the last process is known", "unshared: edge", "sluice share x",
 	     share(w, SHARER_NONE), strcpy(gate->sharing.command, "sluice share x"));
-	CASE("its unit does not run", "unshared: edge",
+	CASE("the unit does not run", "unshared: edge",
 	     "systemctl enable sluice-share@edge && systemctl restart sluice-share@edge",
 	     share(w, SHARER_NONE), host->has_systemd = gate->has_share_file = true);
-	CASE("it stands still", "unshared: edge", "kill -s cont 47", share(w, SHARER_SILENT));
+	CASE("the process is stopped", "unshared: edge", "kill -s cont 47",
+	     share(w, SHARER_SILENT));
 	CASE("the store is away, and limits are divided", "unshared: edge", "sluice -g edge status",
 	     share(w, SHARER_LIVES), gate->sharing.state.store_is_away = true,
 	     gate->sharing.divided_by = 3);
@@ -256,9 +257,9 @@ static void test_devices(void **state)
 	     device->at.program_id = 0, device->at.device_gone = true, device->traffic = NULL);
 	CASE("the filter is gone", "filter-gone: eth0", "sluice -g edge attach eth0 hook xdp",
 	     device->at.program_id = 0);
-	CASE("a device that was not asked for", "", NULL, device->is_asked = false,
+	CASE("a device that the user did not name", "", NULL, device->is_asked = false,
 	     link->is_up = false);
-	CASE("it is down", "device-down: eth0", "ip link set dev eth0 up",
+	CASE("the device is down", "device-down: eth0", "ip link set dev eth0 up",
 	     link->is_up = link->has_carrier = false);
 	CASE("no carrier", "no-carrier: eth0", NULL, link->has_carrier = false);
 	CASE("hook ingress", "not-native: eth0",
@@ -272,14 +273,14 @@ static void test_devices(void **state)
 	     device->at.mode = MODE_GENERIC);
 	CASE("no native mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC,
 	     device->nic.xdp = 0);
-	CASE("an unknown mode", "merged: eth0", NULL, device->at.mode = MODE_GENERIC,
+	CASE("the XDP features are unknown", "merged: eth0", NULL, device->at.mode = MODE_GENERIC,
 	     device->nic.knows_xdp = false);
 	CASE("a tap", "merged: eth0", NULL, strcpy(link->kind, "tun"));
 	CASE("another XDP program", "other-xdp: eth0", "bpftool prog show id 7",
 	     device->at.hook = HOOK_INGRESS, device->owner.program_id = 7);
 	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0", device->at.hook = HOOK_INGRESS,
 	     device->owner = (struct xdp_owner){.program_id = 7, .name = "xdp_dispatcher"});
-	CASE("a name that a shell would obey", "merged: a;$(id)",
+	CASE("a device name that a shell would execute", "merged: a;$(id)",
 	     "sluice -g edge attach 'a;$(id)' hook ingress && sluice -g edge detach 'a;$(id)' hook "
 	     "xdp",
 	     device->at.mode = MODE_GENERIC, device->nic.xdp = 0,
@@ -299,9 +300,9 @@ static void test_what_keeps_a_driver_from_native_xdp(void **state)
 	     device->nic.knows_xdp = false);
 	CASE("the peer of a veth has more queues", down, "ethtool -L eth0 rx 16", INGRESS,
 	     device->nic.xdp = 0, strcpy(link->kind, "veth"));
-	CASE("too many", down, "ethtool -l eth0", INGRESS, device->nic.xdp = 0,
-	     device->nic.queues = 16, strcpy(link->kind, "veth"));
-	CASE("in native mode it does not matter", "", NULL, device->nic.lro = true);
+	CASE("the peer of a veth has more queues than the veth can have", down, "ethtool -l eth0",
+	     INGRESS, device->nic.xdp = 0, device->nic.queues = 16, strcpy(link->kind, "veth"));
+	CASE("native mode with an obstacle", "", NULL, device->nic.lro = true);
 #undef INGRESS
 }
 
@@ -312,7 +313,7 @@ static void test_vlans(void **state)
 	CASE("a card removes the tag", "vlan-hidden: eth0", "ethtool -K eth0 rxvlan off", VLAN7,
 	     device->nic.vlan_strip = true);
 	CASE("no limit matches a VLAN", "", NULL, device->nic.vlan_strip = true);
-	CASE("the tag stays", "", NULL, VLAN7);
+	CASE("the card keeps the tag", "", NULL, VLAN7);
 	CASE("hook ingress sees it, so native XDP is not advised", "", NULL, VLAN7,
 	     device->nic.vlan_strip = true, device->at.hook = HOOK_INGRESS);
 	CASE("a veth", "vlan-hidden: eth0",
@@ -346,12 +347,13 @@ static const struct {
 	{"nothing moves", XDP, 0, 0, 0, 0, {0}, ""},
 	{"packets are judged", XDP, 50, 0, 50, 0, RECEIVED(3, 90), ""},
 	{"packets are not judged", XDP, 0, 0, 20, 0, {0}, "nothing-judged: eth0"},
-	{"so few that they are the network's own", XDP, 0, 0, 19, 0, RECEIVED(3, 19), ""},
-	{"they are on another device", XDP, 0, 0, 0, 0, RECEIVED(3, 50), "elsewhere: eth1"},
+	{"so few packets are not judged that ARP may be all of them", XDP, 0, 0, 19, 0,
+	 RECEIVED(3, 19), ""},
+	{"packets arrive on another device", XDP, 0, 0, 0, 0, RECEIVED(3, 50), "elsewhere: eth1"},
 	{"less than three quarters are judged", XDP, 74, 0, 100, 0, {0}, "nothing-judged: eth0"},
 	{"three quarters are judged", XDP, 75, 0, 100, 0, {0}, ""},
 	{"generic XDP counts merged packets as one", GENERIC, 3, 0, 99, 0, {0}, "merged: eth0"},
-	{"generic XDP counts none",
+	{"generic XDP judges no packet",
 	 GENERIC,
 	 0,
 	 0,
@@ -359,14 +361,15 @@ static const struct {
 	 0,
 	 {0},
 	 "nothing-judged: eth0; merged: eth0"},
-	{"some are sent past hook egress", EGRESS, 3, 0, 0, 99, {0}, "nothing-judged: eth0"},
-	{"1 in 100 of another device's", XDP, 4, 0, 4, 0, RECEIVED(3, 400), ""},
-	{"less than 1 in 100", XDP, 4, 0, 4, 0, RECEIVED(3, 401), "elsewhere: eth1"},
-	{"a gate on egress is not for what others receive", EGRESS, 4, 0, 0, 4, RECEIVED(3, 401),
+	{"some packets bypass hook egress", EGRESS, 3, 0, 0, 99, {0}, "nothing-judged: eth0"},
+	{"the gate judges 1 in 100 packets of another device", XDP, 4, 0, 4, 0, RECEIVED(3, 400),
 	 ""},
-	{"half is not IP", XDP, 2000, 1000, 2000, 0, {0}, "not-ip: edge"},
-	{"less than half is not IP", XDP, 2001, 1000, 2001, 0, {0}, ""},
-	{"too few are not IP", XDP, 999, 999, 999, 0, {0}, ""},
+	{"the gate judges less than 1 in 100 packets of another device", XDP, 4, 0, 4, 0,
+	 RECEIVED(3, 401), "elsewhere: eth1"},
+	{"a gate on egress, and another device receives", EGRESS, 4, 0, 0, 4, RECEIVED(3, 401), ""},
+	{"half of the packets are not IP", XDP, 2000, 1000, 2000, 0, {0}, "not-ip: edge"},
+	{"less than half of the packets are not IP", XDP, 2001, 1000, 2001, 0, {0}, ""},
+	{"too few packets are not IP", XDP, 999, 999, 999, 0, {0}, ""},
 };
 
 static void test_traffic(void **state)
@@ -397,13 +400,12 @@ static void test_more_traffic(void **state)
 	CASE("another gate filters that device", "", NULL, gate->after.all = 0,
 	     w->facts.traffic_count = 2, w->traffic[0].received = 0,
 	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->traffic[1].is_filtered = true);
-	CASE("or may do so", "", NULL, gate->after.all = w->traffic[0].received = 0,
-	     w->facts.traffic_count = 2, w->traffic[1] = (struct traffic)RECEIVED(3, 50),
-	     w->facts.hides_devices = true);
-	CASE("a long watch, in which so many are the network's own", "", NULL,
-	     w->asked.watch_ns = 3600 * SEC_NS, gate->after.all = 0,
-	     w->traffic[0].received = 35999);
-	CASE("nobody watched", "", NULL, w->asked.watch_ns = 0, gate->after = gate->before,
+	CASE("another gate may filter that device", "", NULL,
+	     gate->after.all = w->traffic[0].received = 0, w->facts.traffic_count = 2,
+	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->facts.hides_devices = true);
+	CASE("a long watch with few packets a second", "", NULL, w->asked.watch_ns = 3600 * SEC_NS,
+	     gate->after.all = 0, w->traffic[0].received = 35999);
+	CASE("traffic was not watched", "", NULL, w->asked.watch_ns = 0, gate->after = gate->before,
 	     w->traffic[0].received = 0);
 	CASE("another device with an XDP program", "elsewhere: eth1",
 	     "sluice -g edge attach eth1 hook ingress",
@@ -431,29 +433,31 @@ static const struct {
 	{"one family is allowed", "allow: [\"::/0\"]", "", NULL},
 	{"both families are allowed", "allow: [\"::/0\", 0.0.0.0/0]", "allowed-all: 0.0.0.0/0",
 	 NULL},
-	{"some of it is denied", "allow: [default]\ndeny: [192.0.2.7]", "", NULL},
+	{"everything is allowed, but one source is denied", "allow: [default]\ndeny: [192.0.2.7]",
+	 "", NULL},
 	{"a list denies some of what a list allows",
 	 "allow: [{list: all, prefixes: [default]}]\n"
 	 "deny: [{list: drop, prefixes: [192.0.2.7]}]",
 	 "", NULL},
-	{"a list denies in vain what is allowed by hand",
+	{"a list denies a source, but a runtime entry allows everything",
 	 "allow: [default]\ndeny: [{list: drop, prefixes: [192.0.2.7]}]", "allowed-all: default",
 	 NULL},
-	{"some of it is limited",
+	{"everything is allowed, but a prefix is limited",
 	 "allow: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "", NULL},
-	{"it is allowed for a time", "allow: [{prefix: default, for: 1h}]", "", NULL},
-	{"it is allowed by a list", "allow: [{list: friends, prefixes: [default]}]",
+	{"everything is allowed for a time", "allow: [{prefix: default, for: 1h}]", "", NULL},
+	{"everything is allowed by a list", "allow: [{list: friends, prefixes: [default]}]",
 	 "allowed-all: default", "sluice -g edge unallow -f friends"},
 	{"everything is denied", "deny: [default]", "denied-all: default",
 	 "sluice -g edge undeny default"},
-	{"some is allowed", "deny: [default]\nallow: [192.0.2.0/24]", "", NULL},
-	{"some is limited", "deny: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "",
-	 NULL},
-	{"it is denied for a time", "deny: [{prefix: default, for: 1h}]", "denied-all: default",
-	 NULL},
-	{"it is denied by a list", "deny: [{list: all, for: 1h, prefixes: [default]}]",
+	{"everything is denied, but a prefix is allowed", "deny: [default]\nallow: [192.0.2.0/24]",
+	 "", NULL},
+	{"everything is denied, but a prefix is limited",
+	 "deny: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "", NULL},
+	{"everything is denied for a time", "deny: [{prefix: default, for: 1h}]",
+	 "denied-all: default", NULL},
+	{"everything is denied by a list", "deny: [{list: all, for: 1h, prefixes: [default]}]",
 	 "denied-all: default", "sluice -g edge undeny -f all"},
-	{"it is denied by a list, and allowed by hand",
+	{"IPv4 is denied by a list, and everything is allowed by a runtime entry",
 	 "deny: [{list: all, prefixes: [0.0.0.0/0]}]\nallow: [default]", "allowed-all: default",
 	 NULL},
 	{"IPv6 is denied", "deny: [\"::/0\"]", "", NULL},
@@ -468,7 +472,7 @@ static const struct {
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
 		 LIMIT("10.128.0.0/9", "rate: 5kpps"),
 	 "covered: 10.0.0.0/8", "sluice -g edge del 10.0.0.0/8"},
-	{"a half and what lies within it do not",
+	{"a half, and a prefix in that half, do not cover a prefix",
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
 		 LIMIT("10.0.0.0/10", "rate: 5kpps"),
 	 "", NULL},

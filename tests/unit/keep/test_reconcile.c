@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: which rules are in force after a reload, and what is said of it. */
+/* user/keep/reconcile.h: the rules that are in force after a reload, and the reverted prefixes. */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -10,7 +10,7 @@
 
 static const char nothing[] = "policies: []";
 
-/* Reads a text as the file "rules.yaml"; NULL: no rules. */
+/* Parses a text as a rules file, or a file without rules if it is NULL. */
 static struct config text_read(const char *text)
 {
 	struct config config = {0};
@@ -21,7 +21,7 @@ static struct config text_read(const char *text)
 	return config;
 }
 
-/* Rules as `show` prints them, a line each without its "sluice". Lives until the next call. */
+/* Returns the rules as `show` prints them. The text is valid until the next call. */
 static const char *shown(const struct ruleset *rules)
 {
 	struct capture capture = capture_begin(stdout);
@@ -33,46 +33,46 @@ static const char *shown(const struct ruleset *rules)
 
 static const struct reconcile_case {
 	const char *name;
-	const char *was, *file, *in_force; /* NULL: no rules */
+	const char *was, *file, *in_force; /* NULL for no rules */
 	enum renew renew;
 	const char *wanted;
 	struct undone undone;
 } cases[] = {
-	{.name = "what the file says comes in force",
+	{.name = "a rule that is new in the file is in force",
 	 .file = "deny: [192.0.2.1]",
 	 .wanted = "sluice deny 192.0.2.1\n"},
-	{.name = "an entry by command stays",
+	{.name = "a runtime entry stays",
 	 .file = "deny: [192.0.2.1]",
 	 .was = "deny: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1, 192.0.2.2]",
 	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n"},
-	{.name = "an entry that the file had goes with it",
+	{.name = "an entry that the file no longer has is removed",
 	 .was = "deny: [192.0.2.1, 192.0.2.2]",
 	 .file = "deny: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1, 192.0.2.2]",
 	 .wanted = "sluice deny 192.0.2.1\n"},
-	{.name = "an entry of the file that a command took back is back, and named",
+	{.name = "an entry of the file that a command removed is restored, and reported",
 	 .was = "deny: [192.0.2.1, 192.0.2.2]",
 	 .file = "deny: [192.0.2.1, 192.0.2.2]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n",
 	 .undone = {1, "192.0.2.2"}},
-	{.name = "an entry that is new in the file is none that is back",
+	{.name = "an entry that is new in the file is not reported",
 	 .was = "deny: [192.0.2.1]",
 	 .file = "deny: [192.0.2.1, 192.0.2.2]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n"},
-	{.name = "the file has the last word of a prefix, which is named",
+	{.name = "the file has precedence over a runtime entry, and the prefix is reported",
 	 .was = "allow: [192.0.2.1]",
 	 .file = "allow: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice allow 192.0.2.1\n",
 	 .undone = {1, "192.0.2.1"}},
-	{.name = "a command that said the same as the file changes nothing",
+	{.name = "a runtime entry that equals the file's is not reported",
 	 .file = "deny: [192.0.2.1]",
 	 .in_force = "deny: [192.0.2.1]",
 	 .wanted = "sluice deny 192.0.2.1\n"},
-	{.name = "a list of the file has the last word, too",
+	{.name = "a list of the file has precedence over a runtime entry",
 	 .was = "allow: [{list: a, prefix: 192.0.2.1}]",
 	 .file = "allow: [{list: a, prefix: 192.0.2.1}]",
 	 .in_force = "allow: [{list: a, prefix: 192.0.2.1}]\ndeny: [192.0.2.1]",
@@ -83,46 +83,46 @@ static const struct reconcile_case {
 	 .file = "deny: [{list: a, prefix: 192.0.2.1}]",
 	 .in_force = "deny: [{list: a, prefix: 192.0.2.2}]\nallow: [192.0.2.1]",
 	 .wanted = "sluice allow 192.0.2.1\nsluice deny 192.0.2.1 as a\n"},
-	{.name = "an entry that says what a list says stays beside it",
+	{.name = "a runtime entry with the access of a list stays",
 	 .was = "deny: [{list: a, prefix: 192.0.2.1}]",
 	 .file = "deny: [{list: a, prefix: 192.0.2.1}]",
 	 .in_force = "deny: [{list: a, prefix: 192.0.2.1}, {prefix: 192.0.2.1}]",
 	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"},
-	{.name = "an entry stays beside limits of the file",
+	{.name = "a runtime entry of a prefix with limits in the file stays",
 	 .was = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]\n"
 		     "deny: [10.0.0.0/8]",
 	 .wanted = "sluice deny 10.0.0.0/8\nsluice set 10.0.0.0/8 rate 1pps burst 64 inherit no\n"},
-	{.name = "a list by command stays, and a list of the file goes with it",
+	{.name = "a list of a command stays, and a list that the file no longer has is removed",
 	 .was = "deny: [{list: a, prefix: 192.0.2.1}]",
 	 .file = "deny: [{list: b, prefix: 192.0.2.2}]",
 	 .in_force = "deny: [{list: a, prefix: 192.0.2.1}, {list: c, prefix: 192.0.2.3}]",
 	 .wanted = "sluice deny 192.0.2.2 as b\nsluice deny 192.0.2.3 as c\n"},
-	{.name = "limits that a command changed or made are the file's again, and named",
+	{.name = "limits that a command changed or made are reverted, and reported",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
 		     "{prefix: 10.0.0.0/8, limits: [{rate: 9pps}]}]",
 	 .wanted = "sluice set default rate 1pps burst 64\n",
 	 .undone = {2, "default"}},
-	{.name = "limits that the file changed are no command's",
+	{.name = "limits that the file changed are not reported",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 2pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .wanted = "sluice set default rate 2pps burst 64\n"},
-	{.name = "limits that a command deleted are back, and named",
+	{.name = "limits that a command deleted are restored, and reported",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .wanted = "sluice set default rate 1pps burst 64\n",
 	 .undone = {1, "default"}},
 	{
-		.name = "a list of the file that a command took back is back, and named",
+		.name = "a list of the file that a command removed is restored",
 		.was = "deny: [{list: a, prefix: 192.0.2.1}, {list: b, prefix: 192.0.2.2}]",
 		.file = "deny: [{list: a, prefix: 192.0.2.1}, {list: c, prefix: 192.0.2.3}]",
 		.wanted = "sluice deny 192.0.2.1 as a\nsluice deny 192.0.2.3 as c\n",
 	},
-	{.name = "limits that differ from the file are named, where nothing tells why",
+	{.name = "if the old file is unknown, limits that differ from the file are reported",
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}, "
 		 "{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
@@ -130,7 +130,7 @@ static const struct reconcile_case {
 	 .wanted = "sluice set default rate 1pps burst 64\n"
 		   "sluice set 10.0.0.0/8 rate 1pps burst 64 inherit no\n",
 	 .undone = {2, "default"}},
-	{.name = "a list alone changes nothing else",
+	{.name = "if only lists are read again, limits and runtime entries stay",
 	 .renew = RENEW_LISTS,
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
 		"deny: [{prefix: 192.0.2.9}, {list: a, prefix: 192.0.2.1}]",
@@ -167,7 +167,7 @@ static void test_what_is_in_force_behind_a_reload(void **state)
 	}
 }
 
-/* `for` of a file does not begin anew with each reading of its lists. */
+/* A reload of the file restarts the time of `for`. A new read of only the lists does not. */
 static void test_a_list_that_is_read_again_keeps_its_end(void **state)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
@@ -189,7 +189,7 @@ static void test_a_list_that_is_read_again_keeps_its_end(void **state)
 	config_free(&file);
 }
 
-/* The seconds that an entry is on a list; 0: without an end. */
+/* Returns how many seconds the first rule is still on a list, or 0 if it has no end there. */
 static uint64_t seconds_on(const struct ruleset *set, const char *list)
 {
 	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
@@ -198,8 +198,8 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * An entry by command keeps its end on its list, whatever its place, over reloads and restarts. A
- * prefix has one such end: the one that the file gives.
+ * A runtime entry on a list keeps its end over reloads and restarts, at any index of the list. If
+ * the file specifies an end on another list, only that end is kept.
  */
 static void test_an_entry_on_a_list_keeps_its_end(void **state)
 {
@@ -269,7 +269,7 @@ static void test_what_commands_gave(void **state)
 	config_free(&in_force);
 }
 
-/* Lists that are left out get the entries of a copy, and the file's access and end. */
+/* A list whose file is bad gets the entries of a copy, with the access and the end of the file. */
 static void test_lists_that_are_left_out_are_completed(void **state)
 {
 	struct list_path left_out[] = {
@@ -292,7 +292,7 @@ static void test_lists_that_are_left_out_are_completed(void **state)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* an end would be printed */
+	file.rules.lists[place].until = 0; /* otherwise shown() prints the end */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");
