@@ -63,6 +63,7 @@ struct source {
 struct target {
 	struct in_addr v4;
 	struct in6_addr v6;
+	uint16_t port;
 };
 
 struct run {
@@ -73,10 +74,11 @@ struct run {
 };
 
 static const char usage_text[] =
-	"usage: traffic -n NETNS [-d IPV4] [-D IPV6] DEV MAC SECONDS SOURCE=RATE...\n"
+	"usage: traffic -n NETNS [-d IPV4] [-D IPV6] [-p PORT] DEV MAC SECONDS SOURCE=RATE...\n"
 	"  -n NETNS     work in this named network namespace (never in the initial one)\n"
 	"  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
 	"  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
+	"  -p PORT      destination port (9, discard)\n"
 	"  DEV MAC      send through this device to this Ethernet address\n"
 	"  SECONDS      stop after this time, 1 to 600\n"
 	"  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
@@ -154,7 +156,7 @@ static uint16_t sum_finish(uint32_t sum)
 /* Writes the IP header and the UDP header, whose checksum is not optional on IPv6. */
 static void packet_write(uint8_t *packet, const struct source *source, const struct target *target)
 {
-	struct udphdr udp = {.source = htons(40000), .dest = htons(9)};
+	struct udphdr udp = {.source = htons(40000), .dest = htons(target->port)};
 	struct iphdr ip4 = {
 		.version = 4,
 		.ihl = sizeof(ip4) / 4,
@@ -334,12 +336,12 @@ int main(int argc, char **argv)
 	struct ether_header ether = {0};
 	struct run run = {0};
 	const char *netns = NULL;
-	struct target target;
+	struct target target = {.port = 9};
 	int option;
 
 	inet_pton(AF_INET, "198.51.100.1", &target.v4);
 	inet_pton(AF_INET6, "2001:db8:ffff::1", &target.v6);
-	while ((option = getopt(argc, argv, "+n:d:D:h")) != -1) {
+	while ((option = getopt(argc, argv, "+n:d:D:p:h")) != -1) {
 		switch (option) {
 		case 'n':
 			netns = optarg;
@@ -351,6 +353,9 @@ int main(int argc, char **argv)
 		case 'D':
 			if (inet_pton(AF_INET6, optarg, &target.v6) != 1)
 				die(EXIT_USAGE, "'%s' is not an IPv6 address", optarg);
+			break;
+		case 'p':
+			target.port = number_parse(optarg, "PORT", UINT16_MAX);
 			break;
 		default:
 			fputs(usage_text, option == 'h' ? stdout : stderr);
