@@ -314,11 +314,6 @@ static const struct field {
 	[SPEC_SHARED] = {.kinds = 1 << SL_TOKEN_BUCKET, BYTE(shared, value_shared)},
 };
 
-static bool kind_has_field(enum sl_kind kind, enum spec_field field)
-{
-	return fields[field].kinds >> kind & 1;
-}
-
 /* Parses one value of a field, and stores it in the limit. */
 static int part_parse(enum spec_field field, const char *text, struct limit *limit)
 {
@@ -390,7 +385,7 @@ const struct value_type spec_types[SPEC_FIELDS] = {
 bool spec_accepts(const struct spec *spec, enum spec_field field)
 {
 	for (enum sl_kind kind = 0; kind < SL_KINDS; kind++)
-		if (spec_has(spec, kind_fields[kind]) && !kind_has_field(kind, field))
+		if (spec_has(spec, kind_fields[kind]) && !(fields[field].kinds >> kind & 1))
 			return false;
 	return !spec_has(spec, field);
 }
@@ -465,7 +460,7 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 				    "a limit has only one of rate, window and shape; write two "
 				    "limits with different names");
 	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
-		if (spec_has(spec, field) && !kind_has_field(*ret, field))
+		if (spec_has(spec, field) && !(fields[field].kinds >> *ret & 1))
 			return refuse(at, field, "other-kind", spec_names[field],
 				      "a limit with '%s' has no '%s'; remove it",
 				      spec_names[kind_fields[*ret]], spec_names[field]);
@@ -710,7 +705,7 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 	char amount[UNITS_TEXT], time[UNITS_TEXT];
 	uint8_t byte = *((const uint8_t *)limit + type->offset);
 
-	if (!kind_has_field(spec->kind, field))
+	if (!(type->kinds >> spec->kind & 1))
 		return NULL;
 	if (type->byte && type->byte->words)
 		return type->byte->words[byte];

@@ -127,12 +127,6 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 
 /* --- All sources ---------------------------------------------------------------------------- */
 
-static int list_failed(const struct gate *gate)
-{
-	return error_add(ENOMEM, "no-memory", NULL, "cannot list the sources of gate '%s': %s",
-			 gate->name, why(ENOMEM));
-}
-
 struct lister {
 	const struct gate *gate;
 	const struct sl_prefix *within;
@@ -150,7 +144,8 @@ static int source_add(void *data, const struct sl_prefix *source, const struct s
 	if (!prefix_covers(lister->within, source))
 		return 0;
 	if (!array_grow(list->items, list->count, list->room))
-		return list_failed(lister->gate);
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u sources",
+				 list->count + 1);
 	item = &list->items[list->count++];
 	*item = (struct listed_source){.prefix = *source, .is_counted = count};
 	for (unsigned int i = 0; i < count; i++) {
@@ -208,7 +203,8 @@ static int limits_collect(const struct gate *gate, struct source_limit **ret,
 		return err;
 	limits = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*limits));
 	if (!limits)
-		return list_failed(gate);
+		return error_add(ENOMEM, "no-memory", NULL,
+				 "out of memory for the limits of %u policies", policy_count);
 	for (unsigned int i = 0; i < policy_count * SL_FAMILIES; i++) {
 		const struct sl_policy *policy = policies[i / SL_FAMILIES];
 		enum sl_family family = i % SL_FAMILIES;

@@ -54,7 +54,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
-		/* from 2^SL_SECOND_SHIFT ns, a little more than a second, to a second; rounded */
+		/* convert from 2^SL_SECOND_SHIFT ns, a little more than a second, to a second */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
 	pressure.bursts_lost = (double)evicted / EVICT_PARTS;

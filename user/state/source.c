@@ -168,7 +168,9 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 			: trial_passes(q) ? SL_PASS_WITHIN
 					  : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/* a level is negative after large packets, and if nodes share too small a burst */
+	/*
+	 * large packets, other nodes, and a burst that is divided too often make a level negative
+	 */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
