@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/choice.h: which keys are reported if more are due than have room, so that nodes report
- * the same keys. Whole nodes run here: user/share/accounts.h with tables (shared_gate.h), packets
- * and a store.
+ * Tests of user/share/choice.h: which keys nodes report if more keys are due than there are
+ * accounts. Runs up to four nodes (user/share/accounts.h) with fake tables, packets and a store.
  */
 #include <ctype.h>
 #include "test.h"
@@ -26,10 +25,10 @@ struct node {
 };
 
 static struct node node[NODES_MOST];
-static double offers[NODES_MOST][KEYS_MAX]; /* in each second, in times of the limit */
+static double offers[NODES_MOST][KEYS_MAX]; /* demand at each node, as a multiple of the limit */
 static unsigned int nodes, keys;
-static struct flow_count totals[KEYS_MAX]; /* in the store */
-static unsigned int passed[KEYS_MAX];	   /* packets, at all nodes */
+static struct flow_count totals[KEYS_MAX]; /* totals in the store */
+static unsigned int passed[KEYS_MAX];	   /* packets that passed at all nodes */
 static uint64_t now, random_state;
 static bool store_is_away;
 
@@ -72,7 +71,7 @@ static bool key_send(struct node *at, unsigned int key)
 	return packet_send(entry, now);
 }
 
-/* The store answers at once, if at all. */
+/* Runs a round of a node. The store replies at once, unless it is away. */
 static void node_round(struct node *at)
 {
 	unsigned int count;
@@ -92,7 +91,7 @@ static void node_round(struct node *at)
 	accounts_learn(&at->accounts, at->items, nodes, now);
 }
 
-/* Sets what each node is offered of the keys from `first` to `end`. */
+/* Sets the demand for the keys from `first` to `end` - 1 at all nodes. */
 static void offer(unsigned int first, unsigned int end, double amount)
 {
 	for (unsigned int i = 0; i < NODES_MOST; i++)
@@ -100,7 +99,7 @@ static void offer(unsigned int first, unsigned int end, double amount)
 			offers[i][key] = amount;
 }
 
-/* Packets arrive at random, so that nodes see different packets. */
+/* Runs all nodes. Packets arrive at random, so that nodes measure different demand. */
 static void nodes_run(double seconds)
 {
 	unsigned int steps = seconds * SEC / STEP + 0.5;
@@ -122,7 +121,7 @@ static void nodes_run(double seconds)
 		}
 }
 
-/* Keys that got no more than 1.1 times their limit. */
+/* Returns the number of keys that passed at most 1.1 times their limit. */
 static unsigned int keys_held(double seconds)
 {
 	unsigned int held = 0;
@@ -166,7 +165,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* only the sum exceeds the limit */
+		offer(0, 40, .6); /* demand exceeds the limit only at both nodes together */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -195,13 +194,14 @@ TEST(test_those_that_ask_for_most_come_first)
 
 /* --- Which accounts make room --------------------------------------------------------------- */
 
-static unsigned int foremost, another; /* keys */
+static unsigned int foremost; /* key that is first in the order of choice_weight() */
+static unsigned int another;  /* another key */
 
-/* The keys without demand; for the others it is twice the limit. */
+/* Keys without demand. The other keys have a demand of twice the limit. */
 enum quiet {
 	NONE,
-	FOREMOST, /* the key that is first in the order */
-	ANOTHER,  /* another key */
+	FOREMOST,
+	ANOTHER,
 	ALL_BUT_ANOTHER,
 };
 
@@ -225,7 +225,7 @@ static bool is_reported(unsigned int key)
 	return false;
 }
 
-/* One node with so many keys, and as many accounts. */
+/* Opens a node with `count` keys and `most` accounts. */
 static void one_node_open(unsigned int count, unsigned int most)
 {
 	double heaviest = 0;
@@ -244,7 +244,6 @@ static void one_node_open(unsigned int count, unsigned int most)
 	another = (foremost + 1) % keys;
 }
 
-/* reported: whether the foremost and the other key have an account afterwards: "F", "A". */
 static const struct {
 	const char *name;
 	unsigned int keys, most;
@@ -252,26 +251,27 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		const char *reported; /* "f" or "a": it has none */
+		/* F, f: the foremost key has an account, or none; A, a: the other key */
+		const char *reported;
 	} times[3];
 } rooms[] = {
-	{"a key that comes first takes the place of one that was used",
+	{"a key that is earlier in the order replaces a key that has had its account for long",
 	 40,
 	 1,
 	 {{5, FOREMOST, false, "f"}, {3, NONE, false, "F"}, {20, NONE, false, "F"}}},
-	{"a key that was reported only lately keeps its place",
+	{"a key that was added recently is not replaced",
 	 40,
 	 1,
 	 {{.5, ALL_BUT_ANOTHER, false, "A"}, {3, NONE, false, "A"}, {1, NONE, false, "F"}}},
-	{"a quiet key makes room before others, whatever comes first",
+	{"a quiet key is replaced before other keys, whatever the order is",
 	 3,
 	 2,
 	 {{5, ANOTHER, false, "a"}, {.4, FOREMOST, false, "fA"}}},
-	{"no place is given away while the store is away",
+	{"a key with demand is not replaced while the store is away",
 	 40,
 	 1,
 	 {{5, FOREMOST, false, ""}, {3, NONE, true, "f"}, {.2, NONE, false, "F"}}},
-	{"a key without demand makes room even then, once its demand has faded",
+	{"a key is replaced even then, once its demand has decayed",
 	 2,
 	 1,
 	 {{5, FOREMOST, false, "A"}, {3, ANOTHER, true, "A"}, {42, ANOTHER, true, "F"}}},
@@ -293,15 +293,15 @@ TEST(test_which_accounts_make_room)
 	}
 }
 
-/* What a key took since its last report becomes its excess, with what it takes after that. */
+/* What a key took since its last report becomes its excess if its account ends. */
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* it begins with the round that ends the account */
+		quiet_run(.1, NONE); /* ends with the first round in which the key has no account */
 	assert_false(is_reported(another));
-	/* ten packets a round are taken; the excess also has those of the previous round */
+	/* the key takes ten packets a round; its excess includes the round before the end */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
@@ -325,25 +325,25 @@ TEST(test_keys_without_a_place_are_counted)
 	assert_int_equal(accounts->count, 20);
 }
 
-/* --- Parts ---------------------------------------------------------------------------------- */
+/* --- Demand, weights and the heap ----------------------------------------------------------- */
 
 TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
-		double asked;	    /* in times of the limit */
-		double burst, for_; /* s */
-		double is;
+		double asked;	    /* as a multiple of the limit */
+		double burst, for_; /* seconds; asked for this long */
+		double is;	    /* average at the end */
 	} cases[] = {
 		{"nothing", 0, 1, 60, 0},
 		{"half of the limit", .5, 1, 60, .5},
 		{"half of the limit, of a long burst", .5, 100, 2000, .5},
 		{"the limit", 1, 1, 60, 1},
 		{"more than twice the limit", 5, 1, 60, 2},
-		{"the limit, for as long as it counts", 1, 1, 4, .63},
+		{"the limit, for CHOICE_TICKS", 1, 1, 4, .63},
 		{"twice the limit, for a part of a burst", 2, 100, 10, .19},
 		{"the limit, for a part of a very long burst", 1, 1800, 180, .095},
-		{"what is hardly anything", .0001, 1, 60, 0},
+		{"hardly anything", .0001, 1, 60, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -360,7 +360,7 @@ TEST(test_what_demand_is)
 	}
 }
 
-/* Any numbers: never below 0, above 2, or none at all. */
+/* The result for any arguments is between 0 and 2. */
 TEST(test_demand_of_any_numbers)
 {
 	static const int64_t words[] = {INT64_MIN, -1, 0, 1, SEC, 1LL << 60, INT64_MAX};
@@ -387,7 +387,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* the number of a limit is a node's own */
+	/* the number of a limit differs between nodes, so it must not matter */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

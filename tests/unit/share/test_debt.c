@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debt.h: what is charged to a state for other nodes, among packets on a random schedule,
- * against one bucket, and beside threads that charge packets; and when limits are divided.
+ * Tests of user/share/debt.h: charges for other nodes, compared with a plain bucket and beside
+ * threads that charge packets; and when limits are divided.
  */
 #include <pthread.h>
 #include "test.h"
@@ -10,15 +10,14 @@
 #include "kinds.h"
 #include "share/debt.h"
 
-#define SECOND SL_TICKS_PER_SEC
-#define NOW    (0 - 5 * SECOND) /* moments wrap in the middle */
+#define NOW (0 - 5 * SEC) /* start of a test; times wrap 5 s later */
 
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* of the state of a test */
+static uint64_t refundable; /* argument of debt_charge() */
 
-/* 1000 packets a second, a burst of 100 */
+/* Returns a limit of 1000 packets a second with a burst of 100. */
 static struct sl_limit limit_of(void)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
@@ -40,7 +39,7 @@ static int64_t level(const struct sl_limit *limit, struct sl_entry *entry, uint6
 	return credit_level(limit, entry_state(entry), now);
 }
 
-/* A packet without a slice; whether it passes. */
+/* Charges a packet without a slice. Returns whether it passes. */
 static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};
@@ -52,27 +51,27 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 
 enum what {
 	CHARGE,	 /* debt_charge() of `amount` returns `is` */
-	OTHER,	 /* the same, of another key */
-	WAIT,	 /* for `amount` */
-	LEVEL,	 /* it is `is` */
-	PACKETS, /* of all packets that come, `is` pass */
+	OTHER,	 /* debt_charge() with another key returns `is` */
+	WAIT,	 /* time in which `amount` refills; a burst takes 0.1 s */
+	LEVEL,	 /* the level is `is` */
+	PACKETS, /* send packets until one is refused; `is` pass */
 };
 
-/* Amounts in bursts. Times: a burst's worth takes a tenth of a second. */
+/* Amounts are multiples of a burst. */
 struct charge {
 	enum what what;
 	double amount, is;
 };
 
-/* A state starts full, unless level is given; refill: the level to which time fills it. */
 static const struct charge_case {
 	const char *name;
-	double refill, refundable;
-	bool has_level;
+	double refill; /* level up to which time refills the state; 0: a burst */
+	double refundable;
+	bool has_level; /* the state begins with `level`; otherwise it is full */
 	double level;
 	struct charge charges[8];
 } charge_cases[] = {
-	{"an idle state is charged from full: its idle time does not swallow it",
+	{"a charge of an idle state is subtracted from a full level",
 	 .charges = {{WAIT, 36000}, {CHARGE, .5, .5}, {LEVEL, 0, .5}}},
 	{"a source owes at most a burst", .charges = {{CHARGE, .5, .5},
 						      {CHARGE, 1, 1},
@@ -81,29 +80,29 @@ static const struct charge_case {
 						      {LEVEL, 0, -1},
 						      {WAIT, 1},
 						      {PACKETS, 0, 0}}},
-	{"a deeper debt, as of a large packet, stays, and is not refunded for being deep",
+	{"a debt beyond a burst, as after a large packet, stays, and nothing is refunded",
 	 .refundable = 1, .has_level = true, .level = -2,
 	 .charges = {{CHARGE, 1, 0}, {LEVEL, 0, -2}}},
-	{"what a full state holds above `refill` stays", .refill = .5,
+	{"a full state keeps what it has above `refill`", .refill = .5,
 	 .charges = {{WAIT, 36000}, {CHARGE, .01, .01}, {LEVEL, 0, .99}}},
 	{"the entry of another key is not charged", .charges = {{OTHER, 1, 0}, {LEVEL, 0, 1}}},
-	{"what was charged is refunded once", .has_level = true,
+	{"a charge is refunded once", .has_level = true,
 	 .charges = {{CHARGE, .5, .5}, {CHARGE, -1, -.5}, {LEVEL, 0, 0}, {CHARGE, -.5, 0}}},
-	{"nothing is refunded to a full state, nor after it was empty again",
+	{"nothing is refunded to a full state, or after it is empty again",
 	 .charges = {{CHARGE, .5, .5},
 		     {WAIT, 1},
 		     {CHARGE, -.5, 0},
 		     {PACKETS, 0, 1},
 		     {CHARGE, -.5, 0},
 		     {PACKETS, 0, 0}}},
-	{"what time made up for is not refunded; a step that charges nothing sees it",
+	{"a charge of 0 notices that the state was full, so nothing is refunded later",
 	 .charges = {{CHARGE, .5, .5},
 		     {WAIT, 1},
 		     {CHARGE, 0, 0},
 		     {PACKETS, 0, 1},
 		     {CHARGE, -.5, 0},
 		     {PACKETS, 0, 0}}},
-	{"no more is refunded than up to `refill`", .refill = .9375, .has_level = true,
+	{"a refund ends at `refill`", .refill = .9375, .has_level = true,
 	 .charges = {{CHARGE, .0625, .0625}, {WAIT, .96875}, {CHARGE, -.0625, -.03125}}},
 	{"nothing is refunded to another key", .refundable = 1, .has_level = true,
 	 .charges = {{OTHER, -1, 0}, {LEVEL, 0, 0}}},
@@ -155,7 +154,7 @@ TEST(test_what_is_charged_and_refunded)
 	}
 }
 
-/* Whatever is charged: packets get what one bucket would leave of it. */
+/* Packets get at most what a plain bucket would leave after the same charges. */
 TEST(test_packets_get_what_is_left)
 {
 	const struct sl_limit limit = limit_of();
@@ -179,7 +178,7 @@ TEST(test_packets_get_what_is_left)
 	}
 }
 
-/* Whatever is charged and given back: a source gets no more than from a state that is its own. */
+/* Random charges and refunds: packets get at most what they get from a state without charges. */
 TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
@@ -199,7 +198,7 @@ TEST(test_no_source_gets_more_than_without)
 	assert_true(passed > would / 2);
 }
 
-/* --- What is due of a flow ------------------------------------------------------------------ */
+/* --- Debts of a flow ------------------------------------------------------------------------ */
 
 /* Returns a flow that owes a burst and must repay all of it in the next step. */
 static struct flow flow_owing(const struct sl_limit *limit)
@@ -209,7 +208,7 @@ static struct flow flow_owing(const struct sl_limit *limit)
 
 	flow_begin(&flow, &nothing, NOW);
 	flow.nodes = 4;
-	flow.length = SECOND / 10;
+	flow.length = SEC / 10;
 	flow.unsettled = flow.repay = limit->burst;
 	flow.repaying = FLOW_RATE;
 	return flow;
@@ -218,16 +217,16 @@ static struct flow flow_owing(const struct sl_limit *limit)
 TEST(test_what_was_not_charged_is_owed_still)
 {
 	const struct sl_limit limit = limit_of();
-	const uint64_t now = NOW + 4 * SECOND / 10;
+	const uint64_t now = NOW + 4 * SEC / 10;
 	static const struct {
 		const char *name;
 		bool is_handed_over, is_deep, has_no_entry;
 		bool stays;
 	} cases[] = {
-		{"a state that is full", .stays = false},
-		{"a entry that was handed to another key", .is_handed_over = true, .stays = true},
-		{"a state that owes all that it may", .is_deep = true, .stays = true},
-		{"a key without a entry: time pays", .has_no_entry = true, .stays = false},
+		{"a full state is charged", .stays = false},
+		{"an entry of another key is not charged", .is_handed_over = true, .stays = true},
+		{"a state with the largest debt is not charged", .is_deep = true, .stays = true},
+		{"without an entry the amount counts as charged", .has_no_entry = true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -250,9 +249,9 @@ TEST(test_what_was_not_charged_is_owed_still)
 
 /* --- Blocks --------------------------------------------------------------------------------- */
 
-#define BLOCK (30 * SECOND)
+#define BLOCK (30 * SEC)
 
-/* blocks of 30 s; escalate: up to 8 minutes */
+/* Returns a limit that blocks for 30 s; escalate: for up to 8 minutes. */
 static struct sl_limit limit_that_blocks(bool escalate)
 {
 	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
@@ -271,15 +270,15 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* Whatever the store reports. */
+/* The store may report any time. */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {
 		bool escalate;
 		uint64_t reported, lasts;
 	} cases[] = {
-		{false, 10 * SECOND, 10 * SECOND},
-		{true, 10 * SECOND, 10 * SECOND},
+		{false, 10 * SEC, 10 * SEC},
+		{true, 10 * SEC, 10 * SEC},
 		{false, 1000 * BLOCK, BLOCK},
 		{true, 1000 * BLOCK, 16 * BLOCK},
 	};
@@ -296,7 +295,7 @@ TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 	}
 }
 
-/* The block that follows soon is longer than this one was on the other node. */
+/* A block that begins soon after a reported block is longer than the reported block. */
 TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
@@ -304,8 +303,8 @@ TEST(test_a_block_of_another_node_counts_as_a_step)
 	uint64_t until = NOW + 3 * BLOCK, next;
 
 	assert_true(debt_block(&limit, &entry, &key, until, NOW));
-	next = block_next(&limit, entry_state(&entry), until + SECOND);
-	assert_true(credit_span(until + SECOND + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
+	next = block_next(&limit, entry_state(&entry), until + SEC);
+	assert_true(credit_span(until + SEC + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
 }
 
 TEST(test_what_blocks_already_is_left_alone)
@@ -316,13 +315,13 @@ TEST(test_what_blocks_already_is_left_alone)
 	assert_false(debt_block(&drops, &entry, &key, NOW + BLOCK, NOW));
 	assert_false(debt_block(&blocks, &entry, &other, NOW + BLOCK, NOW));
 	assert_false(debt_block(&blocks, &entry, &key, NOW, NOW));
-	assert_false(debt_block(&blocks, &entry, &key, NOW - SECOND, NOW));
+	assert_false(debt_block(&blocks, &entry, &key, NOW - SEC, NOW));
 	assert_memory_equal(&entry, &before, sizeof(entry));
-	assert_true(debt_block(&blocks, &entry, &key, NOW + SECOND, NOW));
+	assert_true(debt_block(&blocks, &entry, &key, NOW + SEC, NOW));
 	before = entry;
 	assert_false(debt_block(&blocks, &entry, &key, NOW + BLOCK, NOW));
 	assert_memory_equal(&entry, &before, sizeof(entry));
-	assert_true(debt_block(&blocks, &entry, &key, NOW + BLOCK, NOW + SECOND));
+	assert_true(debt_block(&blocks, &entry, &key, NOW + BLOCK, NOW + SEC));
 }
 
 /* --- Beside packets on other CPUs ----------------------------------------------------------- */
@@ -347,7 +346,7 @@ static void *packets_run(void *data)
 	return NULL;
 }
 
-/* Time stands still: what packets and nodes are charged is what the state lacks. */
+/* The time is constant, so level = burst - packets - charges. */
 TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -368,7 +367,7 @@ TEST(test_nothing_is_lost_beside_packets)
 #define HANDED_OVER 15000000
 
 static bool race_has_ended;
-static uint64_t race_credit; /* times that the other key was given something */
+static uint64_t race_credit; /* number of times that the other key had credit */
 
 /* Writes a key to the entry as the packet path does (bpf/table.h, entry_write). */
 static void entry_write(const struct state_key *to, uint64_t zero)
@@ -379,7 +378,9 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* The entry goes from key to key. No packet comes: the other key has no more than it came with. */
+/*
+ * Gives the entry to two keys in turn. The other key begins with an empty state, without packets.
+ */
 static void *keys_run(void *data)
 {
 	(void)data;
@@ -395,7 +396,7 @@ static void *keys_run(void *data)
 	return NULL;
 }
 
-/* A charge that the new key has overwritten is no credit for it. */
+/* If a charge is undone after the entry got another key, that key must not get credit. */
 TEST(test_a_key_gets_nothing_for_the_one_before)
 {
 	pthread_t thread;
@@ -416,35 +417,34 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 #define ROUND (100 * MS)
 #define STEP  (10 * MS)
 #define NODES 4
-#define GRACE (DIVISION_GRACE / ROUND) /* rounds */
+#define GRACE (DIVISION_GRACE / ROUND) /* in rounds */
 
 enum event {
 	END,
 	ANSWERED, /* `count` rounds with a reply */
-	LOST,	  /* `count` rounds without */
+	LOST,	  /* `count` rounds without a reply */
 	STOPPED,  /* the process is stopped or killed for `count` steps */
-	LATE,	  /* a reply that waited for the stopped process */
-	WORD,	  /* the process begins; the gate has a lease of `count` steps from now on */
+	LATE,	  /* the process continues, and gets a reply that arrived meanwhile */
+	WORD,	  /* `divide_at` of the gate is `count` steps ahead when the process begins */
 };
 
-/* Each step, and whether the packet path divides after it. A process begins without a lease. */
 static const struct {
 	const char *name;
 	struct {
 		enum event what;
 		int count;
-		bool divides;
+		bool divides; /* the packet path divides limits afterwards */
 	} steps[8];
 } divisions[] = {
-	{"not while one of three rounds is answered",
+	{"no division while one of three rounds gets a reply",
 	 {{ANSWERED, 1, false},
 	  {LOST, 2, false},
 	  {ANSWERED, 1, false},
 	  {LOST, 2, false},
 	  {ANSWERED, 1, false}}},
-	{"from the third lost round on",
+	{"division begins with the third lost round",
 	 {{ANSWERED, 10, false}, {LOST, FLOW_LOST - 1, false}, {LOST, 1, true}, {LOST, 600, true}}},
-	{"for a while after a loss, and a short loss does not begin it again",
+	{"division continues for 2 s after a loss; two lost rounds do not prolong it",
 	 {{LOST, FLOW_LOST, true},
 	  {ANSWERED, GRACE, true},
 	  {LOST, FLOW_LOST, true},
@@ -452,19 +452,18 @@ static const struct {
 	  {LOST, FLOW_LOST - 1, true},
 	  {ANSWERED, 1, true},
 	  {ANSWERED, 21, false}}},
-	{"once the lease of a process that stands still has ended; a reply of before does not "
-	 "count",
+	{"division begins 3 s after the process was stopped; an earlier reply does not end it",
 	 {{ANSWERED, 10, false},
 	  {STOPPED, DIVISION_LEASE / STEP - 1, false},
 	  {STOPPED, 1, true},
 	  {LATE, 0, true},
 	  {ANSWERED, GRACE - 1, true},
 	  {ANSWERED, 1, false}}},
-	{"until rounds are answered if the previous process was killed",
+	{"division continues until rounds get replies if the previous process was killed",
 	 {{WORD, -100, true}, {LOST, 600, true}, {ANSWERED, GRACE, true}, {ANSWERED, 1, false}}},
-	{"nothing renews the lease of the previous process before the first reply",
+	{"`divide_at` of the previous process is not moved before the first reply",
 	 {{WORD, 10, false}, {LOST, FLOW_LOST - 1, true}}},
-	{"a reply within that lease renews it", {{WORD, 20, false}, {ANSWERED, 20, false}}},
+	{"a reply before that time moves it", {{WORD, 20, false}, {ANSWERED, 20, false}}},
 };
 
 static struct division division;
@@ -488,7 +487,7 @@ static void round_run(bool is_answered)
 TEST(test_when_limits_are_divided)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(divisions); i++) {
-		now = 0 - SEC; /* moments wrap soon */
+		now = 0 - SEC; /* times wrap after 1 s */
 		lost = 0;
 		division = (struct division){0};
 		for (int k = 0; k < 8 && divisions[i].steps[k].what; k++) {
@@ -510,7 +509,7 @@ TEST(test_when_limits_are_divided)
 	assert_in_range(division.at - now, DIVISION_LEASE - STEP, DIVISION_LEASE);
 }
 
-/* 0 is the word for never. */
+/* `divide_at` is never set to 0, which means never. */
 TEST(test_no_moment_is_never)
 {
 	division = (struct division){0};
