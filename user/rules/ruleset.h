@@ -51,7 +51,7 @@ void rule_take_policy(struct rule *rule, struct rule *from);
 /* Frees the policy of a rule. */
 void rule_free(struct rule *rule);
 
-/* Returns the number of slots, of SL_LIMITS_MAX, that the limits occupy: two for two rates. */
+/* Returns how many of SL_LIMITS_MAX slots the limits occupy. A limit of two rates occupies two. */
 unsigned int rule_slots(const struct rule *rule);
 
 static inline bool rule_inherits(const struct rule *rule)

@@ -133,7 +133,7 @@ struct lister {
 	struct source_list list; /* unsorted; may contain a source several times */
 };
 
-/* Adds a source if it is within the prefix. count: number of its buckets; 0 for a mere state. */
+/* Adds a source if it is within the prefix. count: number of its buckets; 0 if it has none. */
 static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		      unsigned int count)
 {

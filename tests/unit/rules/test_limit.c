@@ -31,7 +31,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* the slices have 1/16 of the burst, and end a jiffy before that time */
+		/* slices hold 1/16 of the burst; their life is that time less one jiffy */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
