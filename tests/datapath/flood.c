@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The programs that ship, and packets at full speed. */
+/* Runs the programs that ship, with packets at full speed. */
 #include "rig.h"
 
 #include <sched.h>
@@ -36,7 +36,7 @@ struct shipped rig_ship(const struct rig *rig)
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
 	}
-	/* the test build has variables, its clock; what ships has none */
+	/* the test build has variables, for its clock; the programs that ship have none */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
 	assert_int_equal(bpf_object__load(shipped.object), 0);
 	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* No assertions: cmocka can only leave the thread of the test. */
+/* Makes no assertions, because cmocka can only leave the thread of the test. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;
@@ -92,14 +92,15 @@ static void *flood_run(void *data)
 
 /* --- Waiting for packets -------------------------------------------------------------------- */
 
-static unsigned int floods; /* that run */
+static unsigned int floods; /* number of floods that are running */
 
 void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs(), by the linker: packets of a rig are done when they were sent, unless
- * floods run. It makes a system call, because changes are killed at each one.
+ * Replaces synchronize_programs() when tests are linked. Packets of a rig are done when rig_send()
+ * returns, so only floods need the wait. It always makes a system call, because tests kill changes
+ * at each system call.
  */
 void rig_synchronize_programs(void)
 {

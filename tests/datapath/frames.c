@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Frames for the rig to send. */
+/* Makes the frames that the rig sends. */
 #include "rig.h"
 
 #include <arpa/inet.h>
 
 #include "ip_frame.h"
 
-/* Reads an address as a packet carries it: prefix_of() makes an IPv4-mapped one an IPv4 address. */
+/*
+ * Reads an address as it is in a packet: prefix_of() would turn an IPv4-mapped address into IPv4.
+ */
 static struct sl_prefix address_of(const char *text)
 {
 	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};

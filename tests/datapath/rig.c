@@ -24,9 +24,9 @@
 #define XDP_DROP_VERDICT 1
 #define XDP_PASS_VERDICT 2
 #define TC_DROP_VERDICT	 2
-#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program decides */
+#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program on the hook decides */
 
-/* Small, as each test empties them. */
+/* Small maps, because each test empties them. */
 static const struct gate_sizes usual_sizes = {
 	.sources = 8192,
 	.buckets = 8192,
@@ -49,7 +49,7 @@ static bool is_bss(int fd, struct bpf_map_info *info)
 	return length > 4 && !strcmp(info->name + length - 4, ".bss");
 }
 
-/* Maps the variables of a program: its map whose name ends in .bss. */
+/* Maps the variables of a program into memory: its map whose name ends in .bss. */
 static struct sluice__bss *bss_map(int prog)
 {
 	__u32 ids[MAPS_MAX], size = sizeof(struct bpf_prog_info);
@@ -83,7 +83,10 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	rig->clock_jiffies = &bss->test_jiffies;
 }
 
-/* Test binaries that run at the same time begin on different CPUs, by SLUICE_FIRST_CPU. */
+/*
+ * Moves the test to its first CPU: SLUICE_FIRST_CPU, which differs for test binaries that run at
+ * once.
+ */
 static void rig_begin_on(struct rig *rig)
 {
 	const char *first = getenv("SLUICE_FIRST_CPU");
@@ -116,7 +119,9 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/* The settings of a machine of two CPUs, so that tests do not depend on the number of CPUs. */
+/*
+ * Returns the settings of a machine with two CPUs, so that tests do not depend on the real number.
+ */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -158,7 +163,7 @@ void rig_free(struct rig *rig)
 	free(rig);
 }
 
-/* Returns what is missing to run BPF programs here, or NULL. */
+/* Returns the name of the capability that is missing to run BPF programs, or NULL. */
 static const char *missing(void)
 {
 	const char *caps = caps_missing();
@@ -171,7 +176,7 @@ static const char *missing(void)
 	if (fd < 0)
 		return errno == EPERM || errno == ENOSYS ? "a kernel that permits bpf(2)" : NULL;
 	close(fd);
-	/* to find a program's variables by its maps' ids */
+	/* needed to find a program's variables by the ids of its maps */
 	return bpf_map_get_next_id(0, &id) && errno == EPERM ? "CAP_SYS_ADMIN" : NULL;
 }
 
@@ -199,18 +204,18 @@ struct rig *rig_begin(void **state)
 
 static void map_empty(int fd)
 {
-	char key[sizeof(struct sl_prefix)]; /* the longest key of any map */
+	char key[sizeof(struct sl_prefix)]; /* as long as the longest key of any map */
 
 	while (!bpf_map_get_next_key(fd, NULL, key))
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/* Entries per call: a per-CPU map may not fit into memory twice. */
+/*
+ * Entries to zero in one call, because all values of a per-CPU map may not fit into memory twice.
+ */
 #define ZERO_BATCH 4096
 
-/*
- * Returns zeros for ZERO_BATCH values, kept for the next call: tests empty maps hundreds of times.
- */
+/* Returns zeros for ZERO_BATCH values. Keeps them, because tests empty maps hundreds of times. */
 static const void *zeros_for(const struct bpf_map_info *info, unsigned int cpus)
 {
 	static void *zeros;
@@ -276,7 +281,9 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
-	/* copies of policies by generation, which begins again */
+	/*
+	 * drop the copies of policies, which are by generation, because the generation begins again
+	 */
 	memset(rig->gate.checked, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
@@ -412,8 +419,8 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 }
 
 /*
- * One system call per packet shows each verdict. On XDP `repeat` is no faster: the kernel waits for
- * two grace periods.
+ * Makes one system call per packet, to see each verdict. On XDP `repeat` is no faster: the kernel
+ * waits for two grace periods.
  */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The newcomers, states and buckets of the rig's gate. */
+/* The new sources, states and buckets of the rig's gate. */
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -9,7 +9,7 @@
 #include "sketch.h"
 #include "state/buckets.h"
 
-#define CPUS_MAX 1024 /* possible ones */
+#define CPUS_MAX 1024 /* bound of the number of possible CPUs */
 
 /* --- Admission ------------------------------------------------------------------------------ */
 
@@ -173,7 +173,7 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 	const struct sl_prefix source = prefix_source(address);
 	enum gate_map map = prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6;
 
-	/* as if the kernel had evicted it */
+	/* delete it, as the kernel does when it evicts it */
 	assert_true(rig_has_bucket(rig, address));
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[map], source.addr), 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules for the rig, in the words of the commands. */
+/* Rules for the rig, specified in the words of the commands. */
 #include "rig.h"
 
 #include <signal.h>
@@ -271,7 +271,7 @@ static unsigned int versions_in_use(const struct rig *rig)
 	return count;
 }
 
-/* A policy that inherits has what its parent has now. */
+/* Checks that a policy that inherits has the current limits of its parent. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
 	const struct sl_policy *other;
@@ -323,7 +323,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Only an inherited limit shares an id. */
+/* Checks that no two limits share an id, unless one inherits the other. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;
@@ -346,7 +346,7 @@ static void check_ids(const struct rig *rig)
 	free(policies);
 }
 
-/* The counts of the gate are those of its maps. */
+/* Checks the counts of rules in struct sl_gate against the maps. */
 static void check_counts(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -365,7 +365,9 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Exactly the /64s with longer rules are in `splits`, with the number of these rules. */
+/*
+ * Checks that `splits` contains exactly the /64s with longer rules, and the number of these rules.
+ */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {

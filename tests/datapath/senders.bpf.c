@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Gives a packet the next address of its senders, and calls the program under test. */
+/*
+ * Gives each packet the next address of its senders (senders.h), and calls the program under test.
+ */
 #include "senders.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
@@ -13,7 +15,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct senders all_senders[SENDERS_MAX];
 
-/* The program under test, by senders. */
+/* The programs under test, by the index of the senders. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SENDERS_MAX);

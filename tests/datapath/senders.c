@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* senders.h, for the rig. */
+/* Loads the program of senders.h and sends through it. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -8,12 +8,12 @@
 
 #include "senders.skel.h"
 
-#define PLACE4 (14 + 20 + 8) /* of the index of the senders in a frame */
+#define PLACE4 (14 + 20 + 8) /* offset in a frame: the index of the senders */
 #define PLACE6 (14 + 40 + 8)
 
 #define FRAME_SIZE 66
 
-/* Loaded once for all rigs: it uses none of their maps. */
+/* The program. It is loaded once for all rigs, because it uses none of their maps. */
 static struct senders_bpf *senders_bpf;
 
 static void senders_unload(void)

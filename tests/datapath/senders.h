@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many senders: a program gives each packet the next address, and calls the program under test. The
- * addresses are numbered, one to one, so that a test knows the sender of each packet.
+ * Many senders: a program gives each packet the next address, and calls the program under test.
+ * Addresses are numbered one to one, so a test knows the sender of each packet.
  */
 #ifndef SLUICE_TEST_SENDERS_H
 #define SLUICE_TEST_SENDERS_H
 
 #include "sluice.h"
 
-#define SENDERS_MAX 16 /* at the same time; a frame has the index of its senders */
+/* most senders that are in use at once; a frame contains the index of its senders */
+#define SENDERS_MAX 16
 
 struct senders {
 	__u64 next;    /* number of the next address */
-	__u64 base[2]; /* the address, in halves of 64 bits, as numbers; IPv4 is the second */
-	__u32 bits[2]; /* of each half: the lowest bits that change */
-	__u32 times;   /* packets of each address in a row */
-	__u32 sent;    /* of these packets */
-	__u32 to;      /* the destination changes, not the source */
+	__u64 base[2]; /* the address as two 64-bit numbers; IPv4 uses the second */
+	__u32 bits[2]; /* how many of the lowest bits change, in each half */
+	__u32 times;   /* number of packets that each address sends in a row */
+	__u32 sent;    /* how many of these the current address has sent */
+	__u32 to;      /* 1 if the destination changes instead of the source */
 	__u32 pad;
 };
 
-/* Scatters numbers of `bits` bits, one to one. */
+/* Returns a permutation of the numbers of `bits` bits, so that addresses are not consecutive. */
 static inline __u64 senders_scatter(__u64 number, __u32 bits)
 {
 	__u64 mask = bits ? ~0ULL >> (64 - bits) : 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes frames whose linear part ends within their headers: of a long frame in several buffers, as
- * BPF_PROG_TEST_RUN makes them on each kernel, it takes off the front, and hands the rest over.
+ * Makes frames whose linear part ends within their headers. BPF_PROG_TEST_RUN puts a long frame
+ * into several buffers, with a linear part whose length depends on the kernel; this program removes
+ * bytes from the front and passes the frame on.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32 front; /* bytes to take off; an Ethernet header stays in the linear part */
+volatile __u32 front; /* bytes to remove from the front; the linear part keeps an Ethernet header */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -25,7 +26,7 @@ int split(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* How long the linear part is before that. */
+/* Returns the length of the linear part, before anything is removed. */
 SEC("xdp.frags")
 int linear_size(struct xdp_md *ctx)
 {

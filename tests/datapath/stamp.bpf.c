@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Gives packets a departure time, as TCP and SO_TXTIME do, and hands them over: what
- * BPF_PROG_TEST_RUN takes from its caller as the time of an skb is of no clock.
+ * Gives packets a departure time, like TCP and SO_TXTIME, and passes them on to the program under
+ * test. BPF_PROG_TEST_RUN can set the time of an skb, but not its clock.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u64 departure; /* ns */
+volatile __u64 departure; /* departure time in ns */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -17,7 +17,7 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* 7, TC_ACT_REDIRECT, is no verdict of sluice. */
+/* Returns 7, TC_ACT_REDIRECT, if it failed: sluice never returns this verdict. */
 SEC("tc")
 int stamp(struct __sk_buff *skb)
 {

@@ -12,8 +12,8 @@
 #define DAY (86400 * SEC)
 
 /*
- * The rig at a time at which every budget is full: commands make budgets by the clock of the
- * machine.
+ * Returns the rig at a time at which every budget is full: commands make budgets by the machine's
+ * clock.
  */
 static struct rig *budget_rig(void **state)
 {
@@ -41,8 +41,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Returns how many of `count` packets of waiting sources an exact bucket passes after this time: an
- * eighth is reserved.
+ * Returns how many of `count` packets of waiting sources an exact token bucket would pass after
+ * this time, if it reserves an eighth.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -74,7 +74,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* a refused source may be refused for the rest of the jiffy */
+		/* a refusal may last for the rest of the jiffy */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -98,7 +98,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	rig_run_on(rig, 0);
 }
 
-/* By packets and by bits, both families together, over all CPUs. */
+/* A budget is exact by packets and by bits, for both families together, over all CPUs. */
 TEST(test_exact)
 {
 	struct rig *rig = budget_rig(state);
@@ -114,7 +114,7 @@ TEST(test_exact)
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
 #define SPEED_NS      1000000000ULL
-#define PACKETS_LEAST 1000000 /* of each CPU, should a busy machine let it begin late */
+#define PACKETS_LEAST 1000000 /* packets of each CPU, even if a busy machine lets it begin late */
 
 /* Returns the time from the first run of any sender to the last. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
@@ -171,7 +171,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	assert_true(passed >= gained * 0.3); /* the senders may get no CPU time in between */
+	assert_true(passed >= gained * 0.3); /* the senders may have had no CPU time in between */
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
 			 sent);
@@ -193,7 +193,7 @@ TEST(test_full_speed)
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
 /*
- * A packet that one limit charged, and that is new under the other, is refunded if the budget
+ * A packet that one limit charged, but that is new under another limit, is refunded if the budget
  * refuses it.
  */
 TEST(test_charges_go_back)
@@ -211,7 +211,7 @@ TEST(test_charges_go_back)
 	rig_forget_bucket(rig, &source);
 	rig_forget_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"));
 
-	/* known under one limit, new under the other */
+	/* the source is known under one limit, and new under the other */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 4);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 46);
@@ -274,7 +274,7 @@ TEST(test_none)
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	rig_budget(rig, "default", NULL, NULL);
 	assert_int_equal(rig_march(rig, &march, 1000), 1000);
-	rig_budget(rig, "default", "1/h", "3"); /* a new one */
+	rig_budget(rig, "default", "1/h", "3"); /* a new budget */
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 101006);
 	rig_check_counted(rig);
@@ -314,14 +314,14 @@ TEST(test_levels_stay)
 	rig_budget(rig, "default", "1/h", "30");
 	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 20), 20);
-	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy */
+	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* a budget of another policy */
 	assert_int_equal(rig_march(rig, &march, 1), 1);
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	for (int i = 0; i < 4; i++) {
 		struct rule rule;
 		struct sl_prefix all = prefix_of("default");
 
-		/* the policy's limits change, and its budget is the same */
+		/* a change of the policy's limits keeps its budget */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
 		assert_int_equal(rules_change(&rig->gate,
@@ -331,7 +331,7 @@ TEST(test_levels_stay)
 		assert_int_equal(rig_march(rig, &march, 1), 1);
 	}
 	assert_int_equal(rig_march(rig, &march, 100), 5);
-	rig_budget(rig, "default", "1/h", "31"); /* what is missing stays missing */
+	rig_budget(rig, "default", "1/h", "31"); /* credit that was spent stays spent */
 	assert_in_range(rig_march(rig, &march, 100), 0, 1);
 	rig_check_counted(rig);
 }
@@ -348,7 +348,7 @@ TEST(test_slices_are_void)
 	rig_admit(rig, false);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a slice */
+		assert_int_equal(rig_march(rig, &march, 2), 2); /* borrows a slice */
 	}
 	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked);
 	rig_del(rig, "10.0.0.0/8");

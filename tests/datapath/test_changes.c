@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules: what a changed limit keeps, and that other limits keep all. */
+/* Changes of rules: which state a changed limit keeps, and that other limits keep all of it. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -23,30 +23,30 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
-/* A limit keeps its id, and so the levels of its sources, while it has its name, kind and key. */
+/* A limit keeps its id, and so the levels of its sources, while its name, kind and key stay. */
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
-		const char *words; /* replaces: rate 1/h burst 10 */
-		uint64_t passes;   /* of a source that has 4 left */
+		const char *words; /* the limit that replaces `rate 1/h burst 10` */
+		uint64_t passes;   /* packets that pass of a source that had 4 left */
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
 		{"rate 1/h burst 20", 4},
 		{"rate 1/h burst 3", 3},
-		{"rate 2/h burst 20", 8}, /* a level is a time */
+		{"rate 2/h burst 20", 8}, /* a level is a time, so it doubles */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
 		{"name all rate 1/h burst 10 match udp", 4},
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* another key: other states */
+		{"rate 1/h burst 10 per 24", 10}, /* another key, so other states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
-		{"rate 1/h burst 10 match udp", 10}, /* has another name */
+		{"rate 1/h burst 10 match udp", 10}, /* the default name differs by match */
 		{"rate 1/h burst 10 match tcp", 2000},
-		{"window 12 per 1h", 12}, /* another kind: other states */
+		{"window 12 per 1h", 12}, /* another kind, so other states */
 		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);
@@ -67,7 +67,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* An id is never used again, even if a limit gets its old key again. */
+/* An id is never used again, even if a limit gets an earlier key again. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
@@ -110,7 +110,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* b is removed: no other limit gets its refusals; d gets its slot, e the last slot */
+	/* b is removed, and no other limit gets its refusals; d gets its slot, e the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -137,7 +137,7 @@ TEST(test_slots)
 	rig_check_counted(rig);
 }
 
-/* Four limits are replaced by four others, in reverse order, and one returns. */
+/* Four limits are replaced by four others, in reverse order, and one of them returns. */
 TEST(test_all_limits_at_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -159,7 +159,7 @@ TEST(test_all_limits_at_once)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A rule with the number of a deleted rule begins at zero; the totals lose nothing. */
+/* A policy with the number of a deleted policy counts from zero; the totals lose nothing. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -178,7 +178,7 @@ TEST(test_numbers_are_used_again)
 	assert_int_equal(refused(rig, "192.0.2.1", "y"), 0);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 2);
 	assert_int_equal(refused(rig, "192.0.2.1", "y"), 8);
-	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 8", NULL); /* in its other record */
+	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 8", NULL); /* in its other version */
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_WITHIN].packets, 2);
 	assert_int_equal(refused(rig, "192.0.2.1", "x"), 0);
 	rig_check_counted(rig);
@@ -208,7 +208,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* Changes other rules; the next packet is charged to the same slice. */
+/* Changes other rules. The next packet must be charged to the same slice as before. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -251,7 +251,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* a longer rule that is removed again changes nothing */
+	/* adding and removing a longer rule changes nothing */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);
@@ -270,14 +270,14 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * If a limit of the policy changes, the credit of slices returns to the states with the next packet.
- * If the limit gets another key, and so other states, its credit is void.
+ * If a limit of the policy changes, the credit of slices returns to the states with the next
+ * packet; but if the limit gets another key, and so other states, its credit is void.
  */
 TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* t's credit, and u's */
+		bool stays[2]; /* whether t and u get their credit back */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},
@@ -314,7 +314,8 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1); /* updates the bucket */
+		/* a packet that no limit matches updates the bucket */
+		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1);
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
 		else
@@ -325,9 +326,7 @@ TEST(test_limits_keep_their_slices)
 	rig_check_counted(rig);
 }
 
-/*
- * Credit of one state never returns to another state, even if many changes precede the packet.
- */
+/* Credit of one state never returns to another state, even after many changes without a packet. */
 TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);
@@ -346,7 +345,7 @@ TEST(test_slices_are_of_their_states)
 	rig_check_counted(rig);
 }
 
-/* Forty changes of a limit keep its level: the credit of slices returns each time. */
+/* Forty changes of a limit keep its level, because the credit of slices returns each time. */
 TEST(test_changes_cost_nothing)
 {
 	struct rig *rig = rig_begin(state);
@@ -363,7 +362,7 @@ TEST(test_changes_cost_nothing)
 }
 
 /*
- * Levels are exact over forty changes of other rules, and of the own rule without a difference.
+ * Levels stay exact during forty changes of other rules, and of the own rule without a difference.
  */
 TEST(test_others_keep_their_levels)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sources whose addresses were chosen with the secret of the hashes: all have the same two sets,
- * which have fewer ways than sources.
+ * Sources whose addresses were chosen with knowledge of the hash secret: all of them have the same
+ * two sets, which have fewer ways than there are sources.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 #define SECONDS	   (PACKETS / PER_SECOND)
 #define WAYS	   (2 * SL_WAYS)
 
-/* Frames from addresses of 10.0.0.0/8 that have one pair of sets under a limit. */
+/* Finds frames from addresses of 10.0.0.0/8 that all have the same two sets under a limit. */
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {
@@ -41,7 +41,7 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 struct collision {
 	const char *limit;
 	enum hook hook;
-	unsigned int most; /* what a source passes in SECONDS */
+	unsigned int most; /* the most that a source may pass in SECONDS */
 };
 
 static const struct collision collisions[] = {
@@ -68,7 +68,10 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 	return passed;
 }
 
-/* They pass no more than as many sources as ways: a new state inherits the deficit. */
+/*
+ * The sources pass together no more than one source for each way, because a new state inherits the
+ * deficit of the state that it replaces.
+ */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {
 	static const unsigned int counts[] = {WAYS, WAYS + 1, 24, CHOSEN_MAX};

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One source from all CPUs at full speed: the program that ships, by the kernel's clock. At most
- * burst + rate x t passes, and nearly that.
+ * One source sends on all CPUs at full speed, to the program that ships, by the kernel's clock. At
+ * most burst + rate x t passes, and nearly that.
  */
 #include "rig.h"
 
 #include <bpf/bpf.h>
 
 #define ADDRESS	  "192.0.2.1"
-#define NEIGHBOUR "192.0.2.%u" /* in one /24 */
+#define NEIGHBOUR "192.0.2.%u" /* addresses of one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-#define RUN_NS	      1500000000ULL /* long enough for what is withheld at the end to be under 2% */
-#define SPEED_NS      300000000ULL
-#define CHUNK	      20000 /* packets a system call: a few milliseconds */
-#define THREADS	      100
-#define ATTEMPTS      5 /* on a machine that other work keeps busy */
+/* long enough that credit left in slices at the end is under 2 % */
+#define RUN_NS	 1500000000ULL
+#define SPEED_NS 300000000ULL
+#define CHUNK	 20000 /* packets in one system call, which takes a few milliseconds */
+#define THREADS	 100
+#define ATTEMPTS 5 /* tries, because other work may keep the machine busy */
 
-/* Sends the first packet. Returns its time by the clock of the packet path, from the state. */
+/* Sends the first packet. Returns its time in ticks, which it reads from the state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -56,7 +57,7 @@ static struct result result_read(const struct rig *rig, const struct flood *floo
 	return result;
 }
 
-/* Every packet is counted, and no more pass than allowed. */
+/* Checks that every packet was counted, and that no more passed than the limit allows. */
 static void result_check(const struct result *result)
 {
 	assert_int_equal(result->passed + result->dropped, result->sent);
@@ -66,14 +67,14 @@ static void result_check(const struct result *result)
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
 /*
- * Rates: a tenth of the machine's speed, and a third of that. A flood on all CPUs exceeds each on
- * any machine.
+ * Two rates are tested: a tenth of the machine's speed, and a third. A flood on all CPUs exceeds
+ * both.
  */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	uint32_t pps; /* at most a SPEED_FIXED-th of the speed; 0: a SPEED_HIGHEST-th of it */
+	uint32_t pps; /* the rate; 0: the speed divided by SPEED_HIGHEST */
 	const char *burst;
 	enum hook hook;
 };
@@ -89,7 +90,7 @@ static void flood_all_cpus(struct flood *floods, const struct rig *rig, const st
 		flood_join(&floods[i]);
 }
 
-/* Returns the packets a second that pass on all CPUs under a limit that is never reached. */
+/* Returns the packets per second that pass on all CPUs under a limit that is never reached. */
 static uint64_t machine_speed(struct rig *rig, const struct shipped *shipped)
 {
 	struct frame frame = frame_from(ADDRESS, 60);
@@ -128,7 +129,10 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* a source without CPU time loses credit; grace periods need the other CPUs */
+		/*
+		 * a source without CPU time loses credit; but on XDP grace periods need the other
+		 * CPUs
+		 */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
@@ -137,8 +141,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
 		/*
-		 * each call on XDP waits for grace periods, at the end without a sender: the last
-		 * packets use TC
+		 * each call on XDP waits for grace periods without sending, so the last packets use
+		 * TC
 		 */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
@@ -150,7 +154,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether a measurement is within its bounds. On a machine that is too busy no limit is
+ * Returns whether a measurement is within its bounds. If the machine is too busy, the limit is not
  * reached, or credit is lost while the source is silent.
  */
 static bool speed_is_close(const struct result *result)
@@ -201,7 +205,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* As many sources as threads, under one key. */
+/* Sends from one source per thread; all sources have one key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

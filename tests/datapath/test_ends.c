@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Timed entries, at runtime and on lists: they expire in the packet path. */
+/* Entries that expire, runtime entries and entries of lists: they expire in the packet path. */
 #include "rig.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include "gate/transaction.h"
 
 /*
- * The clock of these tests: no entry is expired by the clock of the machine, which commands read.
+ * The injected clock of these tests is this late, so that commands, which read the machine's clock,
+ * find no entry expired.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
@@ -31,7 +32,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* Sends one packet on every CPU. */
+/* Sends one packet on every CPU, and checks whether it passes. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -46,7 +47,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Makes lists, and puts a prefix on them; on the list at `timed` with its own expiry. */
+/* Makes lists and adds a prefix to them; its entry on the list at `timed` expires at `until`. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -65,20 +66,20 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * An entry holds for the last tick before its expiry, and not after: for a new source, and one that
- * sent long or just before, at any part of a jiffy.
+ * Checks that an entry is in force up to the last tick before its expiry, and not after: for a new
+ * source, and for one that sent long or just before, at any time of a jiffy.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* the kernel may count its ticks late */
+	unsigned int late = lead % 2; /* whether the kernel counts a jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* to distinguish what follows */
+	if (allowed) /* a limit, to see when the entry is not in force any more */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -156,7 +157,7 @@ TEST(test_nested)
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
 	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
-	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* over, and not swept */
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired, but not removed yet */
 	rig_check_counted(rig);
 }
 
@@ -175,7 +176,7 @@ TEST(test_limits_take_over)
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
-				continue; /* longer ones decide there */
+				continue; /* longer rules decide there */
 			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
@@ -209,7 +210,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* Another expiry, earlier, later, none, or the past, applies to a hot source at once. */
+/* A changed expiry applies to a hot source at once: earlier, later, never, or in the past. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -230,7 +231,7 @@ TEST(test_another_end)
 	rig_clock_forward(rig, 3600 * SEC);
 	expect(rig, "192.0.2.1", false);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, rig_until(rig, 0) - 1);
-	expect(rig, "192.0.2.1", true); /* over already: no rule decides */
+	expect(rig, "192.0.2.1", true); /* expired already: no rule decides */
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);
@@ -253,7 +254,10 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/* A /64 stays split while its rule exists, expired or not; each host is judged by its own rule. */
+/*
+ * A /64 stays split while a longer rule exists, expired or not, and each host is judged by its own
+ * rule.
+ */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
@@ -268,7 +272,7 @@ TEST(test_ends_within_a_64)
 	expect(rig, "2001:db8:5::3", false);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
-	expect(rig, "2001:db8:5::1", false); /* by the /112 */
+	expect(rig, "2001:db8:5::1", false); /* the /112 denies it */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);
@@ -286,10 +290,11 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
-		uint64_t lists; /* 1: denies, 2: allows, 4: denies for a second */
+		/* lists of the prefix: 1 denies, 2 allows, 4 denies and expires after a second */
+		uint64_t lists;
 		int timed;
-		unsigned int seconds; /* of the entry */
-		bool passes[3];	      /* in 0.5 s, 1.5 s, 2.5 s */
+		unsigned int seconds; /* seconds until the entry expires */
+		bool passes[3];	      /* whether packets pass after 0.5 s, 1.5 s and 2.5 s */
 	} cases[] = {
 		{"a deny", 0, 0, 2, {false, false, true}},
 		{"a deny beside a list that denies", 1 << 2, 0, 2, {false, false, true}},
@@ -322,14 +327,15 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	}
 }
 
-/* Makes list 0, and puts 192.0.2.1, which has a limit, on it with a past expiry. */
+/* Makes list 0, and adds 192.0.2.1, which also has a limit, with an expiry in the past. */
 static void put_ended(struct rig *rig)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
 	struct ruleset entries = {0};
 	struct rule rule;
 
-	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL); /* the rule is not swept */
+	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5",
+		   NULL); /* the limit keeps the rule when the entry expires */
 	assert_int_equal(rules_get(&rig->gate, &ended, &rule), 0);
 	assert_true(rule_add_list(&rule, 0, 1));
 	assert_int_equal(ruleset_add(&entries, &rule), 0);
@@ -388,7 +394,10 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/* An expiry that cannot read the rules changes nothing, and leaves no interrupted change. */
+/*
+ * If expired rules cannot be removed because the rules cannot be read, nothing changes, and no
+ * change is left in progress.
+ */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -429,7 +438,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* A prefix has one timed entry; a change of its policy keeps it. */
+/* A prefix has at most one list entry that expires; a change of its policy keeps it. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
@@ -447,7 +456,7 @@ TEST(test_a_prefix_has_one_time)
 	entries.rules[0].list_until = 0;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), 0);
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	expect(rig, "192.0.2.1", true); /* by list1 */
+	expect(rig, "192.0.2.1", true); /* list1 allows it */
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", false);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);
@@ -468,7 +477,7 @@ struct model_rule {
 	bool limits;
 };
 
-/* Returns the expected reason for a packet. */
+/* Returns the reason that the model expects for a packet. */
 static enum sl_reason model_judge(const struct model_rule *rules, const char *source, uint64_t now)
 {
 	struct sl_prefix address = prefix_of(source);
@@ -490,7 +499,9 @@ static enum sl_reason model_judge(const struct model_rule *rules, const char *so
 	return reason;
 }
 
-/* Prefixes of all lengths; addresses that differ in 4 bits at each relevant position. */
+/*
+ * Picks an address. Addresses differ in 4 bits at each position that prefixes of any length end at.
+ */
 static void pick_address(char text[64], bool ipv6, int zero)
 {
 	if (ipv6)
@@ -539,7 +550,7 @@ static void pick_rules(const struct rig *rig, struct model_rule *rules)
 	}
 }
 
-/* Applies some rules in one change. */
+/* Applies some rules of the model in one change. */
 static void model_apply(struct rig *rig, const struct model_rule *rules, int first, int count)
 {
 	struct ruleset set = {0};

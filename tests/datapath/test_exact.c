@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Exact to the packet: what a source passes by an injected clock. */
+/* The number of packets of a source that pass, exact to the packet, by an injected clock. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct limit_case {
 	const char *rate;
 	const char *burst;
-	uint64_t packets; /* that the burst holds */
+	uint64_t packets; /* packets that the burst holds */
 };
 
 static const struct limit_case limit_cases[] = {
@@ -23,10 +23,11 @@ static const struct limit_case limit_cases[] = {
 	{.rate = "10pps", .burst = "1000", .packets = 1000},
 	{.rate = "10pps", .burst = "20", .packets = 20},
 	{.rate = "1/min", .burst = "1000", .packets = 1000},
-	{.rate = "3mpps", .burst = "1000", .packets = 1000}, /* not a whole number of ticks */
+	/* a packet costs no whole number of ticks */
+	{.rate = "3mpps", .burst = "1000", .packets = 1000},
 };
 
-/* Returns a frame of a new source: IPv4 and IPv6 in turn. */
+/* Returns a frame of a new source, of IPv4 and IPv6 in turn. */
 static struct frame next_source(void)
 {
 	static uint32_t number;
@@ -136,7 +137,9 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/* Sends `batch` packets each `step`, also at both ends of `span`. Returns how many pass. */
+/*
+ * Sends `batch` packets every `step` ticks, including both ends of `span`. Returns how many pass.
+ */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
@@ -192,9 +195,9 @@ TEST(test_one_a_minute)
 }
 
 /*
- * A plain token bucket must afford every packet that passes, up to the level to which a state in
- * use refills; the rest of its cost may become debt (include/credit.h). Merged packets have all
- * costs.
+ * A plain token bucket must have credit for every packet that passes, up to the level to which a
+ * state in use refills; the rest of the cost may become debt (include/credit.h). Merged packets
+ * have all costs.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -265,7 +268,7 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 TEST(test_any_span)
 {
 	struct rig *rig = rig_begin(state);
-	uint32_t slices = 32 * rig->gate.machine.cpus; /* the least burst with slices */
+	uint32_t slices = 32 * rig->gate.machine.cpus; /* the smallest burst that has slices */
 
 	srand(2);
 	any_span_check(rig, "100pps", slices, 10000);
@@ -323,7 +326,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
 		uint64_t passed = rig->passed.packets;
 
-		/* until one is refused, whatever its size */
+		/* send until a frame is refused, whatever its size */
 		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
@@ -339,9 +342,9 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_set(rig, "default", it->rate, it->burst);
 	start = rig_now(rig);
 	run_bytes(rig, it, sizes, count, span);
-	rig_clock_back(rig, span / 4000); /* to the last packets' moment */
+	rig_clock_back(rig, span / 4000); /* back to the time of the last packets */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and what a refusal for the rest of the last jiffy costs */
+	/* one frame, plus the credit that a refusal until the end of the last jiffy may cost */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
@@ -367,7 +370,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* TCP that GRO merged into packets of 45 gets its rate, and no more. */
+/* TCP that GRO merged into buffers of 45 packets gets its rate, and no more. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
@@ -394,7 +397,8 @@ TEST(test_merged_packets_get_their_rate)
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
 		/*
-		 * credit that a full state cannot hold is lost, and the last refill is not complete
+		 * credit that a full state has no room for is lost, and the last refill is not
+		 * complete
 		 */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);

@@ -11,7 +11,7 @@
 
 #define FLIPS 200
 
-/* A rate changes back and forth: each packet has one rule, and levels stay. */
+/* While a rate changes back and forth, each packet is judged by one rule, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -58,16 +58,16 @@ TEST(test_flips_under_fire)
 
 /* --- Rulesets that swap --------------------------------------------------------------------- */
 
-#define LISTED 16 /* of each kind, rewritten by each change */
+#define LISTED 16 /* number of rules of each kind, which each change writes again */
 
 enum target {
-	TARGET_ONE,   /* denied by the first ruleset only */
-	TARGET_OTHER, /* by the second */
+	TARGET_ONE,   /* only the first ruleset denies it */
+	TARGET_OTHER, /* only the second ruleset denies it */
 	TARGET_DENIED,
 	TARGET_ALLOWED,
-	TARGET_DENIED_EITHER_WAY, /* by its host's rule, or by its network's */
+	TARGET_DENIED_EITHER_WAY, /* the rule of its host or of its network denies it */
 	TARGET_ALLOWED_EITHER_WAY,
-	TARGET_LIMITED, /* by a policy that never changes */
+	TARGET_LIMITED, /* a policy that never changes limits it */
 	TARGETS,
 };
 
@@ -91,7 +91,7 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* with another expiry each time, so that each rule is written */
+		/* another expiry each time, so that each rule is written */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -154,7 +154,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Two rulesets in turn: no packet is judged by a mixture. */
+/* Two rulesets alternate: no packet is judged by a mixture of both. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -186,7 +186,7 @@ TEST(test_swaps_under_fire)
 
 /* --- Rules that are written over ------------------------------------------------------------ */
 
-/* Rules of hosts are rewritten while each packet of their /64 looks them up. */
+/* Rules of hosts are written again while each packet of their /64 looks them up. */
 TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
@@ -217,7 +217,7 @@ TEST(test_rewrites_under_fire)
 		};
 		flood_start(&floods[i]);
 	}
-	rig->gate.state->changing = 1; /* as any change has it */
+	rig->gate.state->changing = 1; /* as during any change */
 	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
 		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);

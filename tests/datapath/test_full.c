@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Full maps of rules: a change is refused as a whole, and expired rules make room. */
+/* If a map of rules is full, a change is refused as a whole; and expired rules make room. */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
 
 #include <bpf/bpf.h>
 
-#define OVER 1 /* the end of a list entry that is long over, by any clock */
+#define OVER 1 /* an expiry that is long past, by any clock */
 
-#define HOSTS	 1024 /* as the rig has them */
+#define HOSTS	 1024 /* capacity for rules in the rig */
 #define PREFIXES 1024
 
 static const char *host(unsigned int number)
@@ -69,20 +69,22 @@ TEST(test_policies_full)
 	assert_int_equal(rig_burst_of(rig, host(0)), 4);
 	assert_int_equal(rig_burst_of(rig, host(most - 1)), 4);
 
-	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* it has one already */
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"),
+			 0); /* it has a policy already */
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	rig_del(rig, host(6));
-	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), 0); /* in its place */
+	/* in the freed place */
+	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, most);
-	assert_int_equal(try_deny(rig, "192.0.2.1"), 0); /* a list takes none */
+	assert_int_equal(try_deny(rig, "192.0.2.1"), 0); /* an access needs no policy */
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
 	rig_check_tidy(rig, most + 1);
 	rig_check_counted(rig);
 }
 
-/* A change with one policy too many leaves nothing, not even its first rules. */
+/* A change with one policy too many has no effect, not even by its first rules. */
 TEST(test_policies_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -131,7 +133,7 @@ TEST(test_hosts_full)
 
 	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* it exists already */
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
-	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 has a map of its own */
+	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 hosts have a map of their own */
 	assert_int_equal(try_deny(rig, "192.0.2.0/24"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_del(rig, host(6));
@@ -164,7 +166,7 @@ TEST(test_prefixes_full)
 	rig_check_counted(rig);
 }
 
-/* A change of several rules, with room for some. */
+/* A change of several rules is refused if there is room for only some of them. */
 TEST(test_hosts_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -173,7 +175,8 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0); /* what is removed makes no room */
+	/* a rule that the same change removes makes no room */
+	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
@@ -190,7 +193,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Each is in a /64 of its own. */
+/* Returns a prefix longer than /64, by number, each in a /64 of its own. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];
@@ -201,7 +204,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * `splits` has as much room as the larger map of rules, but both maps have rules longer than /64.
+ * `splits` may be full before the maps of rules: it has as much room as the larger, and rules of
+ * both are longer than /64.
  */
 TEST(test_splits_full)
 {
@@ -212,11 +216,12 @@ TEST(test_splits_full)
 	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
-	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0); /* that /64 has a mark already */
+	/* that /64 is in `splits` already */
+	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0);
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_list(rig, divider(7), SL_ACCESS_DENY, OVER);
-	assert_int_equal(try_deny(rig, divider(HOSTS)), 0); /* what is over makes room */
+	assert_int_equal(try_deny(rig, divider(HOSTS)), 0); /* expired rules make room */
 	rig_check_tidy(rig, HOSTS + 2);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), 0);
@@ -225,7 +230,7 @@ TEST(test_splits_full)
 
 /* --- What is over --------------------------------------------------------------------------- */
 
-/* A change without room removes all expired rules first. */
+/* Checks that a change for which there is no room removes all expired rules first. */
 static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
 {
 	struct ruleset set = {0};
@@ -236,7 +241,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* two more; an expired entry with a policy stays, because the policy is in force */
+	/* two more rules; an expired entry with a policy stays, because the policy is in force */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);
@@ -292,7 +297,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Among 900 other rules. */
+/* Setting and deleting a rule leaks nothing, among 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Policies that inherit the limits of shorter policies; an inherited limit is the same limit. */
+/* Policies that inherit the limits of shorter policies: an inherited limit is the same limit. */
 #include "rig.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define SCTP 132
 
-/* Returns how many of ENOUGH packets pass: at 1/h, the rest of the burst. */
+/* Returns how many of ENOUGH packets pass: at 1/h this is the rest of the burst. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -34,7 +34,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 /* A rule of a case. */
 struct said {
 	const char *prefix;
-	const char *words; /* NULL: an entry of the allow list, which has ended */
+	const char *words; /* words of the limit; NULL: an expired entry that allows */
 	bool inherits;
 };
 
@@ -55,7 +55,7 @@ struct heir_case {
 	const char *name;
 	struct said rules[4];
 	const char *source;
-	uint64_t udp, tcp, sctp; /* packets that pass */
+	uint64_t udp, tcp, sctp; /* packets that pass, by protocol */
 };
 
 static const struct heir_case heir_cases[] = {
@@ -138,7 +138,8 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * In one change, or one by one from the longest prefix: each becomes the parent of earlier rules.
+ * Adds the rules in one change; or one by one, the longest first, so that each becomes the parent
+ * of earlier rules.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
@@ -177,7 +178,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* Addresses under one key share a state, whatever policy each has. */
+/* Addresses with one key share a state, even if their policies differ. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -214,14 +215,13 @@ TEST(test_levels_stay)
 }
 
 /*
- * A change of the limit applies to policies that inherit it, and keeps levels unless the key
- * changes.
+ * A change of a limit applies to policies that inherit it, and keeps levels unless the key changes.
  */
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
-		const char *words; /* what becomes of: name a rate 1/h burst 10 */
-		uint64_t passes;   /* of a source below two heirs that has 4 left */
+		const char *words; /* the limit that replaces `name a rate 1/h burst 10` */
+		uint64_t passes;   /* packets that pass of a source that had 4 left */
 	} cases[] = {
 		{"name a rate 1/h burst 20", 4},
 		{"name a rate 1/h burst 3", 3},
@@ -248,7 +248,7 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/* Credit in the slice of a slot is never spent by the next limit of the slot. */
+/* Credit in a slice is never spent by the next limit that gets its slot. */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
@@ -274,7 +274,8 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet counts under its source's policy; its refusal under the policy that specifies the limit.
+ * A packet is counted at the policy of its source, its refusal at the policy that specifies the
+ * limit.
  */
 TEST(test_counters)
 {
@@ -292,7 +293,8 @@ TEST(test_counters)
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_DROP_OVER_LIMIT].packets, 0);
 	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_TCP), 4);
 	assert_int_equal(refused(rig, "10.1.0.1"), ENOUGH - 4);
-	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3 + 3); /* what it sees passes */
+	/* all packets that it sees pass */
+	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3 + 3);
 	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
 	assert_int_equal(refused(rig, "10.1.2.3"), ENOUGH - 5);
 	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_ICMP), ENOUGH);
@@ -300,7 +302,9 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/* An inherited limit may have another slot than at its origin, which counts it in its own slot. */
+/*
+ * An inherited limit may have another slot than at its origin; refusals count in the origin's slot.
+ */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -327,7 +331,8 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		{"10.1.0.0/16", LIMIT("e", "5"), false}, /* its heir has one too many */
+		/* a policy that inherits it has one limit too many */
+		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};
 	struct rig *rig = rig_begin(state);
@@ -372,7 +377,8 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	for (unsigned int i = 0; i < 1000; i++) { /* by turns: no limit voids what another drew */
+	/* in turn: no limit voids credit that another borrowed */
+	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
 
@@ -392,7 +398,8 @@ TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
-		const char *budgets[3]; /* of default, 10.1.0.0/16, 10.1.2.0/24; NULL: none */
+		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL: none */
+		const char *budgets[3];
 		uint64_t passes;
 	} cases[] = {
 		{"none", {NULL, NULL, NULL}, ENOUGH},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keys: which addresses a limit counts together. */
+/* Keys: the addresses that a limit counts together. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 /* --- What a key shares ----------------------------------------------------------------------- */
 
 struct key_case {
-	unsigned int ipv4, ipv6; /* lengths */
+	unsigned int ipv4, ipv6; /* key lengths in bits */
 	const char *one, *other;
 	bool shares;
 };
@@ -48,18 +48,18 @@ static const struct key_case cases[] = {
 	{32, 128, "2001:db8::1", "2001:db8::2", false},
 	{32, 128, "2001:db8::1", "2001:db8::1", true},
 	{32, 128, "2001:db8::1", "2001:db8:0:0:8000::1", false},
-	/* never across families */
+	/* IPv4 and IPv6 never share a key */
 	{0, 0, "192.0.2.1", "2001:db8::1", false},
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* a /64 with the bytes of an IPv4 key: the address, and the limit */
+	/* a /64 that has the same bytes as an IPv4 key, address and limit */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
 };
 
-/* In both orders, of sources and of destinations. */
+/* Checks a pair of addresses in either order, as sources or as destinations. */
 static void key_check(struct rig *rig, const struct key_case *it, const char *one,
 		      const char *other, bool dst)
 {
@@ -96,7 +96,7 @@ TEST(test_who_shares)
 
 /* --- The destination ------------------------------------------------------------------------ */
 
-/* Only packets that the device sends have a remote destination. */
+/* A limit by destination applies only to packets that the device sends. */
 TEST(test_destination_on_egress_only)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -116,9 +116,7 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/*
- * A merged packet is inspected before the lookup of its bucket, which overwrites its destination.
- */
+/* A merged packet is inspected before its bucket is looked up, which overwrites its destination. */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
@@ -168,7 +166,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* Neighbours on a link, and the IPv4 hosts of a translator, have their own buckets. */
+/* Neighbours on a link, and the IPv4 hosts of a translator, have buckets of their own. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -192,7 +190,7 @@ TEST(test_sources_that_are_whole_addresses)
 	rig_run_on(rig, 0);
 }
 
-/* With slices, on all CPUs, and in a flood: each gets its burst and no more. */
+/* Each whole address gets its burst and no more: with slices, on all CPUs, and in a flood. */
 TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
@@ -246,7 +244,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* After rules split a /64, no host spends the credit of the bucket of the /64. */
+/* After longer rules split a /64, no host spends credit from the bucket of the /64. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every kind of limit through the packet path: on any hook and CPU, at full speed, and compared with
- * what `check` reports. tests/unit/include/test_kinds.c proves the rest of each promise.
+ * Every kind of limit in the packet path: on any hook and CPU, at full speed, and compared with
+ * what `check` reports. tests/unit/include/test_kinds.c proves the rest.
  */
 #include "rig.h"
 
@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Limits that pass 20 packets of FRAME_LEAST at once. Each refills a packet in more than a jiffy,
- * except for shape, whose refusals last no longer either.
+ * Every limit here passes 20 packets of FRAME_LEAST at once. Except for shape, each refills a
+ * packet in more than a jiffy; refusals of a shape last no longer either.
  */
 #define CAPACITY 20
 
@@ -36,7 +36,10 @@ static const struct kind_case {
 
 #define KINDS_END (kinds + ARRAY_SIZE(kinds))
 
-/* Only packets that the device sends can wait. */
+/*
+ * Returns a random hook. A shape is tested on egress only, because only packets that the device
+ * sends can wait.
+ */
 static enum hook any_hook(enum sl_kind kind)
 {
 	return kind == SL_SHAPE ? HOOK_EGRESS : rand() % HOOKS;
@@ -55,7 +58,7 @@ static void begin_with(struct rig *rig, const struct kind_case *it)
 	rig_clock_forward(rig, (uint64_t)rand() % (100 * SEC));
 }
 
-/* Packets of a source, each on any CPU and any hook. */
+/* Sends packets of a source, each on a random CPU and hook. */
 static uint64_t send_any(struct rig *rig, const struct kind_case *it, const char *source,
 			 uint64_t count)
 {
@@ -69,7 +72,7 @@ static uint64_t send_any(struct rig *rig, const struct kind_case *it, const char
 	return passed;
 }
 
-/* A CPU remembers a refusal for a jiffy at most. */
+/* Moves the clock on to the next jiffy: a CPU stores a refusal for at most a jiffy. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
@@ -101,14 +104,16 @@ TEST(test_full_bucket_allows_capacity)
 		}
 }
 
-/* All CPUs at full speed on one new key, the programs as they ship on the kernel's clock. */
+/*
+ * All CPUs send at full speed under one new key, to the programs that ship, by the kernel's clock.
+ */
 TEST(test_concurrent_allow_grants_at_most_capacity)
 {
 	static const struct {
 		const char *words;
 		enum hook hook;
-		uint64_t least, most; /* at once */
-		uint64_t pps;	      /* come back meanwhile */
+		uint64_t least, most; /* packets that pass at once */
+		uint64_t pps;	      /* packets per second that refill in the meantime */
 	} cases[] = {
 		{"rate 1/h burst 1000", HOOK_INGRESS, 1000 - 1000 / 16, 1000, 0},
 		{"window 1000 per 10h", HOOK_INGRESS, 1000, 1000, 0},
@@ -216,14 +221,14 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* no block begins, and no CPU stores the refusal: in the same jiffy */
+		/* in the same jiffy: no block has begun, and no CPU stores the refusal */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* a block holds */
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* during the block */
 
 	rig_empty(rig);
 	rig_limits(rig, "default", "window 40 per 1s", NULL);
@@ -240,7 +245,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* The limit of packets, or that of bits. */
+/* Returns the limit by packets, or the limit by bits. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);
@@ -257,7 +262,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
-/* Each frame is charged to both rates, or to none; its size decides which rate refuses. */
+/* Each frame is charged to both rates or to neither; its size decides which rate refuses. */
 TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
@@ -269,14 +274,15 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(rig_policy(rig, SOURCE)->limits[SL_IPV4], 2);
 	packets = rate_of(rig, false)->slot;
 	bits = rate_of(rig, true)->slot;
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* the bits refuse two */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* the rate in bits refuses two */
 	assert_int_equal(left_of(rig, false), 7);
 	assert_int_equal(left_of(rig, true), 0);
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
 	rig_clock_forward(rig, 100 * SEC); /* 12,500 bytes, but the burst is 3,000 */
-	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7); /* the packets refuse three */
+	/* the rate in packets refuses three */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);
 	counters = rig_counters_of(rig, SOURCE);
@@ -285,7 +291,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	rig_check_counted(rig);
 }
 
-/* Users see one limit: its slots are added and removed together. */
+/* A limit with two rates is one limit for users: its slots are added and removed together. */
 TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);
@@ -307,7 +313,7 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* another burst keeps both states; one rate alone keeps its own */
+	/* another burst keeps both states; a rate that stays alone keeps its own */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Several limits of one policy: all must pass, a drop charges none, and limits that observe. */
+/*
+ * Several limits of one policy: all must pass a packet, a drop charges none of them, and limits may
+ * only observe.
+ */
 #include "rig.h"
 
 #include <stdlib.h>
 #include <netinet/in.h>
 
-#define SIZE   100  /* of a frame: cases in bits count on it */
-#define PLENTY 3000 /* packets: more than any burst here */
+#define SIZE   100  /* size of a frame, on which the cases in bits depend */
+#define PLENTY 3000 /* packets, more than any burst here */
 
-/* The limits of a case match by protocol. */
+/* Returns a packet of a protocol, by which the limits of a case match. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);
@@ -17,7 +20,7 @@ static struct frame packet_of(const char *source, uint8_t proto)
 	return frame;
 }
 
-/* Sends packets from changing CPUs. */
+/* Sends packets on all CPUs in turn. Returns how many pass. */
 static uint64_t send_in_turn(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -46,10 +49,10 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 
 struct refund_case {
 	const char *name;
-	const char *limits[4]; /* `all` is for every packet; UDP is refused by another */
-	uint64_t burst;	       /* in packets, of other protocols */
-	bool slices;	       /* `all` has them */
-	unsigned int udp;      /* packets that pass first */
+	const char *limits[4]; /* limits; `all` matches every packet, another limit refuses UDP */
+	uint64_t burst;	       /* packets of other protocols that pass */
+	bool slices;	       /* whether `all` has slices */
+	unsigned int udp;      /* packets of UDP that pass first */
 };
 
 static const struct refund_case refund_cases[] = {
@@ -86,7 +89,7 @@ static const struct refund_case refund_cases[] = {
 	{"bits, slices",
 	 {"rate 1mbit burst 200kB", "name u rate 1/h burst 3 match udp"},
 	 2000,
-	 false, /* packets of another size could be two of a slice */
+	 false, /* a slice could pass two packets of another size */
 	 3},
 	{"more than a burst",
 	 {"rate 1/h burst 20", "name u rate 1kbit burst 99B match udp"},
@@ -133,8 +136,8 @@ TEST(test_observe_passes_and_counts)
 		uint64_t burst;
 	} cases[] = {
 		{"rate 1/h burst 10 action observe", 10},
-		{"rate 1/min burst 1000 action observe", 1000}, /* slices */
-		{"rate 1mpps burst 10 action observe", 10},	/* no refusal by the tick */
+		{"rate 1/min burst 1000 action observe", 1000}, /* with slices */
+		{"rate 1mpps burst 10 action observe", 10}, /* no refusal for the rest of a jiffy */
 		{"rate 1/h burst 10 per 24/56 action observe", 10},
 		{"rate 1/h burst 10 start empty action observe", 0},
 	};
@@ -161,7 +164,9 @@ TEST(test_observe_passes_and_counts)
 
 /* --- Starting empty ------------------------------------------------------------------------- */
 
-/* A new source gets its part of the burst; a known source keeps its level. */
+/*
+ * With `start share` a new source gets its part of the burst, and a known source keeps its level.
+ */
 TEST(test_start_share)
 {
 	struct rig *rig = rig_begin(state);
@@ -215,7 +220,7 @@ TEST(test_four_slices)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
-		/* a packet that no limit matches makes the bucket */
+		/* a packet that no limit matches inserts the bucket */
 		frames[0] = packet_of(sources[s], 89);
 		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allow and deny lists: the longest prefix of all rules decides. test_ends.c has lists that expire.
+ * Runtime entries and lists: the longest prefix of all rules decides. test_ends.c has entries that
+ * expire.
  */
 #include "rig.h"
 
@@ -42,7 +43,7 @@ TEST(test_longest_prefix_of_all_rules)
 		{"2001:db8:1:2:8000::9", 6},
 		{"2001:db8:1:2:ffff::9", ALLOWED},
 		{"2001:db8:1:3::1", ALLOWED},
-		{"a01:2c8::", 3}, /* not 10.1.2.200 */
+		{"a01:2c8::", 3}, /* not confused with 10.1.2.200 */
 	};
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -72,7 +73,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* The whole families, and `default`. */
+/* 0.0.0.0/0, ::/0 and `default` as prefixes of accesses. */
 TEST(test_shortest_prefixes)
 {
 	struct rig *rig = rig_begin(state);
@@ -93,7 +94,7 @@ TEST(test_shortest_prefixes)
 	rig_check_counted(rig);
 }
 
-/* A list entry decides before the limits of its prefix, which keep their levels. */
+/* An access decides before the limits of its prefix, which keep their levels. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
@@ -119,7 +120,7 @@ TEST(test_list_over_limits)
 	}
 }
 
-/* Packets of a listed source count under the list, and get no state. */
+/* Packets of an allowed or denied source count as such, and the source gets no state. */
 TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
@@ -153,7 +154,7 @@ TEST(test_hosts_split_their_64)
 
 	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 10", NULL);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 2),
-			 2); /* the bucket is there already */
+			 2); /* the source has a bucket already */
 	rig_list(rig, "2001:db8:5::1", SL_ACCESS_DENY, 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::2", 3), 3);
@@ -166,14 +167,15 @@ TEST(test_hosts_split_their_64)
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
 	rig_list(rig, "2001:db8:5::2", SL_ACCESS_NONE, 0);
 	rig_check_tidy(rig, 1);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), 3); /* what is left of the /64's ten */
+	/* the rest of the ten packets of the /64 */
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), 3);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), 0);
 	rig_check_counted(rig);
 }
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* The lists of a ruleset: two deny, one allows, one denies for a second. */
+/* Lists of a ruleset: two deny, one allows, and one denies and expires after a second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))
@@ -186,7 +188,7 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
-/* Rules of one source, the longest first; the verdict now, and in two seconds. */
+/* Rules that cover one source, the longest first, and the verdict, now and in two seconds. */
 TEST(test_lists_and_words_by_hand)
 {
 	static const struct {
@@ -196,7 +198,7 @@ TEST(test_lists_and_words_by_hand)
 			uint64_t lists;
 			enum sl_access hand;
 			bool limited;
-			bool brief; /* the word by hand is for a second */
+			bool brief; /* the runtime entry expires after a second */
 		} rules[4];
 		unsigned int now, then;
 	} cases[] = {
@@ -334,7 +336,7 @@ TEST(test_lists_and_words_by_hand)
 	}
 }
 
-/* The date of a list is the time of its last change, even if no entry changed. */
+/* A list stores the time of its last change, even if no entry changed. */
 TEST(test_date_of_a_list)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Matches against frames of each kind in the programs, on every hook, wherever the linear part of a
- * frame ends: the verdict is that of parser and matches on the host, which
+ * Matches against frames of each kind in the packet path, on every hook, and wherever the linear
+ * part of a frame ends. The expected verdict is from the parser and the matches on the host, which
  * tests/unit/bpf/test_packet.c and tests/unit/include/test_match.c prove.
  */
 #include "rig.h"
@@ -50,7 +50,10 @@ static struct sl_match set_match(struct rig *rig, const char *match)
 	return rig_limit_of("default", words).match;
 }
 
-/* Returns whether a frame passes such a limit. tags: in its metadata, 0 or 1; vlan: of that tag. */
+/*
+ * Returns whether a frame should pass such a limit. tags: number of tags in its metadata, 0 or 1.
+ * vlan: the id of that tag.
+ */
 static bool expected_pass(const struct sl_match *match, const struct wire_frame *it, uint32_t tags,
 			  uint16_t vlan)
 {
@@ -98,11 +101,11 @@ TEST(test_each_match_and_frame)
 
 /* --- Headers outside the linear part -------------------------------------------------------- */
 
-#define LINEAR_LEAST 14 /* the least that the kernel gives a program */
+#define LINEAR_LEAST 14 /* shortest linear part that the kernel gives a program */
 
 struct splitter {
 	struct split_bpf *skel;
-	uint32_t linear; /* bytes of the linear part of a long frame */
+	uint32_t linear; /* length of the linear part of a long frame, in bytes */
 };
 
 static struct splitter splitter_load(const struct rig *rig)
@@ -126,7 +129,7 @@ static struct splitter splitter_load(const struct rig *rig)
 	return splitter;
 }
 
-/* Returns whether a frame passes whose first `linear` bytes are in the linear part. */
+/* Returns whether a frame passes if its linear part is `linear` bytes long. */
 static bool split_run(struct rig *rig, const struct splitter *splitter, const struct wire_frame *it,
 		      uint32_t linear)
 {
@@ -172,8 +175,8 @@ TEST(test_every_split)
 }
 
 /*
- * The headers of a long frame end after the linear part: 8 extension headers of the greatest
- * length.
+ * The headers of a long frame may end after the linear part: 8 extension headers of the greatest
+ * size.
  */
 TEST(test_headers_of_16_kB)
 {
@@ -200,9 +203,7 @@ TEST(test_headers_of_16_kB)
 
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
-/*
- * Loads a program that moves a tag into the metadata, as a NIC does, and calls the rig's program.
- */
+/* Loads a program that moves a tag into the metadata, like a NIC, and calls the rig's program. */
 static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
 {
 	uint32_t zero = 0;
@@ -267,7 +268,7 @@ TEST(test_stripped_tags)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The tag in the metadata counts for each packet that was merged. */
+/* The tag in the metadata counts for each packet of a merged buffer. */
 TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The memory of a gate; and a full table, or full maps of buckets: every packet is counted. */
+/*
+ * The memory of a gate, and the counts of packets while the table or the maps of buckets are full.
+ */
 #include "rig.h"
 #include "gate/maps.h"
 #include "gate/table.h"
@@ -16,7 +18,7 @@ static const enum gate_map maps_of_rules[] = {
 	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
-/* Returns the memory of an empty map on a machine. */
+/* Returns the memory that an empty map takes on a machine, in bytes. */
 static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 			  const struct machine *machine)
 {
@@ -32,13 +34,13 @@ static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 	return map_memory(&info, 0, machine->cpus);
 }
 
-/* Rules take memory when they are added: an empty gate reserves little. */
+/* An empty gate reserves little memory: rules take memory when they are added. */
 TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* MB, of the maps of rules */
-		uint64_t all_max;   /* MB */
+		uint64_t rules_max; /* most memory of the maps of rules, in MB */
+		uint64_t all_max;   /* most memory of all maps, in MB */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -63,7 +65,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* A flood begins alike on few and on many CPUs, and for any number of sources. */
+/* A flood begins at the same rate on few and on many CPUs, and for any number of sources. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -103,7 +105,9 @@ static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struc
 	return passed;
 }
 
-/* Without a bucket there is no slice: each packet is charged to the state, as exactly. */
+/*
+ * Without a bucket there is no slice, and each packet is charged to the state: the burst is exact.
+ */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -135,7 +139,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 #define CROWD 20000
 
 /*
- * Many times more sources than the table holds send three packets each, of a burst of two, so
+ * Sends three packets, of a burst of two, from many times more sources than the table holds, so
  * slowly that no flood begins.
  */
 static void send_flood(struct rig *rig, enum sl_family family)
@@ -155,7 +159,7 @@ static void send_flood(struct rig *rig, enum sl_family family)
 	}
 }
 
-/* An evicted bucket loses no state: the limit still refuses. */
+/* If a bucket is evicted, its state remains: the limit still refuses. */
 TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
@@ -171,7 +175,7 @@ TEST(test_forgotten_buckets)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_flood(rig, SL_IPV4);
 	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), 0);
-	assert_int_equal(source.dropped.packets, 0); /* forgotten, indeed */
+	assert_int_equal(source.dropped.packets, 0); /* the bucket was evicted */
 	source_free(&source);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
 	rig_check_counted(rig);
@@ -184,11 +188,11 @@ TEST(test_forgotten_buckets)
 
 struct hammer_case {
 	uint32_t sources, buckets;
-	bool share;	 /* all CPUs send from the same sources */
-	uint64_t budget; /* 0: none */
+	bool share;	 /* whether all CPUs send from the same sources */
+	uint64_t budget; /* budget in packets per second; 0: none */
 };
 
-/* 64 sources a CPU, in turn, at full speed. Returns the number of packets. */
+/* Sends from 64 sources on each CPU, in turn, at full speed. Returns the number of packets. */
 static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
 	struct shipped shipped = rig_ship(rig);
@@ -217,7 +221,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* No flood begins: only the table refuses. */
+/* Returns a rig in which no flood begins, so that only the table refuses. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -243,7 +247,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* No key has two entries, no set is locked, and the counts of displaced keys are right. */
+/* Checks that no key has two entries, that no set is locked, and the counts of displaced keys. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -275,7 +279,7 @@ static void table_check(const struct rig *rig)
 	table_close(&table);
 }
 
-/* Returns how many states were refused. */
+/* Checks the counts of a case. Returns how many packets got no state. */
 static uint64_t hammer_check(const struct hammer_case *it)
 {
 	struct rig *rig = hammer_rig(it);
@@ -295,11 +299,11 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * a failed insertion makes one packet a newcomer's, or drops it if all states are empty; so
-	 * does an entry that is evicted at once
+	 * a failed insertion makes one packet a newcomer's, or drops it if all states are empty;
+	 * the eviction of an entry right after its insertion has the same effect
 	 */
 	refused = rig_refusals(rig);
-	/* with a budget all packets are newcomers', until their keys are established */
+	/* with a budget all packets are newcomers' until their keys are established */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);
@@ -308,14 +312,14 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	return refused;
 }
 
-/* Every packet counts by its reason, and every failed insertion is counted. */
+/* Every packet counts under its reason, and every failed insertion is counted. */
 TEST(test_a_table_at_full_speed)
 {
 	static const struct hammer_case cases[] = {
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
 		{1, 1, true, 20},    {64, 64, true, 0},	  {64, 64, false, 20},
 	};
-	/* room for all: a state that another CPU made first is no failure */
+	/* with room for all keys: it is no failure if another CPU inserted the state first */
 	static const struct hammer_case roomy = {4096, 4096, true, 0};
 	struct rig *rig = rig_begin(state);
 	uint64_t refused = 0;
@@ -323,7 +327,7 @@ TEST(test_a_table_at_full_speed)
 	rig_need_cpus(rig, 2);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		refused += hammer_check(&cases[i]);
-	assert_true(refused > 0); /* else nothing was tested */
+	assert_true(refused > 0); /* otherwise the test proves nothing */
 	hammer_check(&roomy);
 }
 

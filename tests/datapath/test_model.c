@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Random policies against a model: a plain token bucket for each limit and key, and the rules of
- * sluice(8). Small limits, without slices and refusals by jiffy, decide as the model does, packet
- * by packet, on any CPU; every packet that passes large limits is one that the model affords.
+ * sluice(8). Small limits, which have no slices and no refusals by jiffy, decide like the model,
+ * packet by packet, on any CPU. For large limits, every packet that passes is one for which the
+ * model has credit.
  */
 #include "rig.h"
 
@@ -19,11 +20,11 @@ enum kind {
 	KINDS,
 };
 
-/* The properties of a packet that limits match. */
+/* A packet, by the properties that limits match. */
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
-	unsigned int source, destination; /* in addresses[] of the family */
+	unsigned int source, destination; /* indexes in addresses[] of the family */
 	enum sl_family family;
 	enum kind kind;
 	uint32_t size;
@@ -50,7 +51,7 @@ static struct frame frame_sent(const struct sent *sent)
 
 static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
 
-/* matches[] by kind */
+/* whether matches[] match each kind of packet */
 static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
 	{true, true, true},
 	{true, false, false},
@@ -62,28 +63,31 @@ static const unsigned int lengths[SL_FAMILIES][4] = {{32, 24, 16, 0}, {64, 56, 1
 
 struct model_bucket {
 	bool used;
-	int64_t level; /* negative: what is owed */
+	int64_t level; /* level in ticks; negative in debt */
 	uint64_t at, blocked;
 };
 
 struct model_limit {
 	char words[160];
 	unsigned int match;
-	unsigned int per[SL_FAMILIES]; /* bits */
+	unsigned int per[SL_FAMILIES]; /* key length in bits */
 	bool key_dst;
 	enum sl_action action;
 	bool empty;
-	uint64_t burst, cost, block; /* ticks; cost as in struct sl_limit */
+	uint64_t burst, cost, block; /* in ticks; `cost` as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* the jiffy for which a CPU stores that a source is blocked, plus one */
+	/* 1 + the jiffy for which a CPU stores that a source is blocked */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
-	/* whether a CPU has a bucket for a source: the packet that makes it stores nothing */
+	/*
+	 * whether a CPU has a bucket for a source: the packet that inserts the bucket stores
+	 * nothing in it
+	 */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
@@ -127,13 +131,13 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* A source: an IPv4 address, or an IPv6 /64. */
+/* Returns the source of a packet by number: an IPv4 address, or an IPv6 /64. */
 static unsigned int source_of(const struct sent *sent)
 {
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
 }
 
-/* Returns what a CPU stores of a source. */
+/* Returns the place where the model stores a block of a source on one CPU. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
 	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
@@ -149,7 +153,7 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Returns whether a bucket of this level passes a packet: a full bucket passes any. */
+/* Returns whether a token bucket of this level passes a packet: a full one passes any packet. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
@@ -207,7 +211,7 @@ static void limit_charge(struct model_limit *limit, const struct sent *sent, uin
 	bucket_of(limit, sent, now)->level -= cost_of(limit, sent);
 }
 
-/* Returns the verdict, and counts it. */
+/* Returns the model's verdict about a packet, and counts it. */
 static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t jiffy)
 {
 	struct sl_cell wire = {1, sent->size};
@@ -247,15 +251,15 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Refills in less than two jiffies, or in far more. */
+/* Picks a rate that refills the burst in less than two jiffies, or if `large`, in many. */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
 
 	limit->by_bytes = !pick(4);
-	if (limit->by_bytes) { /* 8 mbit: a byte is 16000 ticks */
+	if (limit->by_bytes) { /* at 8 Mbit/s a byte costs 16000 ticks */
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		unsigned int bytes = ms * (large ? 1000 : 300); /* less than some packets */
+		unsigned int bytes = ms * (large ? 1000 : 300); /* less than some packets cost */
 
 		limit->burst = 16000ULL * bytes;
 		snprintf(text, size, "rate 8mbit burst %uB", bytes);
@@ -324,7 +328,9 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/* Steps of all sizes; some to the last tick of a jiffy, or just after. */
+/*
+ * Moves the clock on by a random step: of any size, or to the last tick of a jiffy, or just after.
+ */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {
@@ -408,14 +414,14 @@ TEST(test_small_limits_answer_as_the_model)
 	print_message("figure: %d policies of 1 to 4 limits at random: %lu packets, %lu pass, each "
 		      "verdict and counter as the model's\n",
 		      POLICIES, sent, passed);
-	assert_in_range(passed, sent / 5, 4 * sent / 5); /* else it is no test */
+	assert_in_range(passed, sent / 5, 4 * sent / 5); /* otherwise the test proves nothing */
 }
 
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a packet that passed to each limit that had to afford it, which then has a bucket for the
- * key.
+ * Charges a packet that passed to each limit that had to have credit for it, and that now has a
+ * bucket for the key.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
@@ -438,7 +444,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Packets come in bursts, otherwise no slice would be used up. */
+/* Sends packets in bursts, because otherwise no slice is used up. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

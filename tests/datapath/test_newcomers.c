@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * New sources in a flood, and known sources: bpf/flood.h in the programs.
- * tests/unit/bpf/test_newcomer.c has its cases.
+ * New and known sources in a flood (bpf/flood.h), in the programs. tests/unit/bpf/test_newcomer.c
+ * has the cases.
  */
 #include "rig.h"
 
 #define FLOOD 200000
 
-#define JIFFY_PACKETS 500 /* of a flood, between one jiffy and the next */
+#define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
 
-/* Sends `count` packets while the kernel's jiffies pass. Returns in how many intervals. */
+/* Sends `count` packets while jiffies pass. Returns the number of intervals that this took. */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -26,8 +26,8 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	   /* destinations */
-	unsigned int keys; /* that the limit counts by; 0: more than packets */
+	bool to;	   /* whether the destinations change instead of the sources */
+	unsigned int keys; /* number of keys; 0: more than there are packets */
 };
 
 static const struct flood_case flood_cases[] = {
@@ -44,12 +44,12 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* Most sources of a flood that send three packets soon after each other, by chance. */
+/* The most sources of a flood that send three packets in a short time by chance. */
 #define SHOWN_AGAIN 40
 
 /*
- * In a flood only keys that were seen before get a state: as many sources as the threshold, and a
- * third of the packets at most.
+ * Checks that in a flood only keys that were seen before get a state: at most as many as the
+ * threshold, and as a third of the packets.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
@@ -72,7 +72,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 		      it->name, FLOOD, windows, inserted, most);
 }
 
-/* Insertions are bounded, for any addresses and keys. */
+/* The number of insertions is bounded, for any addresses and keys. */
 TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);
@@ -85,7 +85,7 @@ TEST(test_floods_are_bounded)
 
 /* --- Known sources --------------------------------------------------------------------------- */
 
-/* A source that is refused for long borrows nothing, and stays known. */
+/* A source that is refused for a long time borrows nothing and stays known. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {
@@ -121,7 +121,7 @@ TEST(test_refused_for_long)
 
 /* --- New sources ----------------------------------------------------------------------------- */
 
-/* A key that many sources share has one state, which is charged for new sources as well. */
+/* A key that many sources share has one state, to which new sources are charged as well. */
 TEST(test_shared_key_in_a_flood)
 {
 	static const struct {
@@ -151,7 +151,7 @@ TEST(test_shared_key_in_a_flood)
 
 /* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
 
-/* A source under limits that observe is never dropped, and no newcomer. */
+/* A source under limits that only observe is never dropped, and never counts as a newcomer. */
 TEST(test_observers)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of each kind through the programs: they count as the parser on the host reads them, which
- * tests/unit/bpf/test_packet.c proves. And packets that the kernel merged or split.
+ * Frames of each kind in the packet path: they count as the parser reads them on the host, which
+ * tests/unit/bpf/test_packet.c proves. Also packets that the kernel merged or split.
  */
 #include "rig.h"
 #include "packet_frames.h"
@@ -30,7 +30,7 @@ static bool is_sourceless(enum sl_reason reason)
 	       reason == SL_DROP_VLAN_DEPTH;
 }
 
-/* One packet counts once, with its bytes. Packets without a source count under no policy. */
+/* Checks that one packet was counted once, with its bytes; under no policy if it has no source. */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
@@ -39,7 +39,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* by the rule's only limit */
+	if (judged && reason >= SL_FIRST_DROP) /* the only limit of the rule refused it */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -48,7 +48,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
-/* BPF_PROG_TEST_RUN refuses a short IP packet on TC. */
+/* Returns whether BPF_PROG_TEST_RUN refuses the frame: it refuses short IP packets on TC. */
 static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
@@ -57,7 +57,7 @@ static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, ui
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Returns the reason by the parser on the host; SL_PASS_WITHIN: the frame has a source. */
+/* Returns the reason by the parser on the host, or SL_PASS_WITHIN if the frame has a source. */
 static enum sl_reason expected_reason(const struct wire_frame *it, uint32_t size)
 {
 	uint8_t *copy = frame_copy(it->bytes, size);
@@ -84,7 +84,7 @@ static unsigned int frame_check(struct rig *rig, enum hook hook, const struct wi
 	return 1;
 }
 
-/* At every length up to the end of the fixed IP header, and whole. */
+/* Each frame is sent at every length up to the end of its fixed IP header, and whole. */
 TEST(test_each_frame_is_counted_by_its_reason)
 {
 	struct rig *rig = rig_begin(state);
@@ -105,7 +105,7 @@ TEST(test_each_frame_is_counted_by_its_reason)
 	rig_check_counted(rig);
 }
 
-/* The limit of a source holds for every kind of frame: all frames share one burst by family. */
+/* The limit of a source applies to every kind of frame: all frames of a family share one burst. */
 TEST(test_no_frame_evades_its_limit)
 {
 	struct rig *rig = rig_begin(state);
@@ -144,7 +144,7 @@ TEST(test_no_rule)
 	rig_check_counted(rig);
 }
 
-/* Under the policy that decided, and in the source's bucket. */
+/* A packet counts at the policy that decided, and in the source's bucket. */
 TEST(test_counters_by_policy_and_source)
 {
 	struct rig *rig = rig_begin(state);
@@ -177,7 +177,7 @@ TEST(test_counters_by_policy_and_source)
 
 /* --- Lengths -------------------------------------------------------------------------------- */
 
-/* XDP frames in several buffers: the program reads the first, and charges for all. */
+/* If an XDP frame is in several buffers, the program reads the first one and charges all. */
 TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};
@@ -204,13 +204,13 @@ TEST(test_frames_in_several_buffers)
 	print_message("figure: frames of up to 60000 bytes in several buffers: charged whole\n");
 }
 
-/* A packet that costs more than the burst passes if the bucket is full, and leaves debt. */
+/* A packet that costs more than the burst passes if the token bucket is full, and leaves debt. */
 TEST(test_large_packets)
 {
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_set(rig, "default", "8mbit", "100B"); /* a byte takes 1 us */
+	rig_set(rig, "default", "8mbit", "100B"); /* a byte costs 1 us */
 	for (int hook = 0; hook < HOOKS; hook++) {
 		struct frame small = frame_from(sources[hook], 100);
 		struct frame large = frame_from(sources[hook], 1514);
@@ -233,12 +233,12 @@ TEST(test_large_packets)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The headers of an skb, which each packet has on the wire. */
+/* Merged skbs, by the headers that each of their packets has on the wire. */
 static const struct merged_case {
 	const char *name;
 	const uint8_t *bytes;
 	uint32_t size;
-	uint32_t headers; /* that can be read; 0: all of these bytes */
+	uint32_t headers; /* headers that can be read, in bytes; 0: all bytes */
 } merged_cases[] = {
 	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
@@ -276,7 +276,7 @@ static void merged_check(struct rig *rig, const struct merged_case *it, uint32_t
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 
-/* One skb counts as the packets that it had on the wire, each with its headers. */
+/* An skb counts as the packets that were on the wire, each with its headers. */
 TEST(test_merged_packets)
 {
 	static const struct {
@@ -294,7 +294,7 @@ TEST(test_merged_packets)
 	rig_check_counted(rig);
 }
 
-/* A merged packet costs as much as its packets one by one. */
+/* A merged buffer costs as much as its packets, one by one. */
 TEST(test_merged_packets_are_charged)
 {
 	struct rig *rig = rig_begin(state);
@@ -303,12 +303,13 @@ TEST(test_merged_packets_are_charged)
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 6));
-	assert_true(rig_run_merged(rig, "192.0.2.1", 4)); /* what is left is not withheld from it */
+	/* it passes, with the credit that is left */
+	assert_true(rig_run_merged(rig, "192.0.2.1", 4));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 26));
 
-	rig_set(rig, "192.0.2.2", "1kbit", "1kB"); /* 43 bytes each, as a frame on the wire */
+	rig_set(rig, "192.0.2.2", "1kbit", "1kB"); /* 43 bytes each, as on the wire */
 	assert_true(rig_run_merged(rig, "192.0.2.2", 23));
 	assert_false(rig_run_merged(rig, "192.0.2.2", 1));
 	rig_check_counted(rig);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The caches of the packet path always agree with the rules: bpf/rules.h. */
+/* The caches of bpf/rules.h always agree with the rules. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -61,8 +61,8 @@ static void blocks_check(const struct rig *rig)
 
 struct model_rule {
 	struct sl_prefix prefix;
-	enum sl_access list; /* none: it has a limit */
-	uint64_t end;	     /* of the list entry, in ticks; 0: none */
+	enum sl_access list; /* an access, or SL_ACCESS_NONE if the rule has a limit */
+	uint64_t end;	     /* expiry of the entry, in ticks; 0: never */
 };
 
 struct model {
@@ -120,7 +120,7 @@ static void cut_after(struct sl_prefix *prefix, unsigned int length)
 	prefix->bits = SL_FAMILY_BITS + length;
 }
 
-/* An address that shares some of its first bits with a rule. */
+/* Returns an address that shares some of its first bits with a rule. */
 static struct sl_prefix random_address(const struct model *model)
 {
 	const struct sl_prefix *near = &model->rules[rand() % model->count].prefix;
@@ -176,7 +176,7 @@ static void rule_add_to(struct ruleset *set, const struct model_rule *rule)
 		rules_add_limits(set, prefix, "rate 1/h burst 1", NULL);
 }
 
-/* Adds, changes and deletes some rules in one change. */
+/* Adds, changes and deletes some rules of the model in one change. */
 static void model_change(struct rig *rig, struct model *model)
 {
 	struct ruleset set = {0};
@@ -213,7 +213,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* The policy number that counts a packet, and the reason. */
+/* What the model expects for a packet: the policy number that counts it, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;
@@ -251,7 +251,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* Returns how many entries all CPUs have under the rules in force. */
+/* Returns how many entries of the current generation all CPUs have together. */
 static unsigned int rule_cache_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
@@ -306,7 +306,7 @@ TEST(test_random_rules)
 			blocks_check(rig);
 	}
 	blocks_check(rig);
-	assert_true(used > ROUNDS); /* else nothing was tested */
+	assert_true(used > ROUNDS); /* otherwise the test proves nothing */
 	print_message("figure: %d rulesets, %d packets each of sources near their rules: all are "
 		      "judged by them; %u blocks remembered\n",
 		      ROUNDS, ROUND_PACKETS, used);
@@ -314,7 +314,7 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/* Narrow aggregates share indexes: an entry is never used for another aggregate. */
+/* Narrow aggregates may share an index, but an entry is never used for another aggregate. */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
@@ -324,7 +324,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* every 97th /48 is denied, all within one wide aggregate */
+	/* deny every 97th /48, all within one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -338,7 +338,8 @@ TEST(test_shared_places)
 		};
 		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 	}
-	rig->gate.state->changing = 1; /* made by hand: counted by the next change */
+	rig->gate.state->changing =
+		1; /* the rules were written to the map directly: the next change counts them */
 	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, 0);
 	blocks_check(rig);
 	for (int i = 0; i < 3; i++) {
@@ -358,7 +359,7 @@ TEST(test_shared_places)
 	rig_check_counted(rig);
 }
 
-/* A result that will expire is not cached, whatever aggregate it covers. */
+/* A result that will expire is not cached, in no kind of aggregate. */
 TEST(test_ends)
 {
 	static const struct {
@@ -406,7 +407,9 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* Returns how many entries of the rules in force exist. mixed: gives each another answer. */
+/*
+ * Returns how many entries of the current generation exist. mixed: gives each entry another answer.
+ */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -429,7 +432,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 	return used;
 }
 
-/* The cache of hosts agrees with the rules, also after a change. */
+/* The host cache agrees with the rules, also after a change. */
 TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
@@ -463,7 +466,7 @@ TEST(test_hosts)
 	rig_check_counted(rig);
 }
 
-/* More hosts than the cache has room for: each is judged by its own rule. */
+/* If there are more hosts than cache entries, each is judged by its own rule. */
 TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};
@@ -493,13 +496,13 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of one family evicts no entries of the other: each kind has its own range. */
+/* A flood of one family evicts no entries of the other family: each kind has its own range. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_list(rig, "2001:db8:5::/48", SL_ACCESS_DENY, 0); /* divides the /14 */
+	rig_list(rig, "2001:db8:5::/48", SL_ACCESS_DENY, 0); /* a longer rule splits the /14 */
 	rig_admit(rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
@@ -507,7 +510,7 @@ TEST(test_families_apart)
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 1), 1);
 	}
 	assert_int_equal(rule_cache_in_use(rig),
-			 4); /* a /14 each, both IPv6 sources share theirs, and two /48s */
+			 4); /* an IPv4 /14, an IPv6 /14 that both sources share, and two /48s */
 	rig_check_counted(rig);
 }
 
@@ -542,7 +545,8 @@ TEST(test_cut_off)
 			else
 				ruleset_free(&base);
 			cut = rig_change_cut_off(rig, cut_rules(!there), stop);
-			rig_list(rig, "198.51.100.0/24", SL_ACCESS_DENY, 0); /* tidies up */
+			/* so that the counts of rules agree */
+			rig_list(rig, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 			blocks_check(rig);
 		}
 	print_message(
@@ -554,7 +558,7 @@ TEST(test_cut_off)
 
 #define FIRE_NS 3000000000ULL
 
-/* Each of these nets has one verdict, although every change moves it to another rule. */
+/* Each of these nets always has one verdict, although every change moves it to another rule. */
 static const struct {
 	const char *net;
 	bool denied;

@@ -56,11 +56,11 @@ TEST(test_longest_prefix_wins)
 		{"2001:db8:1:2::1", 11},
 		{"2001:db8:1:2:8000::1", 12},
 		{"2001:db8:1:2::2", 10},
-		{"2001:db8:1:2:7fff:ffff:ffff:ffff", 0}, /* shares ::2's bucket */
-		{"2001:db8:1:2:ffff:ffff:ffff:ffff", 0}, /* shares 8000::1's */
+		{"2001:db8:1:2:7fff:ffff:ffff:ffff", 0}, /* shares the bucket of ::2 */
+		{"2001:db8:1:2:ffff:ffff:ffff:ffff", 0}, /* shares the bucket of 8000::1 */
 		{"2001:db8:1:3::2", 9},
 		{"2001:db8:1:3::1", 13},
-		{"a01:203::", 7}, /* not 10.1.2.3 */
+		{"a01:203::", 7}, /* not confused with 10.1.2.3 */
 	};
 	struct rig *rig = rig_begin(state);
 
@@ -76,7 +76,7 @@ TEST(test_longest_prefix_wins)
 	rig_check_counted(rig);
 }
 
-/* `default` covers both families, 0.0.0.0/0 and ::/0 one each; each can be deleted alone. */
+/* `default` covers both families, 0.0.0.0/0 and ::/0 one each, and each can be deleted alone. */
 TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);
@@ -108,7 +108,7 @@ TEST(test_split)
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
 
 	set_burst(rig, "2001:db8::/32", 8);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the bucket is there already */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the source has a bucket already */
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);
@@ -120,7 +120,8 @@ TEST(test_split)
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
 	rig_del(rig, "2001:db8:5::1");
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 0); /* falls back on the /32's */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH),
+			 0); /* the rule of the /32 decides again */
 	rig_clock_forward(rig, 3600 * SEC);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 1);
@@ -147,14 +148,14 @@ TEST(test_delete_falls_back)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 5);
 	rig_del(rig, "10.1.0.0/16");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 3);
-	set_burst(rig, "10.1.2.3", 7); /* a rule of its own again: a limit of its own */
+	set_burst(rig, "10.1.2.3", 7); /* a new rule has a new limit */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 7);
 	rig_del(rig, "10.1.2.3");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 0);
 	rig_del(rig, "default");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
 	rig_check_tidy(rig, 0);
-	rig_check_counted(rig); /* what deleted rules counted is in the totals still */
+	rig_check_counted(rig); /* the totals include the counts of deleted rules */
 }
 
 /* A deletion of a missing rule does not delete a rule that covers it. */
@@ -173,7 +174,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* Opens the gate as a member of its group does, with copied maps. */
+/* Opens the gate with copied maps, like a member of its group. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -200,7 +201,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* Also of policy versions that changes have used again for other prefixes. */
+/* A reader sees each change, also in policy versions that were used again for other prefixes. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

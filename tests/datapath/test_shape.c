@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Limits that shape: the departure time of each packet, to the nanosecond, against a model of
- * slots, by the injected clock. The qdisc fq, which reads departures, is not involved.
+ * slots, by the injected clock. The qdisc fq is not involved.
  */
 #include "rig.h"
 
@@ -28,7 +28,7 @@ static struct frame frame_to(const char *source, const char *destination, uint32
 
 /* --- Running -------------------------------------------------------------------------------- */
 
-/* Sends a frame through egress. ret: the departure of its skb, in ns; 0: none. */
+/* Sends a frame through egress. Returns whether it passes. ret: its departure in ns; 0: at once. */
 static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 {
 	struct __sk_buff skb = {0};
@@ -39,7 +39,7 @@ static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 	return passed;
 }
 
-/* Asserts its departure, in ticks. */
+/* Sends a frame and asserts its departure, in ticks. */
 static void assert_departs(struct rig *rig, const struct frame *frame, uint64_t ticks)
 {
 	uint64_t ns;
@@ -58,7 +58,7 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The slots of one key: when the next slot begins. */
+/* The slots of one key: the time at which the next slot begins. */
 struct slots {
 	uint64_t next;
 };
@@ -78,19 +78,19 @@ static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t
 
 /* --- Departures ----------------------------------------------------------------------------- */
 
-/* A CPU stores a refusal for the rest of a jiffy. */
+/* Moves the clock on to the next jiffy: a CPU stores a refusal for the rest of a jiffy. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
 }
 
-/* From any CPU, at any time, of any size. */
+/* Departures are their costs apart, for packets of any size, on any CPU, at any time. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
 		const char *words, *source;
-		uint64_t packet, byte; /* ticks of cost */
+		uint64_t packet, byte; /* costs in ticks */
 		uint64_t horizon, pause;
 	} cases[] = {
 		{"shape 1kpps horizon 20ms", SOURCE, MS, 0, 20 * MS, MS},
@@ -151,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* Received packets cannot wait: the limit does not match them, and takes no slot. */
+/* A received packet cannot wait: the limit does not match it, and it takes no slot. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* As depart(), of a packet whose sender set a departure, in ticks. */
+/* As depart(), for a packet whose sender has set a departure, in ticks. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -224,7 +224,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
 	assert_int_equal(ns, NS(ticks));
 }
 
-/* A packet departs no earlier than its sender's pacing set, and does not delay other packets. */
+/* A packet departs no earlier than its sender's pacing allows, and does not delay other packets. */
 TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);
@@ -246,8 +246,8 @@ TEST(test_a_later_departure_stays)
 }
 
 /*
- * Packets that all want to depart at one time after the horizon would collect slots and depart
- * together. Each is refused and takes no slot; other packets are not refused.
+ * If packets could all depart at one time after the horizon, they would collect slots and depart
+ * together. So each is refused without a slot; other packets are not refused.
  */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
@@ -285,7 +285,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A time of another clock, or of none, is no departure for fq. */
+/* A time of another clock, or of no clock, is not a departure for fq, and is replaced. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -320,12 +320,12 @@ TEST(test_two_shapes_have_a_slot_each)
 	assert_refused(rig, &one);		    /* net 6 is beyond its horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	assert_departs(rig, &one, now + 30 * MS); /* host 3: the refused one took none */
+	assert_departs(rig, &one, now + 30 * MS); /* host 3: the refused packet took no slot */
 }
 
 /*
- * A packet that another limit drops takes no slot, and a packet that a shape refuses costs other
- * limits nothing.
+ * A packet that another limit drops takes no slot, and a packet that a shape refuses costs no
+ * credit.
  */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {
@@ -351,12 +351,12 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_false(depart(rig, &tcp, &ns)); /* the window has 14 */
+	assert_false(depart(rig, &tcp, &ns)); /* 14 packets are in the window */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 6);
 	rig_check_counted(rig);
 }
 
-/* A source without a state is not shaped: it is charged to the budget, or passes. */
+/* A source without a state is not shaped: the budget is charged, or it passes. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

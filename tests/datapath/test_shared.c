@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counts of a shared limit's entry, `taken` and `refused` (entry_count_shared() in
- * bpf/state.h), which `sluice share` reports to other nodes in units of 2^unit_shift ticks. The
- * offered load is the sum.
- *
- * Bounds: a fraction of a unit is rounded by chance, within 2 % here. `taken` is at most what was
- * admitted plus the credit of all slices, burst / 16. The refusals of a slice are counted when its
- * state is charged next.
+ * The counts `taken` and `refused` in the entry of a shared limit (entry_count_shared() in
+ * bpf/state.h), which `sluice share` reports to other nodes, in units of 2^unit_shift ticks.
+ * Together they are the offered load. Bounds: fractions of a unit are rounded by chance, here
+ * within 2 %. `taken` is at most the cost of all packets that passed plus the credit of all slices,
+ * burst / 16. The refusals of a slice are counted when its state is charged next.
  */
 #include "rig.h"
 
@@ -57,7 +55,7 @@ static struct sl_entry entry_of(const struct rig *rig, const struct sl_limit *li
 	return find_entry(rig, limit, source).entry;
 }
 
-/* Sets the counts of an entry. */
+/* Sets the counts in the entry of a source. */
 static void entry_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
 			uint32_t taken, uint32_t refused)
 {
@@ -75,13 +73,13 @@ static uint64_t ticks_of(const struct sl_limit *limit, uint32_t units)
 	return (uint64_t)units << limit->unit_shift;
 }
 
-/* Returns the cost of a frame of 64 bytes. */
+/* Returns the cost of a frame of 64 bytes, in ticks. */
 static uint64_t cost_of(const struct sl_limit *limit)
 {
 	return credit_cost(limit, 1, FRAME_LEAST);
 }
 
-/* Offers ten times the rate for a while, in bursts of some packets. Returns how many passed. */
+/* Sends at ten times the rate for a while, in bursts of some packets. Returns how many pass. */
 static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame,
 		      const struct sl_limit *limit, uint64_t count)
 {
@@ -100,7 +98,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until slices and refusals end, so that the state is charged and counts all earlier packets.
+ * Waits until slices and refusals end, so that the next packets charge the state and all earlier
+ * packets are counted.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -140,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all pass; what would is not known here */
+	if (limit->observe) /* all packets pass; the number that would pass is unknown here */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -158,7 +157,10 @@ TEST(test_entries_count_what_is_taken_and_asked)
 
 /* --- One limit ------------------------------------------------------------------------------- */
 
-/* Nothing is refused, and returned credit of slices is not taken. */
+/*
+ * A source within its limit is refused nothing, and credit that slices return is not counted as
+ * taken.
+ */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -182,7 +184,10 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
-/* A reader that undoes the carry, as user/share/accounts.c does, reads all wraps of 32 bits. */
+/*
+ * A reader that subtracts the carry, like user/share/accounts.c, can read the counts when they wrap
+ * at 32 bits.
+ */
 TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
@@ -237,7 +242,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* A policy that inherits a limit counts on the limit's entry. */
+/* Packets under a policy that inherits a limit are counted in the limit's entry. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -262,11 +267,14 @@ TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 /* --- Several limits of one policy ------------------------------------------------------------ */
 
 struct two {
-	const char *first, *second; /* both are shared */
-	bool first_is_met;	    /* by the packets */
+	const char *first, *second; /* words of two shared limits */
+	bool first_is_met;	    /* whether the first limit matches the packets */
 };
 
-/* The first limit has room for all, and the second refuses most; or the first does not match. */
+/*
+ * The first limit has credit for all packets and the second refuses most; or the first does not
+ * match.
+ */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
 	 true},
@@ -347,7 +355,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* those that were refused for the rest of the jiffy are told by the next one */
+	/* the next packet also counts packets that were refused for the rest of the jiffy */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -369,7 +377,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* `shared` makes no new limit: levels stay. */
+/* A limit that becomes shared is the same limit: levels stay. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -386,15 +394,15 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 /* --- Divided --------------------------------------------------------------------------------- */
 
 /*
- * Returns the rate that a source gets which offers ten times its rate, over the rate, after its
- * burst.
+ * Returns the rate that a source gets if it sends at ten times its rate, as a part of its rate,
+ * after its burst.
  */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
 {
 	uint64_t begin, passed;
 
 	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
-	offer(rig, HOOK_XDP, frame, limit, 1000); /* what slices hold */
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* use up the credit in slices */
 	begin = *rig->clock_ticks;
 	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
 	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
@@ -406,7 +414,10 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
 }
 
-/* From `divide_at` on, when `sluice share` has stopped, limits are divided. */
+/*
+ * From `divide_at` on, after `sluice share` has stopped, each node passes its part of shared
+ * limits.
+ */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -430,7 +441,8 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
 		/*
-		 * a burst of less than ten packets is full before a packet passes: less than a part
+		 * a burst of less than ten packets is full before a packet passes, so the source
+		 * gets less than its part
 		 */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
@@ -445,7 +457,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* A packet that is charged once for each node counts as taken once. */
+/* A packet that is charged once for each node is counted as taken once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -478,8 +490,8 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
 		/*
-		 * in different jiffies: within a jiffy the refunded credit of a slice is spent
-		 * again
+		 * in different jiffies, because within a jiffy the refunded credit of a slice is
+		 * spent again
 		 */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
@@ -488,7 +500,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* earlier credit of a slice is not in the state */
+		/* credit that a slice borrowed before is not in the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Killed changes of rules: packets see all of a change or nothing of it, and the next change
- * recovers.
+ * Changes of rules that were killed: packets see all of a change or nothing of it, and the next
+ * change recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -18,7 +18,7 @@
 
 #define BASE_RULES 7
 
-/* Sets the rules before each change. */
+/* Sets the rules that are in force before each change. */
 static void base_rules(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -37,7 +37,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* Adds a policy that inherits from the default, and one that inherits from it. */
+/* Adds a policy that inherits from the default, and a policy that inherits from the first. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -50,11 +50,11 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* The change of one rule, and how many packets of a source in it pass. */
+/* A change of one rule, and how many packets of a source in it then pass. */
 struct edit {
 	const char *prefix;
-	const char *words;   /* of its limit; */
-	enum sl_access list; /* or its entry; neither: it is deleted */
+	const char *words;   /* words of its limit; */
+	enum sl_access list; /* or its access; if there is neither, the rule is deleted */
 	const char *source;
 	unsigned int before, after;
 };
@@ -63,8 +63,8 @@ struct edit {
 
 struct change {
 	const char *name;
-	unsigned int rules;		  /* after it */
-	struct edit edits[EDITS_MAX + 1]; /* the last one has no prefix */
+	unsigned int rules;		  /* number of rules after the change */
+	struct edit edits[EDITS_MAX + 1]; /* the edits; an edit without a prefix ends them */
 };
 
 static const struct change changes[] = {
@@ -125,7 +125,10 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns whether packets see the change, all of it; otherwise they see nothing of it. */
+/*
+ * Returns true if packets see all of the change, or false if they see nothing of it; fails
+ * otherwise.
+ */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -155,7 +158,9 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 			 change->name, stop, sent, counted);
 }
 
-/* The next change of another rule recovers, and undoes nothing that packets have seen. */
+/*
+ * Checks that a later change of another rule recovers, and undoes nothing that packets have seen.
+ */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
 {
 	bool seen = change_is_seen(rig, change, stop);
@@ -163,7 +168,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* each source that has sent keeps its level */
+	/* each source that has sent packets keeps its level */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -172,7 +177,9 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/* heirs: the rules include those of heirs_add(). */
+/*
+ * Kills a change at each of its system calls. heirs: the rules include the policies of heirs_add().
+ */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
@@ -182,7 +189,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 		base_rules(rig);
 		if (heirs)
 			heirs_add(rig);
-		/* so that there is something to lose */
+		/* give sources states and levels that could be lost */
 		rig_burst_of(rig, "192.0.2.99");
 		rig_burst_of(rig, "10.0.0.99");
 		cut = rig_change_cut_off(rig, change_rules(change), stop);
@@ -194,7 +201,10 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 	}
 }
 
-/* One list moves to another index and entry, another list is removed. */
+/*
+ * Returns rules before or after a change in which one list moves to another index, and another list
+ * is removed.
+ */
 static struct ruleset lists_rules(bool after)
 {
 	struct ruleset set = {0};
@@ -209,8 +219,8 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Packets see all of the change of lists or nothing of it, and the next change keeps exactly these
- * lists.
+ * Kills a change of lists. Packets must see all of it or nothing of it, and the next change must
+ * keep exactly these lists. Returns false if the change ended before.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
@@ -274,7 +284,7 @@ TEST(test_killed_anywhere_among_heirs)
 
 /* --- States written by hand ----------------------------------------------------------------- */
 
-/* Prepares one rule as a change does: policy version, splits, counts, and the rule itself. */
+/* Prepares one rule like a change: its policy version, splits, counts, and the rule itself. */
 static void edit_prepare(struct rig *rig, const struct edit *edit)
 {
 	struct rulemap_entry entry = {.prefix = prefix_of(edit->prefix)};
@@ -303,7 +313,7 @@ static void edit_prepare(struct rig *rig, const struct edit *edit)
 	assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 }
 
-/* The first `edits` of a change. */
+/* Prepares the first `edits` edits of a change. */
 static void prepare(struct rig *rig, const struct change *change, unsigned int edits)
 {
 	base_rules(rig);
@@ -320,7 +330,7 @@ static int differs(void *data, const struct rule *from, const struct rule *to)
 	return -EIO;
 }
 
-/* Readers report the rules that packets see. */
+/* Checks that readers report the rules that packets see. */
 static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
 {
 	struct ruleset now = {0};
@@ -341,7 +351,7 @@ static struct ruleset base_read(struct rig *rig)
 }
 
 /*
- * A change that is prepared, in part or completely, and not switched to, is not seen before and
+ * A change that was prepared, in part or completely, but not switched to, is not visible before and
  * after the recovery.
  */
 TEST(test_prepared)
@@ -362,7 +372,7 @@ TEST(test_prepared)
 	ruleset_free(&base);
 }
 
-/* A recovery that was killed as well is continued. */
+/* A recovery that was killed is continued by the next recovery. */
 TEST(test_undone_twice)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
@@ -382,7 +392,7 @@ TEST(test_undone_twice)
 	ruleset_free(&base);
 }
 
-/* A change that was switched to, and not cleaned up, is seen before and after the recovery. */
+/* A change that was switched to, but not cleaned up, is visible before and after the recovery. */
 TEST(test_switched)
 {
 	struct rig *rig = rig_begin(state);
@@ -432,7 +442,10 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Versions without a rule, of the next generation or this one; lost numbers. */
+/*
+ * Leaves policy versions without a rule, of the next generation or the current, and lost policy
+ * numbers.
+ */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -454,8 +467,8 @@ static void wreck_counts_down(struct rig *rig)
 }
 
 /*
- * Entries of `splits` without a rule: after, before and between others, and of the bytes of an IPv4
- * address.
+ * Leaves entries of `splits` without a rule: after, before and between others, and with the bytes
+ * of an IPv4 address.
  */
 static void wreck_marks(struct rig *rig)
 {
@@ -476,7 +489,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Empty rules: made and never switched to, or deleted and never removed. */
+/* Leaves empty rules: made but never switched to, or deleted but never removed. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
@@ -509,7 +522,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(rules_recover(&rig->gate), 0); /* as any next change does */
+		assert_int_equal(rules_recover(&rig->gate), 0); /* like the next change */
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
@@ -542,7 +555,7 @@ TEST(test_a_recovery_removes_what_has_ended)
 	rig_check_counted(rig);
 }
 
-/* Sources keep their levels, whatever is killed and recovered. */
+/* Sources keep their levels, whichever change is killed and recovered. */
 TEST(test_undoing_keeps_levels)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];

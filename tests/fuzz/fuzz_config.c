@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * user/config/config.h and user/rules/list_file.h: a file of any bytes is refused or read, and a
- * rules file that is read is written back as one that says the same. The first byte tells whether
- * the rest is a list, a rules file, or the choices of which one is made: few bytes would get past
- * the grammar on their own.
+ * rules file that was read is written back as an equal file. The first byte selects whether the
+ * rest of the input is a list, a rules file, or a sequence of choices from which a rules file is
+ * made: random bytes would rarely pass the grammar.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static uint8_t take(struct input *input)
 	return *input->data++;
 }
 
-/* What may follow a key; NULL ends it. */
+/* The values that may follow a key; NULL ends them. */
 static const char *const prefixes[] = {
 	"default", "0.0.0.0/0",	    "10.0.0.0/8",	"192.0.2.0/24", "192.0.2.1", "192.0.2.2",
 	"\"::1\"", "2001:db8::/32", "\"2001:db8:1::\"", "2001:db8::1",	NULL};
@@ -65,7 +65,7 @@ static const struct key {
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
-/* One of the values, or any few bytes. */
+/* Writes one of the values, or a few random bytes. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
 {
 	uint8_t choice = take(input);
@@ -83,7 +83,7 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/* Some of the keys: a bit each. */
+/* Writes some of the keys, selected by a bit each. */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {
@@ -217,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		made_try(&input);
 		return 0;
 	}
-	text = calloc(1, input.size + 1); /* readers rely on the NUL behind it */
+	text = calloc(1, input.size + 1); /* readers rely on the NUL after the text */
 	memcpy(text, input.data, input.size);
 	if (kind & 2)
 		rules_try(text, input.size);

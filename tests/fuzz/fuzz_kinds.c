@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fuzzes the arithmetic of every kind of limit (include/kinds.h) against its references. The input
- * chooses the limit, the clocks, and the packets and rests (tests/lib/kind_run.h); also what other
- * CPUs do while one judges a packet, before each access to a word that they share.
+ * chooses the limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). It also chooses
+ * how other CPUs act while one charges a packet, before each access to a shared word.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,10 @@ static uint64_t run_choose(uint64_t bound);
 
 #include "kind_run.h"
 
-/* As many bytes as the bound needs. An input that has ended chooses 0. */
+/*
+ * Chooses a number by as many bytes of input as its bound needs. After the end of the input,
+ * chooses 0.
+ */
 static uint64_t run_choose(uint64_t bound)
 {
 	uint64_t number = 0;
@@ -26,7 +29,10 @@ static uint64_t run_choose(uint64_t bound)
 	return number % bound;
 }
 
-/* A packet on another CPU, which judges none; or time. One byte, so that most go on at once. */
+/*
+ * Sends a packet on another CPU that is not charging, or lets time pass. Reads one byte, most
+ * values of which do nothing.
+ */
 static void between(void)
 {
 	uint64_t choice = input_left ? run_choose(256) : 255;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h against an oracle that reads the same frame by index, from the RFCs. The frame, and
- * its linear part, are copied to buffers of exactly their size: AddressSanitizer sees any read past
- * their end.
+ * bpf/packet.h against an oracle that reads the same frame by index, by the RFCs. The frame and its
+ * linear part are copied to buffers of exactly their size, so AddressSanitizer reports any read
+ * past their end.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "packet_model.h"
 
-/* What the oracle finds in a frame, in this order. */
+/* The fields that the oracle finds in a frame, in this order. */
 struct finding {
 	enum sl_reason reason;
 	size_t ip; /* offset of the IP header */
@@ -18,12 +18,12 @@ struct finding {
 	uint8_t addr[16];
 	uint8_t destination[16];
 	uint8_t first_proto;
-	size_t payload; /* where the fixed IP header ends */
-	size_t limit;	/* end of the packet: of the frame, or by IP's length */
+	size_t payload; /* offset of the end of the fixed IP header */
+	size_t limit;	/* end of the packet: of the frame, or by the IP header's length */
 	enum packet_transport transport;
-	size_t end; /* how far headers were read; only if they were not cut short */
+	size_t end; /* end of the headers, if they are not truncated */
 	uint8_t last_proto;
-	bool proto_known; /* it is the transport's */
+	bool proto_known; /* whether the protocol is the transport's */
 	bool fragment;
 	struct sl_facts facts;
 };
@@ -39,7 +39,7 @@ static bool oracle_is_snap(const uint8_t *llc)
 	       (llc[5] == 0 || llc[5] == 0xf8);
 }
 
-/* Returns the offset of the EtherType after all tags; sets `reason` if there is none. */
+/* Returns the offset of the EtherType after all tags, or sets `reason` if there is no EtherType. */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;
@@ -73,7 +73,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* Bytes after IP's length are padding; 0: no length. */
+/* Sets the end of the packet by the IP header's length; padding may follow. 0 means no length. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -102,7 +102,8 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	finding->first_proto = finding->last_proto = data[ip + 9];
 	finding->proto_known = true;
 	finding->payload = ip + 20;
-	finding->fragment = read16(data, ip + 6) % 0x4000; /* more follow, or not the first */
+	/* more fragments follow, or this is not the first */
+	finding->fragment = read16(data, ip + 6) % 0x4000;
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
 		finding->end = ip + length;
@@ -114,7 +115,9 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	}
 }
 
-/* How long the extension header of this type at this place is; 0: it is none. */
+/*
+ * Returns the size of the extension header of this type, or 0 if the type is no extension header.
+ */
 static size_t oracle_extension(const uint8_t *data, size_t at, uint8_t type)
 {
 	switch (type) {
@@ -142,7 +145,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 
 	for (int headers = 0;; headers++) {
 		uint16_t field =
-			0; /* of a fragment header: 13 bits of offset, 2 of nothing, 1 flag */
+			0; /* fragment header: 13 bits of offset, 2 reserved bits, 1 flag */
 		size_t length;
 
 		finding->end = at;
@@ -171,7 +174,8 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			finding->proto_known = false; /* the first fragment's alone counts */
+			/* receivers use the first fragment's protocol */
+			finding->proto_known = false;
 			return;
 		}
 	}
@@ -198,7 +202,9 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 	oracle_chain(finding, data, finding->limit);
 }
 
-/* What the transport header says: ports, and TCP's flags, as far as the frame goes. */
+/*
+ * Reads the ports and the TCP flags from the transport header, as far as the frame contains them.
+ */
 static void oracle_transport(struct finding *finding, const uint8_t *data, size_t size)
 {
 	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
@@ -308,7 +314,7 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/* The beginning of a frame says nothing that the whole does not: what is cut off only hides. */
+/* Checks that a truncated frame shows no fact that the whole frame does not show. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
@@ -330,9 +336,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		part = size * data[0] / 256; /* a byte that means nothing: of a MAC address */
+		/* by a byte of a MAC address, which has no other meaning */
+		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* split in two, and cut to the first of these */
+		/* split into two parts, and truncated to the first part */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);
@@ -343,8 +350,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /*
- * Half of the mutations begin at a plausible EtherType: run-fuzzer brings no seeds, and a search
- * from nothing takes long to find two magic numbers at once.
+ * Half of the mutations begin at a plausible EtherType: scripts/run-fuzzer has no seeds, and a
+ * search from nothing rarely finds two magic numbers at once.
  */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 

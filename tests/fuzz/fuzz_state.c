@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/state_file.h: a state file of any bytes is refused, or reads to the same after it is
- * written back. By its first byte, the input is the file, or words within a well-formed file.
+ * user/keep/state_file.h: a state file of any bytes is refused, or reads as equal after it was
+ * written back. The first byte selects whether the input is the file, or a sequence of words within
+ * a valid file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	return length + strlen(tails[kind]);
 }
 
-/* An entry that had almost no time left may have ended. */
+/* Compares two rulesets. An entry that was about to expire may have expired. */
 static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 {
 	expect(a->count >= b->count && lists_count(a->lists) >= lists_count(b->lists));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The answers of a store, through the client that reads them: user/share/. Each connection is one
- * end of a pair of sockets. Each time that the client writes, the next part of the input comes from
- * the other end; behind the last one it ends. Time passes only where the client waits, and nothing
- * comes. Invariants: an item that is answered was sent, a call ends in time, nodes have a bound,
- * errors are printable.
+ * The replies of a store, read by the client in user/share/. Each connection is one end of a socket
+ * pair. Each time that the client writes, the next part of the input is sent from the other end,
+ * which is closed after the last part. Time passes only while the client waits and no reply comes.
+ * Invariants: a reply is for an item that was sent, a call ends in time, the number of nodes is
+ * bounded, errors are printable.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,14 +22,14 @@
 #include "share/store.h"
 
 #define TIMEOUT_MS 100
-#define PART_MAX   (32 << 10) /* fits into the buffer of a socket */
-#define LATE_MS	   2000	      /* the machine may stop for a while */
+#define PART_MAX   (32 << 10) /* fits into the send buffer of a socket */
+#define LATE_MS	   2000	      /* tolerance, because the machine may stall */
 #define FDS	   4096
 
 static const uint8_t *rest;
 static size_t rest_size;
 
-static int other[FDS]; /* the other end of a connection; 0: none */
+static int other[FDS]; /* other end of each connection; 0: no connection */
 static uint64_t waited_ms;
 
 static void expect(bool truth)
@@ -74,7 +74,10 @@ static const char *const grammar[] = {
 	"\r\n",
 };
 
-/* Writes the next part: until a byte of 255. At once, as each write has a cost. */
+/*
+ * Writes the next part of the input, which ends at a byte of 255, in one call, because each write
+ * is slow.
+ */
 static void part_write(int fd)
 {
 	char text[PART_MAX];
@@ -103,7 +106,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* No connection leaves this process. */
+/* Replaces the function that connects: no connection leaves this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rates, bursts, times, prefixes, matches and whole limits as words. What is taken keeps to its
- * ranges, is printed, and parses again to the same; what is refused is refused in words, and
- * changes nothing.
- *
- * The input is lines. The first byte of one says which field of a limit it is, or its prefix; of
- * the rest, a byte below 128 is a character, and one above it a word of the grammar.
+ * Rates, bursts, times, prefixes, matches and whole limits, as words. A value that is accepted is
+ * in its range, is printed, and parses again to an equal value. A word that is refused gives an
+ * error text and changes nothing. The input is lines. The first byte of a line selects a field of a
+ * limit, or its prefix. In the rest, a byte below 128 is a character, and any other byte a word of
+ * the grammar.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -106,7 +105,7 @@ static void fuzz_match(const char *text)
 	expect(!memcmp(&match, &again, sizeof(match)));
 }
 
-/* `default`, where the text is no prefix. */
+/* Returns the prefix in a text, or `default` if it is not a prefix. */
 static struct sl_prefix fuzz_prefix(const char *text)
 {
 	struct sl_prefix prefix = {0}, again;
@@ -182,7 +181,7 @@ static const char *const grammar[] = {
 	"1-9,",	   "syn",	   "dns",
 };
 
-/* Writes one line as words, and returns where the next begins. */
+/* Writes one line as words. Returns the offset of the next line. */
 static size_t entry_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
 	size_t length = 0, i = 0;

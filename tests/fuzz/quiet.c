@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/error.h without texts: most inputs of a fuzzer are errors. */
+/* Replaces user/base/error.c without texts, because most inputs of a fuzzer are errors. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

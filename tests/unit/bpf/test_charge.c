@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: keys that get no state, or lose it in the middle of a
- * packet, and buckets that hold credit.
+ * bpf/charge.h, compiled for the host: keys that get no state or lose it during a packet, and
+ * buckets that hold credit.
  */
 #include "charge_host.h"
 
@@ -12,14 +12,14 @@
 #define MANY_CPUS 64 /* too many for slices */
 #define SETS	  2
 
-/* A gate with one limit of BURST packets, without floods. The first sources get a bucket. */
+/* Makes a gate with one limit of BURST packets, without floods. The first sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
 
 	host_gate_begin(family, SETS);
 	host_table.gate.params.flood_threshold = ~0U;
-	host_table.gate.params.interval_shift = 30; /* no second interval begins */
+	host_table.gate.params.interval_shift = 30; /* so long that no second interval begins */
 	limit = limit_of(RATE, BURST, cpus);
 	host_add(&limit);
 }
@@ -36,7 +36,7 @@ static void check_events(uint64_t inserted, uint64_t evicted, uint64_t busy, uin
 
 /* --- Why a key gets no state ----------------------------------------------------------------- */
 
-/* Fills each way with a source that has spent a burst of an hour. */
+/* Fills each way of the table with a source that has spent a burst that refills in an hour. */
 static void table_fill(void)
 {
 	struct sl_limit full = limit_of(RATE, BURST, MANY_CPUS);
@@ -83,8 +83,8 @@ TEST(test_a_new_key_waits_for_a_lock)
 }
 
 /*
- * If all states are empty, the first packet of a new source gets no state. The second one evicts the
- * youngest state and inherits its deficit, which is counted.
+ * If all states are empty, the first packet of a new source gets no state. Its second packet evicts
+ * the youngest state and inherits its deficit, which is counted.
  */
 TEST(test_a_source_that_sends_again_evicts)
 {
@@ -108,7 +108,7 @@ TEST(test_a_source_that_sends_again_evicts)
 
 /* --- Windows -------------------------------------------------------------------------------- */
 
-#define WINDOW_MOST 10 /* packets an hour */
+#define WINDOW_MOST 10 /* packets per hour */
 
 static void world_window(enum sl_family family)
 {
@@ -145,7 +145,10 @@ TEST(test_a_window_stores_whether_half_is_left)
 	}
 }
 
-/* Sources that have spent half of their window are evicted before sources that have spent all. */
+/*
+ * Sources that have spent half of their window are evicted before sources that have spent all of
+ * it.
+ */
 TEST(test_a_spent_window_is_evicted_last)
 {
 	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };
@@ -169,8 +172,9 @@ TEST(test_a_spent_window_is_evicted_last)
 }
 
 /*
- * A source that sent within the last minute is known: forged sources of a flood evict each other,
- * even if the sub-window of the known source, its `charged_at`, began long before.
+ * A source that sent within the last minute is known: spoofed sources of a flood evict each other
+ * instead, even if the known source's `charged_at`, which in a window is a time in its sub-window,
+ * is much older.
  */
 TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 {
@@ -190,7 +194,10 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 	}
 }
 
-/* A refund subtracts what the packet added, at any time, which decides how a fraction counts. */
+/*
+ * A refund subtracts exactly what the packet added, whatever the packet's time, by which fractions
+ * are rounded.
+ */
 TEST(test_a_refund_undoes_a_count)
 {
 	static const __s64 costs[] = {1, 999, 1 << 20, SL_TICKS_PER_SEC};
@@ -209,8 +216,8 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * A slice that stores a refusal decides most packets. In one of REFUSED_ALONE_JIFFIES the state is
- * charged, so that the entry stores that the source came back.
+ * A slice that stores a refusal refuses most packets alone. In one of REFUSED_ALONE_JIFFIES the
+ * state is charged, so that the entry stores that the source is still sending.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -246,8 +253,9 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-static struct sl_entry *given;	    /* to another key, right before a block begins there */
-static struct sl_state other_state; /* of that key */
+/* entry that is given to another key right before its block begins */
+static struct sl_entry *given;
+static struct sl_state other_state; /* state of that key */
 
 static void give_entry(const void *word)
 {
@@ -312,7 +320,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 		world_begin(family, ONE_CPU);
 		bucket_host.in_use.first = BUCKETS_FIRST;
-		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is that recent */
+		clock_advance(SL_TICKS_PER_SEC * 60); /* so that no refusal is recent */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet);
@@ -327,7 +335,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 /*
  * A source that sends a few packets in a row, and then pauses, gets its rate: its bucket is dropped
- * without credit.
+ * while it holds no credit.
  */
 TEST(test_a_slow_source_loses_no_credit)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The newcomers' budget: sources that are not established pass together at most the burst and the
- * rate of the budget, on 1, 2 and 128 CPUs. bpf/charge.h, compiled for the host.
+ * The budget for new sources: sources that are not established pass together at most its burst and
+ * its rate, on 1, 2 and 128 CPUs. bpf/charge.h, compiled for the host.
  */
 #define HOST_CPUS 128
 #include "charge_host.h"
@@ -9,18 +9,18 @@
 #define SETS	1024
 #define SECONDS 20
 
-/* Forged sources, and a limit for each source. Rates are in packets a second. */
+/* A flood of spoofed sources, with a limit for each source. Rates are in packets per second. */
 struct flood {
 	const char *name;
-	unsigned int run;     /* packets of a source in a row */
-	unsigned int sources; /* that send again; 0: each is new */
-	unsigned int rate;    /* of all sources together */
+	unsigned int run;     /* packets that each source sends in a row */
+	unsigned int sources; /* number of sources, which send again; 0: every source is new */
+	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
 
 static const uint64_t budget_rate = 100, budget_burst = 100;
 
-/* The time since the clock began. */
+/* Sets the time since the clock began, in ticks. */
 static void time_set(uint64_t ticks)
 {
 	clock_set(1000 * SL_TICKS_PER_SEC + ticks);
@@ -38,7 +38,7 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
 }
 
-/* Sends a packet with a bucket, although a new source has none: it must not borrow a slice. */
+/* Sends a packet with a bucket, which a new source does not have: it must not borrow a slice. */
 static enum sl_reason packet_send(uint32_t source)
 {
 	struct sl_bucket bucket = {0};
@@ -59,8 +59,9 @@ static uint64_t budget_allows(void)
 }
 
 /*
- * Sends a flood over all CPUs. Returns how many packets pass of sources that are not established;
- * at no time more than the budget allows. ret_established: how many pass of the others.
+ * Sends a flood over all CPUs, and checks that at no time more packets of new sources pass than the
+ * budget allows. Returns how many of these pass. ret_established: how many packets of established
+ * sources pass.
  */
 static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
 {
@@ -97,7 +98,7 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 
 static const unsigned int cpu_cases[] = {1, 2, HOST_CPUS};
 
-/* Forged sources pass no more than the budget, and most of it. */
+/* Spoofed sources pass no more than the budget, and use most of it. */
 TEST(test_forged_sources_pass_what_the_budget_allows)
 {
 	static const struct flood cases[] = {
@@ -121,7 +122,7 @@ TEST(test_forged_sources_pass_what_the_budget_allows)
 }
 
 /*
- * Slow sources: no more of them become established in a second than the budget pays for. 20,000
+ * Slow sources: in each second no more of them are established than the budget pays for. 20,000
  * sources send a packet every 2 seconds.
  */
 TEST(test_the_budget_limits_how_many_sources_become_established)
@@ -152,7 +153,7 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the budget paid for more than the first second */
+		/* the budget paid for packets of more than the first second */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
@@ -176,7 +177,7 @@ TEST(test_an_established_source_is_never_charged)
 				time_set(begin + i * SL_TICKS_PER_SEC / 10000);
 				host_cpu = i % cpu_cases[cpus];
 				refused += packet_send(1000 + i) == SL_DROP_OVER_BUDGET;
-				if (i % 200 == 199) /* at its rate */
+				if (i % 200 == 199) /* send at its rate */
 					assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			}
 		}
@@ -189,16 +190,17 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		double not_yet, then; /* seconds */
+		/* seconds after which it is not established yet, and after which it is */
+		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* at least a second */
-		{50, 200, 4.0, 6.5},  /* 4 s */
-		{10, 500, 50, 52.5},  /* 50 s */
+		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
+		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
 		{1, 1000, 64, 66.6},  /* at most a minute */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		for (int at = 0; at < 16; at++) { /* a sixteenth of a unit of time */
+		for (int at = 0; at < 16; at++) { /* from each sixteenth of a unit of time on */
 			struct flood flood = {"", .limit_rate = cases[i].rate,
 					      .limit_burst = cases[i].burst};
 			uint64_t begin = at * (1ULL << ENTRY_MOMENT_SHIFT) / 16;
@@ -249,7 +251,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	for (uint32_t i = 0; i < 100000; i++) {
 		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
-		if (i < 20000 || i % 400) /* 50 a second */
+		if (i < 20000 || i % 400) /* 50 packets per second */
 			continue;
 		sent++;
 		passed += packet_send(1) < SL_FIRST_DROP;
@@ -328,7 +330,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* A CPU whose clock is late finds an entry of the next unit of time, which is not old. */
+/* If a CPU's clock is late, an entry may be from the next unit of time: it is new, not old. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
@@ -345,7 +347,7 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A budget does not pay for a limit that observes, so the number of new keys shows the flood. */
+/* A budget does not pay for a limit that observes, so the number of new keys begins the flood. */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -362,7 +364,7 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 
 /*
  * A quarter of the table is established and idle for 30 to 300 seconds. In the meantime a budget
- * pays for forged sources that fill the table up to 37 times.
+ * pays for spoofed sources that fill the table up to 37 times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More sources than the table has room for, against an LRU table of the same size: which share of
- * their limit each kind of source gets. The charging that ships runs on the host, by a simulated
- * clock. Forged sources send one, three or ten packets each and never again; other sources send far
- * too much, or four fifths of what they may. docs/architecture.md quotes the `figure:` lines.
+ * More sources than the table has room for, compared with an LRU table of the same size: the part
+ * of its limit that each kind of source gets. The packet path's own code charges, on the host, by a
+ * simulated clock. Spoofed sources send one, three or ten packets each and never again; other
+ * sources send far too much, or four fifths of what they may. docs/architecture.md quotes the
+ * `figure:` lines.
  */
 #include <math.h>
 #include "gate/maps.h" /* <net/if.h> precedes <linux/if.h> */
 #include "charge_host.h"
 
-/*
- * The gate has this part of the default sizes, in this part of a flood of 2.56 million packets/s.
- */
+/* The gate has 1/PART of the default sizes, in 1/PART of a flood of 2.56 million packets/s. */
 #define PART   128
-#define FORGED (2560000 / PART) /* packets a second */
+#define FORGED (2560000 / PART) /* packets per second */
 
-#define SETS	512 /* of 8 ways: room for 3072 sources */
+#define SETS	512 /* sets of 8 ways, for 3072 sources */
 #define ENTRIES (SETS * SL_WAYS)
-#define EACH	50 /* abusers, and as many honest sources */
+#define EACH	50 /* number of abusers, and of honest sources */
 
-static uint64_t unknown; /* packets of newcomers that passed in the flood */
+static uint64_t unknown; /* packets of new sources that passed in the flood */
 
-/* What is simulated. */
+/* A simulated flood. */
 struct scene {
 	const char *name;
 	struct sl_limit_spec limit;
-	uint64_t budget;      /* newcomers, packets a second; 0: none */
-	unsigned int packets; /* of each forged source */
+	uint64_t budget;      /* budget for new sources, packets per second; 0: none */
+	unsigned int packets; /* packets of each spoofed source */
 	unsigned int seconds;
 };
 
@@ -54,7 +53,7 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* the figures depend on it, as on the secret */
+	limit.id = 1; /* fixed, because the figures depend on it, as on the secret */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)
@@ -79,7 +78,8 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	int next[LRU_ROOM], head[HEADS]; /* by hash */
+	/* next entry with the same hash, and first entry by hash */
+	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
 } lru;
@@ -154,7 +154,10 @@ static bool lru_passes(uint32_t source)
 
 /* --- A scene --------------------------------------------------------------------------------- */
 
-/* Abusers: part of what exact buckets would pass. The others: part of what they sent. */
+/*
+ * The result. Abusers: as a part of what exact token buckets pass. Others: as a part of what they
+ * sent.
+ */
 struct outcome {
 	double abusers;
 	double honest;
@@ -181,14 +184,14 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
 		time_set(ns);
-		/* at least one a second, so that a slow limit is overrun as well */
+		/* at least one per second, so that slow limits are exceeded as well */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
 		/* four fifths of burst + rate x t, evenly */
 		due_honest += EACH * .8 *
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
 		if (ns == flood) {		      /* honest sources count from here on */
-			assert_true(sent[1] >= EACH); /* each has sent */
+			assert_true(sent[1] >= EACH); /* each source has sent */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}
@@ -225,13 +228,13 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		.rate = number, .rate_unit = unit, .burst = packets                                \
 	}
 
-/* The packets of a forged source. */
+/* The number of packets that each spoofed source sends. */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* The figures of docs/architecture.md for each. */
+/* The figures of docs/architecture.md for each limit. */
 struct stated {
 	double lru;    /* what abusers get in the LRU table */
-	double honest; /* with a budget */
+	double honest; /* what honest sources get with a budget */
 };
 
 static void assert_stated(double figure, double stated, double digit)
@@ -240,8 +243,8 @@ static void assert_stated(double figure, double stated, double digit)
 }
 
 /*
- * New sources pass no more in the flood than their budget allows, and nearly its rate unless limits
- * refuse most of them, because every state in their sets is spent.
+ * In the flood new sources pass no more than their budget allows, and nearly that, unless limits
+ * refuse most of them because every state in their sets is spent.
  */
 static void assert_budget(const struct scene *scene)
 {
@@ -266,7 +269,7 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
 			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
 			other.abusers, table.honest, other.honest, table.forged, other.forged);
-		/* no abuser is evicted; while it is new, a budget may give it less */
+		/* no abuser is evicted; a budget may refuse it less while it is new */
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else
@@ -308,8 +311,8 @@ TEST(test_a_very_slow_limit)
 #define LATER_SECONDS 200
 
 /*
- * Forged sources fill the table, and continue; then abusers begin to send a packet a second each.
- * Returns how many packets of an abuser pass.
+ * Spoofed sources fill the table, and continue; then abusers begin to send a packet per second
+ * each. Returns how many packets of an abuser pass.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -334,12 +337,12 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	return (double)passed / EACH;
 }
 
-/* A table that forged sources have filled limits later abusers as well. */
+/* A table that is full of spoofed sources limits later abusers as well. */
 TEST(test_later_abusers)
 {
 	static const struct {
-		unsigned int forged; /* a second */
-		double least, most;  /* an abuser gets */
+		unsigned int forged; /* spoofed packets per second */
+		double least, most;  /* packets that an abuser gets */
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};
 

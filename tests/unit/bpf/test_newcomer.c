@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/flood.h and bpf/bucket.h, compiled for the host: floods, an entry that another CPU gives to
- * another key in the middle of a packet, and which sources get a bucket.
+ * bpf/flood.h and bpf/bucket.h, compiled for the host: floods, entries that another CPU gives to
+ * another key during a packet, and which sources get a bucket.
  */
 #include "charge_host.h"
 
@@ -14,7 +14,7 @@
 #define THRESHOLD 100 /* packets of new keys per interval */
 #define SHIFT	  4   /* an interval is 16 jiffies */
 
-/* A gate with one limit of BURST packets, and buckets for hot sources only. */
+/* Makes a gate with one limit of BURST packets, and buckets for hot sources only. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
@@ -28,7 +28,8 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-static struct sl_entry *given; /* to another key, right before its first word changes */
+/* entry that is given to another key right before its first word changes */
+static struct sl_entry *given;
 
 static void give_entry(const void *word)
 {
@@ -42,8 +43,8 @@ static void give_entry(const void *word)
 /* --- Floods ---------------------------------------------------------------------------------- */
 
 /*
- * Up to the threshold each new key gets its state at once; then only after 3 packets, for two
- * intervals.
+ * Up to the threshold each new key gets its state at once; after that only with its third packet,
+ * for two intervals.
  */
 TEST(test_in_a_flood_a_key_needs_three_packets)
 {
@@ -60,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* the state is charged for the two packets that passed */
+	/* the state is charged for the two packets that passed before it existed */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -69,7 +70,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(3), SL_PASS_WITHIN);
 }
 
-/* A key needs three packets on one CPU, and its state is charged for these. */
+/* A key needs three packets on the same CPU, and its state is charged for all three. */
 TEST(test_each_cpu_counts_hits_by_itself)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -86,7 +87,7 @@ TEST(test_each_cpu_counts_hits_by_itself)
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 }
 
-/* A packet is counted as one new key, and has a state of each of its limits. */
+/* A packet counts as one new key, even if each of several limits gives it a state. */
 TEST(test_a_packet_is_one_new_key)
 {
 	const struct sl_event_count *event = host.admission[0].event;
@@ -110,7 +111,7 @@ TEST(test_a_packet_is_one_new_key)
 	}
 }
 
-/* Two CPUs that see a new key at once make one state. */
+/* If two CPUs see a new key at once, the key gets one state. */
 TEST(test_two_cpus_insert_one_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -161,7 +162,7 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* The span of an entry follows its limit when the limit changes. */
+/* If a limit changes, its entries get the new span. */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -177,7 +178,9 @@ TEST(test_an_entry_follows_its_limit)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* The other key is not charged: the packet counts as a newcomer's, and the next has a state. */
+/*
+ * The other key is not charged: the packet counts as a newcomer's, and the next packet has a state.
+ */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -197,7 +200,7 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 	}
 }
 
-/* Credit of the other key's state is in no slice. */
+/* No slice borrows credit from the other key's state. */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -245,7 +248,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* a little too slow */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* a little too slow to be hot */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -258,7 +261,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* one packet a second is not worth a bucket: it is dropped when the slice is empty */
+	/* one packet per second is not worth a bucket, which is dropped when the slice is empty */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -295,7 +298,10 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
-/* An insertion that the kernel refuses is counted by cause, and the packet is judged as before. */
+/*
+ * An insertion that the kernel refuses is counted by its cause, and the packet is judged as without
+ * it.
+ */
 TEST(test_a_failed_insertion_is_counted_by_cause)
 {
 	static const struct {
@@ -340,7 +346,7 @@ TEST(test_insertions_are_counted_by_second)
 	assert_int_equal(rate->total, 3);
 }
 
-/* An evicted source loses the credit of its slices: it passes its burst, or less. */
+/* A source whose bucket is evicted loses the credit of its slices: it passes its burst, or less. */
 TEST(test_an_evicted_source_is_charged_at_its_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -358,7 +364,7 @@ TEST(test_an_evicted_source_is_charged_at_its_state)
 	}
 }
 
-/* The kernel reuses an evicted entry: what was written for another source is void. */
+/* The kernel reuses an evicted entry: data that was written for another source is void. */
 TEST(test_a_reused_bucket_keeps_nothing)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -370,7 +376,10 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		host_send(1);
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
-		/* a program on this CPU wrote to it after another CPU had inserted it again */
+		/*
+		 * a program on this CPU wrote to it after another CPU had inserted it for another
+		 * source
+		 */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
@@ -388,7 +397,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* The kernel zeroes an entry for a new source: it belongs to no source yet. */
+/* A bucket that the kernel has zeroed belongs to no source, not even to key 0. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -398,7 +407,10 @@ TEST(test_zeroed_memory_is_no_bucket)
 	assert_int_equal(bucket_of(0)->generation, 0);
 }
 
-/* A first source keeps its bucket in a flood of forged sources, and its mark is restored. */
+/*
+ * One of the first sources keeps its bucket in a flood of spoofed sources, and its mark is
+ * restored.
+ */
 TEST(test_a_kept_bucket_is_restored)
 {
 	uint64_t passed;
@@ -415,7 +427,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* it is not hot */
+	clock_advance(SL_TICKS_PER_SEC); /* so that the source is not hot */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -449,7 +461,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	}
 }
 
-/* Two sources share a mark: the failed lookup of one clears it. */
+/* If two sources share a mark, the failed lookup of one clears it; no verdict changes. */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -460,7 +472,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	host.admission[0].sampled = 1;
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
-	/* the mark is cleared: no lookup follows, even if an entry exists now */
+	/* the mark is cleared: there is no lookup, even though a bucket exists now */
 	bucket_host.entry[0].map = &buckets4;
 	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
 	assert_null(bucket_of(1));
@@ -468,7 +480,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 }
 
 /*
- * A refused source keeps its bucket, even if it is slow, and for REFUSED_JIFFIES after its last
+ * A refused source keeps its bucket, even if it is slow, for REFUSED_JIFFIES after its last
  * refusal.
  */
 TEST(test_a_refused_source_keeps_its_bucket)
@@ -494,7 +506,8 @@ TEST(test_a_refused_source_keeps_its_bucket)
 }
 
 /*
- * The entry of a window stores when the last packet came, because `charged_at` is a sub-window's.
+ * The entry of a window stores the time of the last packet, because `charged_at` is only a time in
+ * its sub-window.
  */
 TEST(test_a_hot_source_under_a_window_has_a_bucket)
 {

@@ -20,7 +20,7 @@ static size_t size_min(size_t a, size_t b)
 
 /* A frame of which only the first `linear` bytes are in the linear part. */
 struct split {
-	uint8_t *linear_bytes; /* in a buffer of just these */
+	uint8_t *linear_bytes; /* the linear part, in a buffer of exactly its size */
 	uint8_t *bytes;
 	struct reader linear;
 	struct reader whole;
@@ -70,12 +70,12 @@ static void check_source(const struct wire_frame *frame, const struct packet *pa
 	assert_false(packet->inspected);
 }
 
-/* Returns the facts of the first `size` bytes of a frame. */
+/* Returns the expected facts of the first `size` bytes of a frame. */
 static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* IPv4's fixed header has the protocol, in IPv6 the end of the chain has it */
+	/* in IPv4 the fixed header has the protocol, in IPv6 the end of the extension headers */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -93,7 +93,7 @@ static enum packet_transport expected_answer(const struct wire_frame *frame, siz
 {
 	size_t least = 0;
 
-	/* IPv4's fixed header shows a fragment; the options do not matter */
+	/* in IPv4 the fixed header shows a fragment, whatever the options are */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -182,9 +182,7 @@ TEST(test_a_frame_split_anywhere_is_read_the_same)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/*
- * Bytes within the frame that the kernel fails to read are not taken for a frame that ends early.
- */
+/* If the kernel fails to read bytes within the frame, the frame is unreadable, not too short. */
 TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -195,7 +193,7 @@ TEST(test_what_cannot_be_had_is_unreadable)
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
 }
 
-/* A tag that is metadata is the first one, and counts. */
+/* A tag in the metadata is the first tag, and counts as one of VLAN_TAGS_MAX. */
 TEST(test_tags_before_the_frame)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -215,7 +213,10 @@ TEST(test_tags_before_the_frame)
 	}
 }
 
-/* Parsing of any bytes ends within the frame, and its facts do not contradict each other. */
+/*
+ * Checks that parsing of any bytes ends within the frame, and that its facts do not contradict each
+ * other.
+ */
 static void check_any(const uint8_t *bytes, size_t size)
 {
 	struct wire_frame frame = {.bytes = bytes, .size = size};
@@ -250,8 +251,8 @@ TEST(test_every_byte_spoilt)
 /* --- TCP's flags ----------------------------------------------------------------------------- */
 
 /*
- * A SYN has SYN and not ACK, whatever else is set of the 6 flags of RFC 793, of ECN's two, and of
- * NS in the byte before.
+ * A packet with SYN and without ACK is a SYN, whatever the other flags are: of RFC 793's six, of
+ * ECN's two, and NS in the byte before.
  */
 static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {
@@ -299,7 +300,7 @@ static const struct wire_frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* Parses a copy of a frame in which two bytes hold `number`. */
+/* Parses a copy of a frame in which the two bytes at `at` are set to `number`. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct wire_frame *frame = frame_find(name);
@@ -330,7 +331,7 @@ TEST(test_every_vlan_is_read)
 {
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
-		/* the first that is not 0 */
+		/* the first id that is not 0 */
 		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan,
 				 tci % 4096 ? tci % 4096 : 100);
 		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);
@@ -361,7 +362,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* All protocols, in front of what would do as the header of any. */
+/* Every protocol number is read, before bytes that could be the header of any protocol. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {
@@ -379,7 +380,9 @@ TEST(test_every_protocol_is_read)
 
 /* --- Long extension headers ------------------------------------------------------------------ */
 
-/* In front of UDP lie `count` extension headers, of one type and one length. */
+/*
+ * Inspects UDP after `count` extension headers of one type and size, with `missing` bytes cut off.
+ */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)
 {
@@ -438,7 +441,7 @@ static const struct {
 	const char *name;
 	struct merged merged;
 	uint32_t headers;
-	uint32_t packets, bytes; /* on the wire */
+	uint32_t packets, bytes; /* packets and bytes on the wire */
 } unmerged[] = {
 	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
 	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},

@@ -2,12 +2,13 @@
 /*
  * More sources than the table has room for: random schedules on two CPUs through bpf/charge.h,
  * compiled for the host, against an unlimited number of plain token buckets. After each packet, no
- * key holds more than its plain bucket, except for the deficit that was counted as evicted, and for
- * what passed as a newcomer's. Without a budget, a state is charged for the hits of its key.
+ * key has more credit than its plain bucket, except for the deficit that was counted as evicted,
+ * and for packets that passed as a newcomer's. Without a budget, a state is charged for the earlier
+ * packets of its key.
  */
 static void entry_goes(const unsigned int *limit);
 
-/* within a macro its own name is the builtin */
+/* within the macro its own name means the builtin */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -16,13 +17,13 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* of a source, and of four sources in a row */
-#define WIDE	2 /* bits */
+#define LIMITS	2 /* limits: one by source, and one by four consecutive sources */
+#define WIDE	2 /* bits of the address that the second limit ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* the key whose entry was taken last, and not yet accounted for */
-	uint64_t evicted;      /* this CPU's count before the packet */
+	struct state_key gone; /* the key that was evicted last, until gone_account() excuses it */
+	uint64_t evicted;      /* this CPU's count of evicted deficits before the packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -39,7 +40,7 @@ static struct sl_limit room_limit(uint64_t rate, enum sl_rate_unit unit, uint64_
 		HOST_CPUS);
 }
 
-/* Sources that follow each other share a prefix. */
+/* Returns a packet of a source; consecutive sources share a prefix. */
 static struct packet packet_of(uint32_t source)
 {
 	return packet_from(__builtin_bswap32(source));
@@ -52,11 +53,12 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 
 /* --- The reference -------------------------------------------------------------------------- */
 
-/* The plain bucket of a key; below 0: the key got too much. */
+/* The plain token bucket of a key. A level below 0 means that the key got too much. */
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	int64_t excused; /* what the state may hold in addition: evicted, or passed as a newcomer's */
+	/* credit that the state may have in addition: evicted, or of a newcomer's packets */
+	int64_t excused;
 };
 
 static struct account accounts[LIMITS][SOURCES];
@@ -85,7 +87,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Excuses the key whose entry was taken by the deficit that was counted for it. */
+/* Excuses the key that was evicted, by the deficit that was counted for it. */
 static void gone_account(void)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -110,8 +112,8 @@ static void entry_goes(const __u32 *limit)
 }
 
 /*
- * Returns what a source can spend under a limit: the level of its state, or of a full one; the
- * slices that return to it; and older slices that are still valid.
+ * Returns the credit that a source can spend under a limit: the level of its state, or of a full
+ * state; the slices that return to it; and older slices that are still valid.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -150,8 +152,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns how many earlier packets of a source the first limit charges on this CPU. If the key of the
- * second limit has the same slot, it may clear the slot before.
+ * Returns how many earlier packets of a source the first limit charges on this CPU. If the key of
+ * the second limit has the same slot in the sketch, it may clear the slot before.
  */
 static uint32_t hits_of(uint32_t source)
 {
@@ -180,7 +182,7 @@ static void birth_check(uint32_t source, uint32_t hits)
 		    (int64_t)(limit->burst - hits * limit->cost));
 }
 
-/* Runs after each packet. An excuse shrinks to what the key holds. */
+/* Checks a key after each packet. An excuse shrinks to the credit that the key really has. */
 static void account_check(int which, uint32_t source)
 {
 	struct account *account = account_of(which, source);
@@ -196,11 +198,11 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources;   /* of which a part sends most, and has buckets */
-	uint32_t threshold; /* of a flood */
-	uint32_t sketch;    /* entries of a CPU */
-	uint64_t step;	    /* ticks between trains of packets, at most */
-	uint32_t blocked;   /* sources that are blocked for all of it */
+	uint32_t sources;   /* number of sources; some of them send most packets and have buckets */
+	uint32_t threshold; /* packets of new keys that begin a flood */
+	uint32_t sketch;    /* slots of each CPU's sketch */
+	uint64_t step;	    /* longest time between trains of packets, in ticks */
+	uint32_t blocked;   /* number of sources that are blocked during the whole schedule */
 };
 
 static void world_begin(const struct schedule *schedule)
@@ -269,7 +271,7 @@ static uint64_t evictions(void)
 	       host.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
-/* Returns after how many packets a slice of the source held credit. */
+/* Runs a schedule. Returns after how many packets a slice of the source held credit. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -292,7 +294,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 			clock_advance(choose(schedule->step));
 		}
 		host_cpu = choose(HOST_CPUS);
-		if (!choose(1000)) /* its bucket is evicted */
+		if (!choose(1000)) /* the source's bucket is evicted */
 			world.bucket[host_cpu][source] = (struct sl_bucket){0};
 		reason = room_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
@@ -324,7 +326,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* While there is room, nothing is evicted; otherwise no source gets more than was counted. */
+/* While there is room, no state is evicted; otherwise no source gets more than was counted. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};
@@ -352,7 +354,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* twice as many find two full sets under one secret in twenty */
+		/* with twice as many sources, one secret in twenty gives some key two full sets */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}

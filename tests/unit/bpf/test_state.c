@@ -7,8 +7,8 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* until another CPU charges the state */
-static __u64 others;	    /* what it charges */
+static unsigned int pauses; /* pauses of this CPU until another CPU charges the state */
+static __u64 others;	    /* amount that the other CPU charges */
 
 static void other_charge(void)
 {
@@ -16,7 +16,7 @@ static void other_charge(void)
 		host_state->empty_at += others;
 }
 
-/* A charge by another CPU at any moment of a refund makes the refund try again. */
+/* If another CPU charges the state at any moment of a refund, the refund is tried again. */
 TEST(test_a_refund_is_repeated_until_it_counts)
 {
 	const struct sl_limit limit = {.kind = SL_TOKEN_BUCKET,
@@ -39,10 +39,11 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
-	assert_true(charges >= 2); /* before its read, and between that and its swap */
+	/* before the read of the state, and between the read and the swap */
+	assert_true(charges >= 2);
 }
 
-/* During a block a window keeps `charged_at`, by which the length of the block is known. */
+/* During a block a window keeps `charged_at`, which shows the length of the block. */
 TEST(test_a_window_does_not_turn_inside_a_block)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/table.h, compiled for the host: which entry an insertion evicts, against a naive search;
+ * bpf/table.h, compiled for the host: the entry that an insertion evicts, against a naive search;
  * locked sets; insertions by several threads at once; and how keys spread over sets.
  */
-#include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
+#include <errno.h> /* the compiler then refuses error numbers in bpf/table.h that differ */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -11,7 +11,7 @@
 #include "table.h"
 #include "table_host.h"
 
-/* What another CPU does when a set is looked up for the last of so many times. */
+/* A change by another CPU while a set is looked up for the `lookups`th time. */
 static struct {
 	uint32_t set;
 	unsigned int lookups;
@@ -35,7 +35,7 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/* Returns a key by number, of one of three limits of either family. */
+/* Returns a key by number, of one of three limits and either family. */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -74,7 +74,10 @@ static uint32_t other_of(const struct new_entry *new_entry)
 
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
-/* Returns a random state: with a small or large deficit, or full; some are or were blocked. */
+/*
+ * Returns a random state: full or with a small or large deficit; it may be blocked or have been
+ * blocked.
+ */
 static struct sl_state state_draw(uint64_t now)
 {
 	uint64_t drawn = now - choose(choose(2) ? 100 * SPAN : SPAN);
@@ -88,11 +91,11 @@ static struct sl_state state_draw(uint64_t now)
 
 /* The candidates for the eviction by an insertion. */
 struct choice {
-	uint32_t in[2]; /* its sets: home, other */
-	int free[2];	/* ways of each */
-	int room[2];	/* the same, or whole */
-	__s64 least[2]; /* the least evict_cost in each */
-	int protected;	/* entries of both */
+	uint32_t in[2]; /* its primary and its secondary set */
+	int free[2];	/* number of free ways in each set */
+	int room[2];	/* number of ways in each set that are free or full */
+	__s64 least[2]; /* lowest eviction cost in each set */
+	int protected;	/* number of protected entries in both sets */
 };
 
 static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
@@ -128,7 +131,7 @@ static __s64 loss_in(const struct choice *choice, int which)
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns the room of a set that an insertion sees. */
+/* Returns the number of free or full ways of a set that an insertion counts. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
@@ -144,7 +147,9 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* Returns the expected result of an insertion; error, which, loss: its details. */
+/*
+ * Returns the expected result of an insertion. which: the set; the eviction cost is stored as well.
+ */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -214,7 +219,10 @@ static void check_insertion(uint32_t number, uint64_t now)
 	seen.protected += evict_is_protected(evict_cost);
 }
 
-/* Random keys, as many as ways or three times as many, while time passes. */
+/*
+ * The cheapest entry is evicted, for random keys, as many as ways or three times as many, over
+ * time.
+ */
 TEST(test_the_cheapest_entry_is_evicted)
 {
 	for (int i = 0; i < 20; i++) {
@@ -269,7 +277,7 @@ TEST(test_a_new_key_has_counted_nothing)
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
-/* An insertion into a locked set fails and changes nothing. */
+/* Checks that an insertion into a locked set fails and changes nothing. */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
@@ -320,7 +328,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* The look behind which another CPU unlocks a set. */
+/* After look number `look` at the lock of this set, another CPU unlocks it. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -411,8 +419,8 @@ static void rival_is_blocked(void)
 }
 
 /*
- * A packet chooses a way of the secondary set before it locks that set. If another CPU changed the
- * way in the meantime, the choice does not hold.
+ * A packet chooses a way of the secondary set before it locks that set. If another CPU has changed
+ * the way in the meantime, the packet does not use it.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
@@ -431,7 +439,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* to choose, and to lock */
+		meanwhile.lookups = 2; /* one lookup to choose, and one to lock */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -444,8 +452,8 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 /* --- Several CPUs at once -------------------------------------------------------------------- */
 
 #define THREADS 4
-#define RACES	200000 /* insertions of each */
-#define STAYS	8      /* keys that are blocked, and so are never forgotten */
+#define RACES	200000 /* insertions by each thread */
+#define STAYS	8      /* keys that are blocked, and so are never evicted */
 
 static struct {
 	bool over;
@@ -461,7 +469,7 @@ static struct new_entry new_entry_staying(uint32_t number)
 	return new_entry;
 }
 
-/* Inserts a few keys repeatedly, more than the table has room for. */
+/* Inserts a few keys again and again, more than the table has room for. */
 static void *race_insert(void *data)
 {
 	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
@@ -497,8 +505,8 @@ static void *race_read(void *data)
 }
 
 /*
- * No key gets two entries, no lock is lost, and each count is right in the end. The key whose
- * eviction costs most is found at any time.
+ * No key gets two entries, no lock is lost, and all counts are right in the end. The key whose
+ * eviction costs most is always found.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -528,11 +536,11 @@ TEST(test_insertions_by_several_cpus)
 /* --- Strangers over sets --------------------------------------------------------------------- */
 
 #define STRANGERS (32U << 20)
-#define SETS	  65536U /* of a gate by default */
+#define SETS	  65536U /* sets of a gate of the default size */
 
 static uint32_t in_set[SETS];
 
-/* An attacker may choose any addresses, but does not know the secret. */
+/* Returns a key of a pattern that an attacker may choose, who does not know the secret. */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
@@ -541,10 +549,10 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 	case 0: /* IPv4 addresses in a row */
 		key.addr[0] = __builtin_bswap32(10U << 24 | (uint32_t)number);
 		break;
-	case 1: /* one in each /24 or so, by their last bits in memory */
+	case 1: /* about one in each /24: consecutive in the last bits in memory */
 		key.addr[0] = (uint32_t)number;
 		break;
-	case 2: /* four limits each */
+	case 2: /* four limits for each address */
 		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
 		key.limit = (number % 4 + 1) << 3 | 1;
 		break;
@@ -556,7 +564,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32 | number);
 		key.limit ^= 1;
 		break;
-	case 5: /* addresses in a row within a /64, by a limit that counts each */
+	case 5: /* consecutive addresses in a /64, under a limit that counts each */
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32);
 		key.addr[1] = __builtin_bswap64(number);
 		key.limit ^= 1;
@@ -569,8 +577,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Keys spread over sets as balls over bins: within six standard deviations by Pearson's test; the
- * fullest set is at most as full as in one of a million random tables.
+ * Checks that keys spread over sets like balls over bins: within six standard deviations by
+ * Pearson's test; the fullest set is at most as full as in one of a million random tables.
  */
 static void check_spread(unsigned int pattern)
 {
@@ -623,7 +631,7 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 
 /* --- Room ------------------------------------------------------------------------------------ */
 
-#define ROOMS 20 /* tables, for an average */
+#define ROOMS 20 /* number of tables that are averaged */
 
 /* Returns the part of new keys whose first packet gets no entry. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
@@ -640,14 +648,14 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * Sets fill unevenly: few new keys get no entry while the table fills. docs/architecture.md quotes
- * the figures.
+ * Sets fill unevenly, but few new keys get no entry while the table fills. docs/architecture.md
+ * quotes the figures.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {
 	static const struct {
 		unsigned int percent;
-		double filling, then; /* parts of newcomers, at most */
+		double filling, then; /* largest parts of the new keys that get no entry */
 	} cases[] = {{50, 0.0001, 0.0005}, {75, 0.001, 0.02}, {80, 0.004, 0.06}};
 	uint32_t number = 0;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The functions of include/kinds.h: a table of kinds, and cases that run for each kind to which they
- * apply, at several times; clock_wrap runs all cases while the clock wraps. A case is named after its
- * kind and what it proves: "window: refill_restores_tokens". test_kinds_property.c has random
- * schedules and races.
+ * The functions of include/kinds.h: a table of kinds, and cases that run for each kind that they
+ * apply to, at several times. clock_wrap runs all cases while the clock wraps. A case is named by
+ * its kind and by what it proves: "window: refill_restores_tokens". test_kinds_property.c has
+ * random schedules and races.
  */
 #include "test.h"
 #include <pthread.h>
@@ -24,7 +24,7 @@ static uint64_t run_choose(uint64_t bound)
 
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
-/* A limit of each kind, and of each way to count. At 1000 packets or 1000 bytes per second. */
+/* A limit of each kind and each unit, at 1000 packets or 1000 bytes per second. */
 static const struct kind_row {
 	const char *name;
 	struct sl_limit_spec spec;
@@ -57,7 +57,7 @@ struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* of the last packet */
+	uint64_t departure; /* departure of the last packet */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -68,7 +68,10 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 	return source;
 }
 
-/* Blocks of a source's limit. factor: by which each that follows is longer; 0: none is. */
+/*
+ * Sets the blocks of a source's limit. factor: by which each following block is longer; 0: all have
+ * one length.
+ */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
 	source->limit.block = block;
@@ -86,7 +89,7 @@ static uint64_t cost_of(const struct source *source, uint64_t amount)
 	return credit_cost(&source->limit, bytes ? 1 : amount, bytes ? amount : 60);
 }
 
-/* As bpf/state.h: a packet of so many packets, or bytes. */
+/* Charges a packet like bpf/state.h: of so many packets, or bytes. */
 static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
@@ -119,7 +122,7 @@ static struct decision source_decide(const struct source *source, uint64_t amoun
 	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
-/* Returns what an idle source may send at once. */
+/* Returns the amount that an idle source may send at once. */
 static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -129,7 +132,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends all that passes now: in bytes, one packet and a last byte. */
+/* Sends the amount that passes now: in bytes, one packet and a last byte. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -153,7 +156,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns the longest time until the state is full; of a window, while the clock wraps. */
+/* Returns the longest time until a state is full; for a window, the time while the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -198,7 +201,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* it is full as late as a source that was drained then */
+	/* it is full at the same time as a source that was drained then */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -219,7 +222,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
 		if (row->spec.kind == SL_SHAPE)
-			amount = 1; /* every size waits as long */
+			amount = 1; /* every size waits equally long */
 		if (row->spec.kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
@@ -271,7 +274,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* N/rate later exactly N, for any N up to the capacity. */
+/* After N/rate, exactly N pass, for any N up to the capacity. */
 static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -289,8 +292,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * Twice what the limit lets pass: half of it is denied. A window refuses what its aligned
- * sub-windows do not let pass, and never lets more than N pass in any span of T.
+ * A source sends at twice its limit: half is refused. A window also refuses what its aligned
+ * sub-windows do not pass, and never passes more than N in any span of T.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -315,7 +318,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* G/(G+1) of (N - 2^shift)/T, for what was not left of the last sub-windows */
+		/* G/(G+1) of (N - 2^shift)/T, apart from what was left in the last sub-windows */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
@@ -325,7 +328,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	window_log_end(&log);
 }
 
-/* A source that takes all it can gets what window.h promises, to the packet. */
+/* A source that sends all that passes gets what window.h promises, to the packet. */
 static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -345,14 +348,15 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 }
 
 /*
- * One packet a second for hours, at 1/min, and at a period that does not divide the clock's unit.
+ * No fraction is lost: one packet per second for hours, at 1/min, and at a period that is no
+ * multiple of the clock's unit.
  */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
 		uint64_t rate;
 		enum sl_rate_unit unit;
-		uint64_t seconds; /* in which exactly `packets` pass */
+		uint64_t seconds; /* time in seconds in which exactly `packets` pass */
 		uint64_t packets;
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
@@ -370,8 +374,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * Costs are rounded up, by less than a tick each: a second late at most. A
-			 * packet of shape is told its departure a second before.
+			 * Costs are rounded up by less than a tick each: together by less than a
+			 * second. A shape passes a packet a second before it departs.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -381,7 +385,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A window of one in a minute: one each T and T/G at the latest, and never two in one minute. */
+/* A window of one per minute passes one each T + T/G at the latest, and never two in one minute. */
 static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
 {
 	for (unsigned int groups = 1; groups <= WINDOW_GROUPS_MAX; groups++) {
@@ -392,7 +396,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 		assert_true(source_send(&source, 1));
 		for (uint64_t second = 1; second <= seconds; second++) {
-			/* where the clock wraps a sub-window counts as one with the next */
+			/* when the clock wraps, a sub-window counts as one with the next */
 			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
 
 			source.now += SECOND;
@@ -407,7 +411,9 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
-/* A key that overran takes nothing from another key; `per` says which addresses share a key. */
+/*
+ * A key without credit takes nothing from another key; `per` decides which addresses share a key.
+ */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -445,13 +451,13 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	for (uint32_t size = 60; size <= 1514 && sum + size < capacity; size += 97) {
 		assert_true(source_send(&source, size));
 		sum += size;
-		/* rounded up to a tick each, which is less than a byte in all */
+		/* costs are rounded up to a tick each, together by less than a byte */
 		assert_in_range(source_decide(&source, 1).remaining, capacity - sum - 1,
 				capacity - sum);
 	}
 	assert_true(sum > 4000);
 	if (row->spec.kind ==
-	    SL_SHAPE) /* any size departs within the horizon; the next one waits */
+	    SL_SHAPE) /* any size departs within the horizon; the next packet waits */
 		return;
 	assert_false(source_send(&source, capacity - sum + 1));
 	assert_true(passes_exactly(&source, source_decide(&source, 1).remaining));
@@ -465,7 +471,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked_until, 0); /* it is no overrun */
+	assert_int_equal(source.state.blocked_until, 0); /* it does not begin a block */
 	assert_true(source_send(&source, capacity));
 }
 
@@ -481,7 +487,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* in counts of the same unit */
+		more.rate = row->spec.rate * 4 / 3; /* so that counts have the same unit */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -500,7 +506,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/* a bucket keeps what it holds, as more of it was never earned */
+		/* a token bucket keeps its level, because more was never earned */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -572,7 +578,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* of shape, less than the cost of one may still be charged to it */
+	/* in a shape, less than the cost of one packet may still be charged to it */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -597,7 +603,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund undoes a charge: of a bucket at any time, of a window in its sub-window. */
+/* A refund undoes a charge: in a token bucket at any time, in a window within its sub-window. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -648,7 +654,7 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 
 #define BLOCK (10 * SECOND)
 
-/* An overrun now begins a block of this length, to the tick. */
+/* Checks that an overrun now begins a block of this length, to the tick. */
 static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
@@ -677,8 +683,8 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
-		check_block(&source, BLOCK); /* without `escalate` each is as long */
-	/* after a rest that is as long the level is the same */
+		check_block(&source, BLOCK); /* without `escalate` all blocks have one length */
+	/* after a pause of the same length the level is the same */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -689,13 +695,13 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* less than a unit of a window's counts may be left over where packets ask */
+	/* less than one unit of a window's counts may remain, where packets were counted */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
 }
 
-/* Time 0 stands for no block, but a block may end there. */
+/* 0 means that there was no block, but a block may end at time 0. */
 static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, -BLOCK);
@@ -710,17 +716,20 @@ static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, u
 	}
 }
 
-/* An overrun, `gap` after the end of the block before, begins one of `length`: s, and ns. */
+/*
+ * An overrun, `gap` seconds and `gap_ns` after the end of the last block, begins a block of
+ * `length` seconds.
+ */
 struct overrun {
 	uint64_t gap, gap_ns, length;
 };
 
 static const struct overrun overruns[] = {
-	{0, 0, 10}, /* escalate 3, up to 200 s */
+	{0, 0, 10}, /* factor 3, up to 200 s */
 	{0, 0, 30},    {0, 0, 90},	    {0, 0, 200},	{0, 0, 200},
-	{200, 0, 200}, {200, 1, 200}, /* a quiet length: a step on, and one back */
-	{400, 1, 90},		      /* two of them */
-	{90, 0, 200},  {600, 1, 30},  /* three */
+	{200, 0, 200}, {200, 1, 200}, /* one length without a block: a step more, and a step less */
+	{400, 1, 90},		      /* two lengths without a block */
+	{90, 0, 200},  {600, 1, 30},  /* three lengths without a block */
 	{30, 0, 90},   {90, 1, 90},	    {90, 0, 200},	{800, 1, 10},
 	{10, 1, 10},   {10, 0, 30},	    {30, 1, 30},	{60, 1, 10},
 	{0, 1, 30},    {29, 999999999, 90}, {100000000, 0, 10},
@@ -737,7 +746,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* No factor and no step make a block longer than the longest. */
+/* No factor and no number of steps make a block longer than its maximum. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -759,7 +768,7 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 #define THREADS 100
 #define ASKS	60
 
-/* One packet, from the moment at which its CPU reads the clock to its verdict. */
+/* A packet, from the time at which its CPU reads the clock to its verdict. */
 struct ask {
 	uint64_t begin, end;
 	uint64_t departure;
@@ -768,8 +777,8 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* shared */
-	uint64_t step;	/* by which each packet moves it */
+	uint64_t clock; /* clock of all threads */
+	uint64_t step;	/* ticks by which each packet moves the clock on */
 	struct ask asks[THREADS][ASKS];
 } shared;
 
@@ -805,7 +814,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	shared.clock = epoch;
 	shared.step = step;
 	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
-	test_clock_ticks = epoch; /* read again where a moment is 0 */
+	test_clock_ticks = epoch; /* packet_now() reads it again if the time is 0 */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -815,7 +824,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	return passed;
 }
 
-/* No packet departs before it arrived, and one departs each 1/rate. */
+/* Checks that no packet departs before it arrived, and that one departs each 1/rate. */
 static void check_departures(void)
 {
 	uint64_t first = shared.asks[0][0].begin;
@@ -851,13 +860,13 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* no charge is lost, and none is counted twice */
+		else /* no charge is lost or counted twice */
 			assert_int_equal(passed, capacity);
 	}
 }
 
 /*
- * The clock moves on through 40 sub-windows meanwhile. A packet counts at a time between arrival and
+ * The clock moves on through 40 sub-windows. A packet counts at a time between its arrival and its
  * verdict, so at most N packets arrive and pass within one T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
@@ -869,7 +878,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* odd: moment 0 is never met */
+	passed = threads_send(row, epoch, step | 1); /* odd, so that the time is never 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -892,13 +901,15 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 
 /* --- A CPU that stalls ----------------------------------------------------------------------- */
 
-/* A schedule: the first CPU judges a packet; others act when it accesses a shared word. */
+/*
+ * A schedule: one CPU charges a packet, and others charge packets when it accesses a shared word.
+ */
 static struct {
 	struct source *source;
-	int pause, stall; /* accesses so far, and that before which it stalls */
-	uint64_t later;	  /* so long */
-	bool gives_up;	  /* one of the others gives up a turn, after its second step */
-	true_time early;  /* when others come before `later`; 0: they do not */
+	int pause, stall; /* number of accesses so far, and the access before which it stalls */
+	uint64_t later;	  /* duration of the stall */
+	bool gives_up;	  /* whether another CPU gives up a turn after its second step */
+	true_time early;  /* time at which others send before `later`; 0: they do not */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -919,7 +930,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* Others send all that passes, at once and in each of the next sub-windows. */
+/* Other CPUs send all that passes, at once and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -941,9 +952,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before any access to a shared word, while others send as much as passes; after an
- * idle time in which a tag or an index wraps, or not; until the next sub-window, or later. Its stale
- * copy of the state must not let more pass.
+ * A CPU stalls before an access to a shared word, while others send as much as passes; after an
+ * idle time in which a tag or an index wraps, or not; until the next sub-window, or longer. Its old
+ * copy of the state must not pass more.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -968,7 +979,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 			stall_send(most / 4);
 			stall.now += period;
 		}
-		if (rest > 40000) /* as much as others take at once when the index has come round */
+		if (rest > 40000) /* as much as others take at once after the index has wrapped */
 			stall_send(window_left(&source.limit, host_state));
 		/* one tick before a sub-window, or after its begin */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
@@ -1005,9 +1016,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU begins the turn of a state whose index is about to wrap, and stalls before any access. After
- * the wrap others turn the state, or charge what they take for the current sub-window; others may
- * come in the sub-window before. The first word may become what the stalled CPU has read.
+ * A CPU begins the turn of a state whose index is about to wrap, and stalls before an access. After
+ * the wrap others turn the state, or charge packets for the current sub-window; others may send in
+ * the sub-window before. The first word may get the value that the stalled CPU has read.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1018,7 +1029,8 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		bool last = i / 24 & 2; /* tick of its sub-window, or the first */
+		/* whether at the last tick of its sub-window, or at the first */
+		bool last = i / 24 & 2;
 		true_time early;
 
 		source = source_with(&row->spec, epoch);
@@ -1094,7 +1106,7 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 	       (it->units == ANY || bytes == (it->units == BYTES));
 }
 
-/* A case of a kind; NULL: all cases of the kind while the clock wraps. */
+/* A case of a kind, or if NULL, all cases of the kind while the clock wraps. */
 struct plan {
 	const struct kind_case *it;
 	const struct kind_row *row;
@@ -1111,7 +1123,7 @@ static void plan_run(void **state)
 		plan->it->run(plan->row, epochs[i]);
 }
 
-/* Times wrap at 2^64 ticks: at the begin of a case, and in the middle of it. */
+/* Times wrap at 2^64 ticks: when a case begins, and in the middle of it. */
 static void plan_wrap(void **state)
 {
 	const struct plan *plan = *state;
@@ -1137,15 +1149,15 @@ static void plan_wrap(void **state)
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps;   /* of the last block */
-		unsigned int lengths; /* lengths of that block since its end */
-		int more;	      /* plus ticks */
+		unsigned int steps;   /* steps of the last block */
+		unsigned int lengths; /* time since its end, in lengths of that block */
+		int more;	      /* plus this many ticks */
 		unsigned int next;    /* steps of the block that begins */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* as long as the longest */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* at the maximum length */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The promises of each kind of limit on random schedules: any limit, any number of CPUs, clocks
- * that lag, rests after which the index and the tag of a window come round, and charges that are
- * undone, with slices, blocks and empty starts. With races, CPUs run the code of bpf/charge.h in turn, and the turn may change before
- * each access to a word that they share, for as long as it takes. The judges are the references of
- * tests/lib.
- *
- * On failure the seed of the run is printed; it alone repeats the run: test_kinds_property SEED.
+ * The promises of each kind of limit, on random schedules: any limit, any number of CPUs, clocks
+ * that are late, pauses after which the index and the tag of a window wrap, refunds, slices, blocks
+ * and empty starts. With races, CPUs run the code of bpf/charge.h in turn; another CPU may continue
+ * before each access to a shared word, for any time. The references of tests/lib judge the results.
+ * If a run fails, it prints its seed, which repeats it: test_kinds_property SEED.
  */
 #include "test.h"
 #include <pthread.h>
@@ -48,7 +46,7 @@ static void assert_no_fault(uint64_t seed)
 
 /* --- Without races -------------------------------------------------------------------------- */
 
-/* Each verdict, and each departure, is that of the plain model. */
+/* Each verdict and each departure equals the plain model's. */
 static void run_alone(enum sl_kind kind, bool lags)
 {
 	uint64_t passed = 0, refused = 0;
@@ -75,8 +73,8 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source that sends at twice its rate through all CPUs gets its rate, except what lies in slices
- * at the end, one packet, and one jiffy if a refusal lasts as long.
+ * A source that sends at twice its rate through all CPUs gets its rate, except for the credit in
+ * slices at the end, one packet, and one jiffy if a refusal lasts for the rest of it.
  */
 static void share_check(uint64_t seed)
 {
@@ -126,18 +124,17 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 /* --- Races ---------------------------------------------------------------------------------- */
 
 /*
- * A thread for each CPU, of which one runs at any time: the one that was posted. So a schedule is
- * the same in each run.
+ * A thread for each CPU. Only one thread runs at any time, so a schedule is the same in each run.
  */
 static struct {
 	pthread_t thread;
 	sem_t turn;
-	true_time asleep; /* it does not run before */
+	true_time asleep; /* time before which it does not run */
 	bool done;
 } lanes[RUN_CPUS];
 
-static int current;    /* the CPU that runs */
-static int steps_left; /* of all CPUs */
+static int current;    /* the CPU that is running */
+static int steps_left; /* steps that are left to all CPUs together */
 static sem_t all_done;
 
 static int lane_next(void)
@@ -159,7 +156,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets another CPU run, and returns when this one's turn comes again. */
+/* Lets another CPU run, and returns when it is this CPU's turn again. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

@@ -4,7 +4,7 @@
 
 #include "list_ends.h"
 
-/* A list is in force before its expiry, and neither at it nor after. */
+/* A list is in force before its expiry, and not from its expiry on. */
 TEST(test_a_list_ends_with_the_unit_of_its_expiry)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/match.h: every match against the facts of every kind of packet. */
+/* include/match.h: every match, against the facts of every kind of packet. */
 #include "test.h"
 #include "match.h"
 
@@ -13,32 +13,32 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Packets by their facts; each has a bit in the set that a match should match. */
+/* Packets by their facts. Each is a bit in the set of packets that a match should match. */
 enum kind {
-	TCP_SYN,       /* to port 80 */
-	TCP_ACK,       /* to port 80 */
-	TCP_443,       /* SYN, in VLAN 10 */
-	TCP_CUT,       /* it ends before its flags, to port 80 */
-	TCP_NO_PORT,   /* it ends before its ports */
-	TCP_FIRST,     /* a first fragment, SYN, to port 80 */
-	TCP_LATER,     /* a fragment but the first */
+	TCP_SYN,       /* destination port 80 */
+	TCP_ACK,       /* destination port 80 */
+	TCP_443,       /* SYN to port 443, in VLAN 10 */
+	TCP_CUT,       /* ends before its flags; port 80 */
+	TCP_NO_PORT,   /* ends before its ports */
+	TCP_FIRST,     /* first fragment of a SYN to port 80 */
+	TCP_LATER,     /* a fragment after the first */
 	UDP_53,	       /* DNS */
 	UDP_0,	       /* to port 0 */
 	UDP_65535,     /* in VLAN 4095, which is reserved */
-	UDP_NO_PORT,   /* it ends before its ports */
-	UDP_FIRST,     /* a first fragment, to port 53 */
-	UDP_LATER,     /* a fragment but the first, in VLAN 10 */
+	UDP_NO_PORT,   /* ends before its ports */
+	UDP_FIRST,     /* first fragment, port 53 */
+	UDP_LATER,     /* a fragment after the first, in VLAN 10 */
 	ICMP_V4,       /* proto 1 */
 	ICMP_V6,       /* proto 58 */
-	ICMP_LATER,    /* a fragment but the first */
+	ICMP_LATER,    /* a fragment after the first */
 	ICMP_STRAY,    /* ICMPv6's number on IPv4 */
 	ESP,	       /* proto 50 */
 	GRE,	       /* proto 47, in VLAN 10 */
 	HOPOPT,	       /* proto 0, on IPv4 */
 	PROTO_255,     /* reserved */
 	UNKNOWN,       /* too many extension headers */
-	UNKNOWN_FIRST, /* likewise, a first fragment, in VLAN 10 */
-	LATER_V6,      /* a later fragment of IPv6: its protocol is in the first */
+	UNKNOWN_FIRST, /* too many extension headers in a first fragment, in VLAN 10 */
+	LATER_V6,      /* IPv6 fragment after the first, which has the protocol */
 	KINDS,
 };
 
@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets of which nothing can be read, without a VLAN and in VLAN 10. */
+/* Packets whose transport header cannot be read, without a VLAN and in VLAN 10. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* Any port may match a transport header that cannot be read. */
+/* A transport header that cannot be read matches any port. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)

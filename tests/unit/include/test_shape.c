@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/shape.h: what a charge writes. Departures are in test_kinds.c. */
+/* include/shape.h: the words that a charge writes. Departures are tested in test_kinds.c. */
 #include "test.h"
 
 #include "shape.h"
 
-/* `charged_at` is the latest time of a charge: by it a state is hot, known, and full. */
+/*
+ * `charged_at` is the latest time of a charge, which decides whether a state is hot, known or full.
+ */
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* before */
+		__u64 drawn, now, ready; /* values before the charge */
 		bool passes;
 		__u64 then;
 	} cases[] = {
@@ -28,7 +30,7 @@ TEST(test_a_charge_writes_its_time)
 	}
 }
 
-/* A packet that its sender delays by the horizon is in time, and one tick later it is not. */
+/* A packet may be delayed by its sender up to the horizon, and not a tick longer. */
 TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};

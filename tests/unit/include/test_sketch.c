@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/sketch.h: the errors of the sketch that it states, measured, and the flood detector. */
+/* include/sketch.h: the documented errors of the sketch, measured, and the flood detector. */
 #include <math.h>
 #include "test.h"
 #include "random.h"
@@ -35,7 +35,10 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 	return &lines[sketch_line(params, digest, 0)].slot[sketch_slot(digest)];
 }
 
-/* A source by number. Consecutive addresses, or /64s, are the worst case of universal hashes. */
+/*
+ * Returns the digest of a source by number. Consecutive addresses, or /64s, are the worst case of
+ * universal hashes.
+ */
 static struct digest digest_ipv4(uint32_t number)
 {
 	struct state_key key = {.addr = {number}, .limit = 1 << 3 | 1};
@@ -67,7 +70,7 @@ static struct digest digest_number(unsigned int kind, uint64_t number)
 /* --- One taken for another ------------------------------------------------------------------ */
 
 #define SECRETS	  32
-#define STRANGERS 1000000 /* for each secret */
+#define STRANGERS 1000000 /* unknown sources for each secret */
 
 /* Gives each slot to a source that was seen FLOOD_MIN_HITS + 1 times. */
 static void slots_take(const struct sl_params *params, unsigned int kind)
@@ -100,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* with a coin by which no source loses its slot */
+			/* with a coin that never lowers a count */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -109,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "else; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* a Poisson variable is above this once in a million runs */
+	/* a Poisson variable exceeds this once in a million runs */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
@@ -122,7 +125,7 @@ TEST(test_each_cpu_has_lines_of_its_own)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
-/* Another key lowers a count if its coin wins, and takes over the slot only at a count of one. */
+/* Another key lowers a count if its coin wins, and takes the slot only at a count of one. */
 TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
@@ -167,15 +170,15 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
 		*slot_of(params, digest) = sketch_print(digest) | 1;
 	}
 	for (uint64_t i = 0; i < others; i++)
-		see(params, draw() >> 33, draw()); /* none of the watched sources */
+		see(params, draw() >> 33, draw()); /* a packet of another source */
 	for (uint64_t i = 0; i < WATCHED; i++)
 		remembered += see(params, (1U << 31) + i, 1) == 2;
 	return (double)remembered / WATCHED;
 }
 
 /*
- * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
- * to every second packet that has the same slot.
+ * After k other packets in n slots, a part of e^(-k / 2n) is remembered: a source of count 1 loses
+ * its slot to every second packet that falls on it.
  */
 TEST(test_a_slot_is_remembered_as_in_the_model)
 {
@@ -193,7 +196,7 @@ TEST(test_a_slot_is_remembered_as_in_the_model)
 	}
 }
 
-/* Every slot is taken in a flood: how many consecutive packets a key then needs. */
+/* Every slot is taken in a flood: a key then needs at most three consecutive packets more. */
 TEST(test_a_key_needs_three_packets_more_at_most)
 {
 	struct sl_params params = params_random();
@@ -249,7 +252,7 @@ TEST(test_new_keys_of_an_interval_are_counted_once)
 	assert_int_equal(here.new_keys[0] + here.new_keys[1], 0);
 }
 
-/* The count of a second is the rate in the next second, and not later. */
+/* The count of a second is reported as the rate in the next second, and not later. */
 TEST(test_a_rate_is_that_of_the_second_before)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/ways.h: short numbers, tags, the two sets of a key, and the costs of eviction. */
+/* include/ways.h: 16-bit numbers, tags, the two sets of a key, and eviction costs. */
 #include "test.h"
 #include "kind_run.h"
 #include "random.h"
@@ -65,7 +65,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* others differ from it by any bits, or by one */
+		/* other tags differ from it by any bits, or by one bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -75,7 +75,10 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/* An address that was chosen to have the digest of another address under another limit. */
+/*
+ * An address that is chosen to have the digest of another address under another limit has another
+ * digest.
+ */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -97,7 +100,7 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 /* --- Eviction costs -------------------------------------------------------------------------- */
 
-static uint16_t made; /* when the entry was */
+static uint16_t made; /* time at which the entry was made */
 
 /* Chooses a limit of any kind, with or without slices and blocks. */
 static void limit_draw(enum sl_kind kind)
@@ -123,7 +126,7 @@ static void limit_draw(enum sl_kind kind)
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
-/* Two states decide alike, also about the begin of their blocks. */
+/* Checks that two states decide alike, also about when blocks begin. */
 static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
@@ -151,8 +154,8 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * An entry is not full before its state equals a new one: nothing is charged to it, no slice is
- * valid, no block holds, and none would escalate. And it is full not much later.
+ * Checks that an entry is full only if its state equals a new one: nothing is charged to it, no
+ * slice is valid, no block holds, and no block would escalate; and that it is full not much later.
  */
 static void check_whole(void)
 {
@@ -166,7 +169,7 @@ static void check_whole(void)
 	/* a window is longer while the clock wraps; `made` wraps for an older entry */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* if its index wraps just then, a window equals a new one after one more T */
+	/* if its index wraps at that time, a window equals a new one after one more T */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -217,7 +220,10 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
-/* An entry of an established key, made some seconds ago under a burst of 1 s, with a deficit. */
+/*
+ * Returns an entry of an established key, made some seconds ago under a burst of 1 s, with a
+ * deficit.
+ */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {
 	const struct sl_limit limit = {.burst = SL_TICKS_PER_SEC};
@@ -255,26 +261,24 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 /* Each entry costs more than the entry before. */
 TEST(test_costs_are_in_order)
 {
-	struct sl_entry rested = entry_lacking(-1000, 2000),
-			entries[] = {
-				rested,
-				entry_lacking(-5, 100),
-				entry_lacking(-1, 100),
-				entry_lacking(0.01, 100),
-				entry_lacking(0.2, 10),
-				entry_lacking(
-					0.2,
-					100), /* of two that are alike the older one says more */
-				entry_lacking(0.4, 10),
-				/* from half of a burst on, keys that did not come back first */
-				entry_lacking(0.7, 1000),
-				entry_lacking(1, 100),
-				entry_lacking(0.6, 10),
-				entry_back(entry_lacking(0.6, 10)),
-				entry_back(entry_lacking(1, 100)),
-				entry_back(entry_lacking(0.7, 1000)),
-				entry_blocked(1, 600, 1.1),
-			};
+	struct sl_entry rested = entry_lacking(-1000, 2000);
+	struct sl_entry entries[] = {
+		rested,
+		entry_lacking(-5, 100),
+		entry_lacking(-1, 100),
+		entry_lacking(0.01, 100),
+		entry_lacking(0.2, 10),
+		entry_lacking(0.2, 100), /* otherwise equal: the older costs more */
+		entry_lacking(0.4, 10),
+		/* above half of a burst, keys that did not come back are evicted first */
+		entry_lacking(0.7, 1000),
+		entry_lacking(1, 100),
+		entry_lacking(0.6, 10),
+		entry_back(entry_lacking(0.6, 10)),
+		entry_back(entry_lacking(1, 100)),
+		entry_back(entry_lacking(0.7, 1000)),
+		entry_blocked(1, 600, 1.1),
+	};
 
 	entries[0].state.charged_at = rested.state.empty_at;
 	entries[1].state.charged_at = entries[1].state.empty_at;
@@ -290,7 +294,7 @@ TEST(test_costs_are_in_order)
 	}
 }
 
-/* The entry of a key, established or not, that was last charged some seconds ago. */
+/* Returns the entry of a key, established or not, that was last charged some seconds ago. */
 static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
@@ -344,14 +348,14 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* by the span, which is up to 0.2 % too long */
+		if (part) /* because of the span, which may be 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
 	}
 }
 
-/* Debt beyond a burst counts as well; a window counts as a half or a whole. */
+/* Debt beyond a burst counts as well; a window counts as half or as a whole burst. */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
@@ -377,7 +381,7 @@ TEST(test_deficits_of_debts_and_windows)
 }
 
 /*
- * The idle time of a window's entry is right for 13 days, also if the clock of the writer was
+ * The idle time of a window's entry is right for 13 days, also if the clock of its writer was
  * early.
  */
 TEST(test_the_idle_time_of_a_window)
@@ -403,12 +407,12 @@ TEST(test_the_idle_time_of_a_window)
 
 /*
  * A block protects an entry while it holds, and while `escalate` may count it, also after the
- * source came back; but not forever.
+ * source came back, but not forever.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* seconds ago */
+		double begun, length, drawn; /* in seconds before now */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
