@@ -353,7 +353,7 @@ static const struct word allow_words[] = {
 	 "the entry ends after 30s, 10min, 1h30m, 2 days; with -f or replace, the list and all\n"
 	 "its entries end. Default: never"},
 	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
-	 "the same, by a moment: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
+	 "the entry ends at a moment: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
 	 "with -f or as: replace the list in one step, so that other entries are removed. A file\n"
 	 "without entries is refused"},

@@ -200,7 +200,7 @@ static int keep_command_run(const struct context *context, const void *data)
 static const struct word keep_words[] = {
 	{"FILE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct keep_args, file), NULL},
 	{"--state", OPTION, VALUE_TEXT("FILE"), offsetof(struct keep_args, state),
-	 "save runtime entries in this file, so that they outlive the gate and a reboot"},
+	 "save entries that commands add in this file, so that they outlive the gate and a reboot"},
 	{"--interval", OPTION, &interval_time, offsetof(struct keep_args, interval_ns),
 	 "also reread list files every TIME, 1s to 1d: for file systems without inotify"},
 	{"--resize", OPTION, NULL, offsetof(struct keep_args, resize),
