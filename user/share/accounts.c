@@ -9,10 +9,7 @@
 #include "base/error.h"
 #include "share/choice.h"
 
-/*
- * Upper bound of counted ticks. Without it a flood on a slow limit would overflow 64 bits. Demand
- * is cut to 16 times the rate anyway.
- */
+/* Cut counted ticks to this, because a flood on a slow limit would overflow 64 bits. */
 #define TICKS_MOST (1LL << 60)
 
 /* Prefetch entries this many sets ahead, because entries in use are far apart in memory. */
@@ -21,10 +18,7 @@
 /* A saturated link may wrap the counters of an entry after this time: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/*
- * `taken` falls if CPUs return slices, which hold at most 1/16 of a burst together. Allow for twice
- * that.
- */
+/* CPUs can return slices of 1/16 of a burst, so that `taken` falls. Allow twice as much. */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
@@ -100,10 +94,7 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/*
- * Increases of the counters of an entry, in units of the limit. If a CPU returns a slice, `taken`
- * and `asked` fall.
- */
+/* Increases of the counters, in units of the limit; negative if a CPU returned a slice. */
 struct counted {
 	int32_t taken;
 	int64_t asked;
@@ -199,9 +190,7 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/*
- * Marks that a key lost its entry. If other nodes still block the key, a new entry is blocked too.
- */
+/* Marks that a key lost its entry. If others still block the key, its next entry is blocked. */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;
@@ -351,10 +340,7 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /* --- Scanning ------------------------------------------------------------------------------- */
 
-/*
- * Adds what a key took to its account. If the key has no account, adds it to the excess, and makes
- * the key a candidate if it is due.
- */
+/* Adds what a key took to its account, or to its excess; the key may then be a candidate. */
 static void count_add(struct accounts *accounts, struct sample *sample, struct candidate *candidate,
 		      const struct counted *counted, struct scan *scan)
 {
@@ -478,10 +464,7 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 	}
 }
 
-/*
- * Begins a new flow for an account, because its limit has changed. The state in the table is the
- * same, but the key in the store is another.
- */
+/* Begins a new flow after the limit changed, because its key in the store has another name. */
 static void account_restart(struct account *account)
 {
 	const struct flow_count reported = {flow_whole(account->own.taken),

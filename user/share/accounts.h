@@ -73,10 +73,7 @@ int accounts_open(struct accounts *accounts, const struct gate *gate, const char
 		  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
-/*
- * Reads the rules and maps again after they may have changed. Returns 0, or a negative errno after
- * error_add(); then nothing is changed.
- */
+/* Reads changed rules and maps. Returns 0, or a negative errno after error_add(). */
 int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
 /* Counts what all keys took since the last scan, and gives accounts to keys that are due. */

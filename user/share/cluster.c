@@ -564,15 +564,11 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/*
-			 * do not wait long for a node that cannot connect; the last gets the rest
-			 */
+			/* limit the wait for a node that cannot connect; the last gets the rest */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/*
-			 * a master replied, so the map is current: replicas may have become masters
-			 */
+			/* the map is current, so replicas may have become masters */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;

@@ -78,9 +78,7 @@ struct command command_make(const char *key, int values, const char *format, ...
 /* Runs commands. On return each has an outcome, at the latest at cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
 
-/*
- * Reads the map of slots if it is unknown or stale. Returns 0 if it is known, or a negative errno.
- */
+/* Reads the map of slots if needed. Returns 0 if the map is known, or a negative errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

@@ -46,10 +46,7 @@ uint64_t jitter(uint64_t ms)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-/*
- * A name lookup by getaddrinfo_a(), which runs in a thread of the C library, because a name server
- * may need longer than a round.
- */
+/* A lookup in a thread of the C library: a name server may need longer than a round. */
 struct lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -74,10 +71,7 @@ static struct lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/*
- * Formats an address of a finished lookup. Successive attempts use successive addresses. Returns
- * false if the lookup failed.
- */
+/* Formats an address of a finished lookup; another one in each attempt. Returns false if none. */
 static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
@@ -134,10 +128,7 @@ void tls_close(struct ssl_ctx_st *tls)
 	SSL_CTX_free(tls);
 }
 
-/*
- * Requires a certificate for this DNS name or IP address; hiredis does not check that. Returns
- * false on failure.
- */
+/* Requires a certificate for this host, which hiredis does not. Returns false on failure. */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))
@@ -429,10 +420,7 @@ static bool lookup_advance(struct connection *connection)
 	return socket_open(connection, address);
 }
 
-/*
- * Sends AUTH, or PING without a password. No command is sent before the reply, so a dead node loses
- * none.
- */
+/* Sends AUTH or PING. Other commands wait for the reply, so a dead node loses none. */
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;

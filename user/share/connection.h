@@ -16,10 +16,7 @@
 #include "share/slots.h"
 #include "share/store.h"
 
-/*
- * Limits of a reply. The largest valid reply is CLUSTER SLOTS: this is enough for some 3,000 ranges
- * of slots with two replicas each.
- */
+/* Limits of a reply: enough for CLUSTER SLOTS with 3,000 ranges and two replicas each. */
 #define REPLY_BYTES_MAX	   (2 << 20)
 #define REPLY_ELEMENTS_MAX (64 << 10)
 #define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; CLUSTER SLOTS has 4 */
@@ -71,16 +68,10 @@ struct connection {
 struct ssl_ctx_st *tls_open(const char *ca_file);
 void tls_close(struct ssl_ctx_st *tls);
 
-/*
- * Returns a random time between 0.5 and 1.5 times `ms`. If a store fails, all nodes notice at once,
- * and should not retry at once.
- */
+/* Returns a random time of 0.5 to 1.5 times `ms`, so that not all nodes retry at once. */
 uint64_t jitter(uint64_t ms);
 
-/*
- * Stores a failure in `setup`, made printable. at: the address of the failed node, or NULL. Returns
- * err, a negative errno.
- */
+/* Stores a failure in `setup`, made printable. at: the failed node, or NULL. Returns err. */
 int store_fail(struct connection_setup *setup, const struct endpoint *at, int err,
 	       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -92,10 +83,7 @@ bool connection_end(struct connection *connection);
 	(store_fail((connection)->setup, &(connection)->at, err, __VA_ARGS__),                     \
 	 connection_end(connection))
 
-/*
- * Begins or continues to connect. Returns false if the connection is closed: it failed, or the time
- * of the next attempt has not come.
- */
+/* Begins or continues to connect. Returns false if it failed, or if it is too early. */
 bool connection_advance(struct connection *connection);
 
 /* Returns a file descriptor for poll(), or -1 while a name is being looked up. */

@@ -4,10 +4,7 @@
 #include "kinds.h"
 #include "gate/table.h"
 
-/*
- * Give up after 16 failed compare-and-swaps, as the packet path does (STATE_TRIES). Each failure
- * means that a packet was charged meanwhile.
- */
+/* Give up after 16 failed compare-and-swaps, as the packet path does (STATE_TRIES). */
 #define TRIES 16
 
 /* Least value of the largest debt of a source: 20 ms, twice the time between two steps. */

@@ -22,23 +22,14 @@
 #define NODES_EVERY_MS 1000 /* interval between two counts of the nodes */
 #define NODES_ALIVE_MS 5000 /* a node counts for this long after it reported itself */
 
-/*
- * Interval between two reports of this node's shared limits and of this process, and the time for
- * which such a report counts.
- */
+/* Interval of reports of the limits and the process of this node, and how long each counts. */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/*
- * Report nodes with other limits after this time. After a flush of the store every node is missing
- * until it reports its limits again.
- */
+/* Report nodes with other limits after this time: after a flush all are missing for a while. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
-/*
- * Report another process with this node's name after this time. After a restart the previous
- * process still counts for ALIKE_MS.
- */
+/* Report another process after this time: a previous process still counts for ALIKE_MS. */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
 /* Nodes with other limits, or other processes with this node's name. Times are store_now_ms(). */

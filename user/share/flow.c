@@ -10,10 +10,7 @@
 /* Nodes keep 0.9 of the rate for their own demand; the rest is always available to repay debt. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
-/*
- * A debt of less than 1/1024 of a burst counts as none. Each round repays only a fraction of the
- * debt, so the debt never becomes exactly 0.
- */
+/* A debt below 1/1024 of a burst counts as none: repaid in fractions, it never becomes 0. */
 #define NEGLIGIBLE 1024
 
 /* An overcharge that cannot be refunded shrinks by 1/8 per round. */
@@ -79,9 +76,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.asked = credit_max(flow->sent.taken, credit_min(asked, most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
-	/*
-	 * `taken` falls if a CPU returns a slice: report nothing until it exceeds the last report
-	 */
+	/* `taken` falls if a CPU returns a slice: report nothing until it has risen again */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;
@@ -102,10 +97,7 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/*
- * Adds what other nodes took, minus what was charged as expected, to `unsettled`. theirs: the
- * demand at other nodes.
- */
+/* Adds what others took, minus `assumed`, to `unsettled`. theirs: the demand of others. */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)
 {

@@ -107,10 +107,7 @@ static int store_check(const char *text)
 			    text);
 }
 
-/*
- * Sets the default name of this node. It includes the boot id, because machines that are copies of
- * an image may have the same host name.
- */
+/* Sets the default name. Copies of an image have equal host names, but different boot ids. */
 static int node_default(const char *gate, char node[SHARE_NODE])
 {
 	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
@@ -176,9 +173,7 @@ static void password_free(struct file *file)
 	file_free(file);
 }
 
-/*
- * Formats the command line of this process, for messages of other commands; "" if it is too long.
- */
+/* Formats the command line of this process for other commands; "" if it is too long. */
 static void command_format(struct share *share)
 {
 	const struct share_words *words = &share->words;
@@ -536,10 +531,7 @@ static void share_close(struct share *share)
 	lock_file_release(&share->lock);
 }
 
-/*
- * Checks the command line. Sets defaults, the options of the store, and the password file. Returns
- * 0 or a negative errno.
- */
+/* Checks the command line, and sets defaults and the options of the store. */
 static int share_prepare(struct share *share, struct store_options *store, struct file *password)
 {
 	struct share_words *words = &share->words;

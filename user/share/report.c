@@ -24,9 +24,7 @@
 /* Longest block that is accepted from the store: 2 years. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
-/*
- * Returns the remaining time of a block that began here and is not yet in the store, otherwise 0.
- */
+/* Returns the remaining ms of a block that began here and is not in the store, otherwise 0. */
 static uint64_t block_unreported_ms(const struct accounts *accounts, const struct account *account,
 				    uint64_t now)
 {
@@ -78,9 +76,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/*
- * Returns whether the addition may have created the key, as after a flush; it has no expiry then.
- */
+/* Returns whether this addition may have created the key, without expiry, as after a flush. */
 static bool item_is_alone(const struct store_item *item)
 {
 	const struct store_fields *delta = &item->delta, *total = &item->total;

@@ -30,10 +30,7 @@ struct endpoint {
  */
 bool endpoint_set(const char *host, size_t size, long long port, struct endpoint *ret);
 
-/*
- * Parses HOST:PORT, ::1:PORT or [::1]:PORT. The host may be empty. Returns false if the text is
- * invalid.
- */
+/* Parses HOST:PORT, ::1:PORT or [::1]:PORT; HOST may be empty. Returns false if invalid. */
 bool endpoint_parse(const char *text, size_t size, struct endpoint *ret);
 
 /* Returns whether a host is an IPv4 or IPv6 address. */

@@ -23,10 +23,7 @@ struct store_fields {
 	int64_t taken, asked;
 };
 
-/*
- * A key, and the amounts that this node adds to its fields. The caller sets the members before
- * `answered`, store_round() sets the others.
- */
+/* A key, and what this node adds to it. store_round() sets the members from `answered` on. */
 struct store_item {
 	char key[STORE_KEY]; /* has a {hash tag}; one node of the store has all keys of a tag */
 	struct store_fields delta; /* amounts to add; both 0: only read the key, do not create it */

@@ -91,9 +91,7 @@ const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM])
 /* Returns why the store is away, without the address of the store; "" if it is not away. */
 const char *sharing_why(const struct sharing *sharing);
 
-/*
- * Formats why limits are not shared now, such as "no process shares them"; NULL if they are shared.
- */
+/* Formats why limits are not shared, such as "no process shares them"; NULL if they are. */
 #define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
