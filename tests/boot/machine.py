@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian that boots in QEMU, by scripts/vm -r: its disk, a shell in it, and what its NIC hears."""
+"""A Debian that boots in QEMU by scripts/vm -r: its disk, a shell in it, and the frames for its NIC."""
 
 import contextlib
 import glob
@@ -19,18 +19,18 @@ from lab import TOP, frame, run
 SUITE = os.environ.get("SLUICE_DEBIAN", "bookworm")
 GUEST = os.path.join(TOP, "tests", "boot", "guest")
 SCRIPTS = os.path.join(TOP, "scripts")
-NO_KERNEL = 77  # exit status of the scripts, where something cannot be had
+NO_KERNEL = 77  # the exit status of a script that cannot get a file or a kernel
 
 DISK = "3G"
-FRAME_SECONDS = 0.02  # from one frame on the wire to the next
-# An emulated CPU takes its time.
+FRAME_SECONDS = 0.02  # between two frames on the wire
+# The longest times, because an emulated CPU is slow.
 BOOT_SECONDS, COMMAND_SECONDS, MACHINE_SECONDS = 900, 400, 4800
 BUILD_SECONDS = 900
 NOBODY = 65534
 
 
 def get(script, *words):
-    """What a script prints; skips the test where that cannot be had."""
+    """Returns the output of a script. Skips the test if the script cannot get its files."""
     got = subprocess.run([os.path.join(SCRIPTS, script), *words], capture_output=True, text=True, check=False)
     if got.returncode == NO_KERNEL:
         pytest.skip(got.stderr.strip())
@@ -39,14 +39,14 @@ def get(script, *words):
 
 
 def unpack(kind, folder):
-    """A root file system of Debian's below a folder that is not there yet."""
+    """Unpacks a root file system of Debian into a new folder."""
     os.mkdir(folder)
     run("tar", "-xf", get("vm-root", SUITE, kind), "-C", folder, "--numeric-owner")
     return folder
 
 
 def install_guest(root):
-    """What the machine is watched by, in its root file system."""
+    """Installs the services by which tests watch the machine into its root file system."""
     for name, below in (("sniff.py", "usr/local/lib"), ("shell", "usr/local/lib"),
                         ("sniff.service", "etc/systemd/system"), ("shell.service", "etc/systemd/system"),
                         ("lan.network", "etc/systemd/network")):
@@ -63,8 +63,8 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Makes the packages from a copy of this tree in a root file system, as a user, and copies them to a folder. Returns
-    the path of sluice; that of sluice-share is beside it: share_of()."""
+    """Builds the packages as a user, from a copy of this tree in a root file system, and copies them to a folder. Returns
+    the path of package sluice; share_of() returns the path of package sluice-share."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
@@ -82,7 +82,7 @@ def share_of(package):
 
 
 class Wire:
-    """Sends frames of some sources in turn to the machine's NIC, from before its power is on."""
+    """Sends frames of some sources in turn to the NIC of the machine, also while the machine is off."""
 
     def __init__(self, folder, sources):
         self.nic = os.path.join(folder, "nic")
@@ -97,7 +97,7 @@ class Wire:
     def send(self):
         while not self.ends.wait(FRAME_SECONDS):
             if self.goes.is_set():
-                with contextlib.suppress(OSError):  # no machine is there, or it does not listen
+                with contextlib.suppress(OSError):  # the machine does not run, or does not listen
                     self.socket.sendto(next(self.frames), self.nic)
             with contextlib.suppress(BlockingIOError):
                 while self.socket.recv(2048):
@@ -124,7 +124,7 @@ class Machine:
         self.wire = Wire(folder, sources)
 
     def boot(self):
-        """Until there is a shell."""
+        """Boots, and waits for the shell."""
         for name in "nic", "shell":
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.folder, name))
@@ -142,7 +142,7 @@ class Machine:
         self.read_until("shell\n", BOOT_SECONDS)
 
     def read_until(self, mark, seconds):
-        """What the shell says before a mark."""
+        """Returns the output of the shell up to a mark."""
         end, mark = time.monotonic() + seconds, mark.encode()
         while mark not in self.unread:
             assert self.process.poll() is None, f"the machine has ended\n{self.console()}"
@@ -153,12 +153,12 @@ class Machine:
         return said.decode()
 
     def console(self):
-        """Its last lines."""
+        """Returns the last lines of the console."""
         with open(os.path.join(self.folder, "console"), encoding="utf-8", errors="replace") as file:
             return "".join(file.readlines()[-40:])
 
     def run(self, command, status=0, seconds=COMMAND_SECONDS):
-        """Types a command, of one line; what it prints. Status None: any."""
+        """Types a command of one line. Returns its output. status: None accepts any exit status."""
         self.shell.sendall(f"{{ {command}; }} </dev/null; echo \"-- $? --\"\n".encode())
         said = self.read_until(" --\n", seconds)
         said, _, code = said.rpartition("-- ")
@@ -169,13 +169,13 @@ class Machine:
         self.run(f"for i in {{1..{seconds}}}; do {command} && break; sleep 1; done >/dev/null 2>&1; {command}", seconds=2 * seconds)
 
     def reboot(self):
-        """Until there is a shell again."""
+        """Reboots, and waits for the shell."""
         self.shell.sendall(b"systemctl reboot\n")
         self.end()
         self.boot()
 
     def end(self):
-        """Of the machine, which its own system comes to."""
+        """Waits until the machine has powered off."""
         assert self.process.wait(BOOT_SECONDS) == 0
         self.shell.close()
 

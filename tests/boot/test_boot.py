@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package in a Debian that boots: in force before the first packet of the device, still after a
-crash, and with its bans after a reboot. Each test goes on where the one before has left the machine."""
+"""The package in a Debian that boots: the filter is in force before the first packet of the device, after a crash, and with
+its bans after a reboot. Each test continues with the machine of the previous test."""
 
 import datetime
 import json
@@ -13,37 +13,37 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
-CLOCK_SECONDS = 2  # a machine's clock begins at a full second
+CLOCK_SECONDS = 2  # the clock of a machine begins at a full second
 UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
 
 class Host(Machine):
-    """A machine that has the package, and what it tells."""
+    """A machine with the package."""
 
     def device(self):
         return self.run("ls /sys/class/net | grep -v ^lo").strip()
 
     def seen(self):
-        """Frames that came through since the machine began, by source."""
+        """Returns the frames that passed the filter since the boot, by source."""
         return json.loads(self.run("cat /run/sniffed"))
 
     def property(self, name, unit=UNIT):
         return self.run(f"systemctl show -P {name} {unit}").strip()
 
     def wait_for_frames(self, source):
-        """Of a source, more than have come by now."""
+        """Waits for another frame of a source."""
         before = self.seen().get(source, 0)
         self.wait_until(f"""python3 -c 'import json; exit(json.load(open("/run/sniffed")).get("{source}", 0) <= {before})'""")
 
     def judged(self):
-        """Packets that the gate has counted."""
+        """Returns the packets that the gate has counted."""
         totals = json.loads(self.run("sluice -j stats"))["totals"]
         return totals["passed"]["packets"] + totals["dropped"]["packets"]
 
     def unjudged(self):
-        """Frames that the device received, and that the gate has not counted: while none comes."""
+        """Returns how many frames the device received that the gate has not counted. The wire pauses meanwhile."""
         self.wire.pause()
         try:
             self.run("sleep 1")
@@ -69,13 +69,13 @@ def fixture_host(package, tmp_path_factory):
 
 
 def test_a_machine_without_the_unit_sees_all_packets(host):
-    """Which the other tests are sure to miss."""
+    """This shows that the other tests would see such packets."""
     for source in ALLOWED, DENIED, BANNED:
         host.wait_for_frames(source)
 
 
 def test_it_installs_and_enables_nothing(host):
-    """While root filters already, by a command that was not installed."""
+    """Root already filters by a command outside of the package."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
     host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
@@ -97,7 +97,7 @@ def test_one_command_puts_the_file_in_force(host):
 
 
 def runs_with(host, unit, *capabilities):
-    """Whether a unit runs as its user, and with these capabilities alone."""
+    """Returns whether a unit has exactly these capabilities. Its process must run as user sluice."""
     said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb))' /proc/{host.property('MainPID', unit)}/status; id -u sluice")
     user = said.splitlines()[-1]
     assert re.search(r"^Uid:\s+(.*)$", said, re.M)[1].split() == [user] * 4 and user != "0"
@@ -147,7 +147,7 @@ def test_a_stop_leaves_the_filter(host):
 
 
 def ends(host):
-    """The end of the ban, as `show` prints it, in seconds."""
+    """Returns the end of the ban that `show` prints, in seconds since 1970."""
     end = re.search(rf"deny {BANNED} until (\S+)Z", host.run("sluice show"))[1]
     return datetime.datetime.fromisoformat(end).timestamp()
 
@@ -165,7 +165,7 @@ def test_after_a_reboot_it_is_in_force_before_the_first_packet(host):
 
 
 def test_it_is_before_the_network(host):
-    """By the order of systemd, not by luck."""
+    """systemd orders the unit before network-pre.target."""
     moments = [int(host.run(f"systemctl show -P ActiveEnterTimestampMonotonic {unit}"))
                for unit in (UNIT, "network-pre.target")]
     assert 0 < moments[0] <= moments[1]
@@ -191,7 +191,7 @@ def test_a_device_whose_driver_is_loaded_again_is_filtered_again(host):
     host.run("modprobe -r virtio_net && modprobe virtio_net")
     host.wait_for_frames(ALLOWED)
     host.wait_until(f"sluice -j status | tr -d '\\n' | grep -q '\"device\": \"{host.device()}\"[^}}]*\"gone\": null'")
-    host.wait_for_frames(ALLOWED)  # so that those which came before are counted
+    host.wait_for_frames(ALLOWED)  # so that frames that arrived before are counted
     before = host.seen()
     host.wait_for_frames(ALLOWED)
     assert host.seen().get(DENIED, 0) == before.get(DENIED, 0)
@@ -212,7 +212,7 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
 
 
 def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
-    """Found by name, with a password. It tells of a source, and charges what another node tells of it."""
+    """The store has a name and a password. The unit reports a source, and charges what another node reports of it."""
     client = "redis-cli -a secret --no-auth-warning"
     host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
              "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")
@@ -233,7 +233,7 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
 
 
 def test_an_upgrade_lets_no_packet_through(host):
-    """To the same commands, under another number."""
+    """The newer package has the same commands and a higher version."""
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
     sharing = host.property("MainPID", SHARE_UNIT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package is built, installed, upgraded, removed and purged in a Debian of its own, without systemd,
-while a gate filters."""
+"""The package is built, installed, upgraded, removed and purged in a Debian root directory without systemd, while a gate
+filters."""
 
 import hashlib
 import json
@@ -15,13 +15,13 @@ from machine import in_chroot, unpack
 
 ALLOWED, DENIED = "192.0.2.7", "203.0.113.66"
 OLDER = "0.0.1"
-# Files that dpkg itself writes, and the user, which stays.
+# Files that dpkg writes, and files with the user of the package, which a purge keeps.
 VOLATILE = ("/proc", "/sys", "/run", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache",
             *(f"/etc/{name}{backup}" for name in ("passwd", "group", "shadow", "gshadow") for backup in ("", "-")))
 
 
 def files(root):
-    """Each file with what it is; without what is volatile."""
+    """Returns mode, owner, group and content of each file, without VOLATILE."""
     found = {}
     for folder, names, leaves in os.walk(root):
         below = folder[len(root):]
@@ -38,7 +38,7 @@ def files(root):
 
 
 class Chroot:
-    """In the filter's network namespace of a lab; `bpffs`: whether there is one."""
+    """A root directory, in the network namespace of the filter. bpffs: whether it has a bpffs and sysfs."""
 
     def __init__(self, root, lab, bpffs=True):
         self.root, self.lab = root, lab
@@ -75,7 +75,7 @@ def fixture_root(tmp_path):
 
 @pytest.fixture(scope="session", name="older")
 def fixture_older(package, tmp_path_factory):
-    """The same package under an older number."""
+    """The package with an older version."""
     folder = tmp_path_factory.mktemp("older")
     run("dpkg-deb", "-R", package, str(folder / "tree"))
     control = folder / "tree/DEBIAN/control"
@@ -86,7 +86,7 @@ def fixture_older(package, tmp_path_factory):
 
 
 class Gate:
-    """In force in a chroot, on the lab's device: lets all pass but one source."""
+    """A gate that a command in a chroot attached to in0. It drops packets of DENIED."""
 
     def __init__(self, chroot, lab):
         self.chroot, self.lab = chroot, lab
@@ -98,7 +98,7 @@ class Gate:
         return json.loads(self.chroot.sluice("-j", "status"))["gates"][0]["attachments"][0]["program_id"]
 
     def filters(self):
-        """Whether the denied source is, by packets."""
+        """Sends packets. Returns whether those of DENIED are dropped."""
         self.seen.sources().clear()
         self.lab.send(DENIED, 5)
         self.lab.send(ALLOWED, 5)
@@ -168,12 +168,12 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
     chroot = Chroot(root, lab)
     chroot.install(package)
     gate = Gate(chroot, lab)
-    chroot.sluice("attach", "in0", "hook", "egress", "mode", "clsact")  # which is in no pin
+    chroot.sluice("attach", "in0", "hook", "egress", "mode", "clsact")  # a clsact filter has no pinned link
     with open(f"{root}/etc/default/sluice", "w", encoding="ascii") as file:
         file.write("KEEP_FILTER=yes\n")
     chroot.run("dpkg", "--remove", "sluice")
     assert gate.filters() and lab.tc("filter", "show", "dev", "in0", "egress").out
-    planted = f"{root}/var/lib/sluice/sluice"  # by user sluice, whose directory it is
+    planted = f"{root}/var/lib/sluice/sluice"  # user sluice owns the directory
     os.makedirs(os.path.dirname(planted), exist_ok=True)
     with open(planted, "w", encoding="ascii") as file:
         file.write("#!/bin/sh\ntouch /planted\n")
@@ -186,7 +186,7 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
 
 
 def test_without_bpffs_each_script_succeeds(root, lab, package, older):
-    """And without sysfs, as while a root file system is made."""
+    """Also without sysfs, as while a root file system is built."""
     before = files(root)
     chroot = Chroot(root, lab, bpffs=False)
     for step in (lambda: chroot.install(older), lambda: chroot.install(package),

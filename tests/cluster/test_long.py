@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The promises of docs/cluster.md in full, on real packets: `make check-cluster`, some fifteen minutes on
-a machine that does nothing else. The store is a cluster of three masters and three replicas, behind a link."""
+"""The figures of docs/cluster.md on real packets: `make check-cluster`, some fifteen minutes on an idle machine. The store is
+a cluster of three masters and three replicas, which nodes reach over a link."""
 
 import concurrent.futures
 import itertools
@@ -20,9 +20,9 @@ from store_lab import SERVER, proxy, slot_of
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 RATE = 1000
-SETTLED = 30  # by then the bursts of the start are repaid
-MOST_CPU = 2  # percent, of a process
-FOUND = 1.5  # seconds until all nodes have found what the store's nodes agree on
+SETTLED = 30  # seconds until the bursts of the start are repaid
+MOST_CPU = 2  # percent of a CPU that a process may use
+FOUND = 1.5  # seconds until all nodes have found a new master
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def cluster(tmp_path):
 
 @pytest.fixture(scope="module", name="simulated")
 def fixture_simulated():
-    """The figures of the simulator, by what they are of: "Real packets and the simulation"."""
+    """Returns the figures in table "Real packets and the simulation" of the simulator, by name."""
     said = run(os.path.join(BUILD, "sim", "share"), "short").out
     table = said.partition("Real packets and the simulation")[2].partition("\n\n")[0]
     return {name: float(figure) for name, figure in
@@ -46,7 +46,7 @@ def fixture_simulated():
 
 @pytest.fixture(name="agrees")
 def fixture_agrees(simulated):
-    """Whether a figure is within 5 % of the simulator's."""
+    """Returns a function that returns whether a figure is within 5 % of the simulated figure."""
     def agrees(what, real):
         print(f"figure: simulated: {what}: {real:.3f}, of {simulated[what]:.3f}")
         return 0.95 < real / simulated[what] < 1.05
@@ -61,7 +61,7 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """The key of the only source. Those of the nodes have the name alone within their braces."""
+    """Returns the key of the only source. Keys about nodes have only the name in their braces."""
     pattern = f"sluice:{{{cluster.name}:*}}"
     key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key
@@ -122,8 +122,7 @@ def test_a_source_that_moves(cluster, agrees, turns, word):
 
 
 def test_a_master_killed_and_slots_moved(cluster, agrees):
-    """As in touch while slots move; without the store for no longer than it takes to promote a replica and to find
-    it; and as before behind that."""
+    """Moving slots disturbs nothing. After the kill, nodes are without the store until a replica is promoted and found."""
     cluster.make(4, RATE)
     cluster.share()
     store, promoted = cluster.store, []
@@ -167,7 +166,7 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """Divided while nothing comes through. No burst of credit: neither when it begins nor on return."""
+    """Nodes divide the limit while the link is down. No credit is gained when it goes down or up."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store
@@ -182,7 +181,7 @@ def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
 
 
 def test_counters_that_are_flushed(cluster):
-    """All of them, at moments that no round knows."""
+    """All counters are flushed, at moments that do not align with rounds."""
     cluster.make(4, RATE)
     cluster.share()
     talks = [cluster.store.talk(port) for port in cluster.store.alive()]
@@ -215,7 +214,7 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
 
 
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
-    """256 sources, each offered 110 packets a second at each node: more than its limit."""
+    """Each of 256 sources sends 110 packets a second to each node, more than its limit."""
     nodes = cluster.make(2, 100, burst=100)
     cluster.share()
     sources = [f"198.18.0.{i}" for i in range(256)]
@@ -224,7 +223,7 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
         return sum(sum(node.judged()) for node in nodes), sum(node.status()["commands"] for node in nodes)
     with nodes[0].flood(110, sources), nodes[1].flood(110, sources):
         wait_until(lambda: all(node.status()["reported"] == 256 for node in nodes), "256 sources", 30)
-        time.sleep(1.5)  # the state is told once a second
+        time.sleep(1.5)  # a process publishes its state once a second
         before = read()
         time.sleep(20)
         packets, commands = (b - a for a, b in zip(before, read()))
@@ -234,14 +233,14 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
 
 
 class Frames:
-    """Sends frames of sources below 10.0.0.0/8 to a node, at some rate."""
+    """Sends frames of sources in 10.0.0.0/8 to a node."""
 
     def __init__(self, node):
         self.socket, self.packet, self.sent = node.socket, bytearray(frame("10.0.0.1")), 0
         self.at = self.packet.index(socket.inet_aton("10.0.0.1"))
 
     def send(self, sources, pps, seconds):
-        """As far as that goes; sources: numbers, without end."""
+        """Sends `pps` frames a second if the machine can. sources: an endless iterator of numbers."""
         begin = time.monotonic()
         before = self.sent
         while (passed := time.monotonic() - begin) < seconds:
@@ -253,13 +252,13 @@ class Frames:
 
 
 def test_a_hundred_thousand_sources_by_zipf(cluster):
-    """More of them take a hundredth of their limit than are told of; all of a table of the default size is read."""
+    """More sources use a hundredth of their limit than a node can report. The node reads a table of the default size."""
     node, = cluster.make(1, RATE, sources=None)
     cluster.share()
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
     drawn = random.Random(1).choices(range(100000), cum_weights=weights, k=1000000)
     frames, sources, told = Frames(node), itertools.cycle(drawn), []
-    frames.send(sources, 38000, 10)  # the bursts of the start
+    frames.send(sources, 38000, 10)  # until the bursts of the start are spent
     sent, before = frames.sent, node.status()
     for _ in range(20):
         frames.send(sources, 38000, 1)
@@ -273,13 +272,13 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # one a key and round, and one for the expiry of each key that begins: many come and go
+    # one for each key and round, and one for the expiry of each new key; keys change often
     assert 1000 < commands < 2800
     assert cpu < 5
 
 
 def test_a_slow_store(tmp_path, agrees):
-    """200 ms away, 100 in each direction."""
+    """The store is 200 ms away, 100 in each direction."""
     cluster = Cluster(tmp_path)
     try:
         port = cluster.store.start()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the end-to-end tests: a sender and a filter, which are two network namespaces joined by veth pairs, and gates
-of the test's own."""
+"""The lab of the end-to-end tests: a sender and a filter, which are network namespaces joined by veth pairs, and the names
+of two gates."""
 
 import bisect
 import collections
@@ -22,20 +22,20 @@ import pytest
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
-LONG = bool(os.environ.get("SLUICE_LONG"))  # more cases of the same promise: make check-long
+LONG = bool(os.environ.get("SLUICE_LONG"))  # run more cases: make check-long
 SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "sketches", "rule_cache",
         "host_cache", "subrules", "budgets", "budget_slices", "secret"]
-PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # with the hash secret, or hashes
-LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
+PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # these maps have the hash secret, or hashes
+LISTED = MAPS[:MAPS.index("admission")]  # maps of sources and rules; the other maps are arrays of fixed size
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's
-PORT = 9  # discard
-SETTLE_SECONDS = 10  # only a test that fails waits so long
+HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the addresses of the filter, the default destinations of build/traffic
+PORT = 9  # of service discard
+SETTLE_SECONDS = 10  # the longest wait
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
@@ -47,7 +47,7 @@ Result = collections.namedtuple("Result", "code out err")
 
 
 def run(*words, check=True, seconds=120, **options):
-    """Runs a command; its output as text, undecodable bytes kept."""
+    """Runs a command. Returns its output as text; bytes that are not UTF-8 become surrogates."""
     done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape",
                           timeout=seconds, **options)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}"
@@ -55,7 +55,7 @@ def run(*words, check=True, seconds=120, **options):
 
 
 def run_sluice(*words, status=0, **options):
-    """Runs sluice; `status` is the exit status that it must have, None: any."""
+    """Runs sluice. Its exit status must be `status`; None accepts any."""
     if "input" not in options:
         options["stdin"] = subprocess.DEVNULL
     result = run(SLUICE, *words, check=False, **options)
@@ -64,7 +64,7 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error of a command that printed nothing else, but with -j the error."""
+    """Returns the messages on standard error. Standard output must be empty, or with -j have the error."""
     assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -72,13 +72,13 @@ def lines(result):
 
 
 def one_line(result):
-    """Returns the only message."""
+    """Returns the message of a command that prints one message."""
     line, = lines(result)
     return line
 
 
 def refused(result, *names, code=None):
-    """Checks a refusal: exit status (None: any but 0), one message, and what the message names. Returns the message."""
+    """Checks a refusal: exit status `code` (1 or 2 if None), and one message, which has all `names`. Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
     names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # bytes that are not UTF-8
@@ -87,7 +87,7 @@ def refused(result, *names, code=None):
 
 
 def noted(result, *notes):
-    """Checks the messages on standard error of a command that succeeds: their number, and what each names."""
+    """Checks the messages on standard error: their number, and the words that each has."""
     said = result.err.splitlines()
     assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
     for line, names in zip(said, notes):
@@ -98,7 +98,7 @@ def noted(result, *notes):
 def wait_until(true, what, seconds=SETTLE_SECONDS):
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timed out: {what}"
         time.sleep(0.005)
 
 
@@ -109,7 +109,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Returns the seconds of the quickest of five calls, because other work of the machine seldom delays all of them."""
+    """Returns the seconds of the quickest of five calls. Other work of the machine hardly delays all five."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -120,7 +120,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """A veth pair judges a packet on the CPU that sends it, and slices are per CPU."""
+    """Pins this thread to one CPU. A veth pair judges a packet on the CPU that sends it, and slices are per CPU."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -131,7 +131,7 @@ def on_one_cpu():
 
 @contextlib.contextmanager
 def inside(netns):
-    """Moves this thread into a network namespace. A socket that is made here stays there."""
+    """Moves this thread into a network namespace within the block. Sockets that are created there stay there."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     try:
@@ -145,7 +145,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a mount namespace of its own. setns() leaves a chroot, so the return enters it again."""
+    """Moves this thread into a private mount namespace within the block. setns() leaves a chroot, so the end of the block
+    enters it again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -163,7 +164,7 @@ def own_mounts():
 
 @contextlib.contextmanager
 def own_bpffs():
-    """Moves this thread into a mount namespace with an empty bpffs."""
+    """Moves this thread into a mount namespace with an empty bpffs within the block."""
     with own_mounts():
         assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
@@ -172,7 +173,7 @@ def own_bpffs():
 # --- Frames ---------------------------------------------------------------------------------------
 
 def checksum(data):
-    """RFC 1071."""
+    """Returns the internet checksum of RFC 1071."""
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -228,7 +229,7 @@ class Datagrams:
         return self.by_source
 
     def wait_for(self, source, count):
-        """Waits for `count` datagrams of a source, and fails at one too many."""
+        """Waits until `count` datagrams of a source have arrived. More is a failure."""
         wait_until(lambda: self.read()[source] >= count, f"{count} datagrams of {source}: "
                    f"{self.by_source}")
         assert self.read()[source] == count
@@ -239,14 +240,12 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables timestamps for read_stamped(). The kernel takes a while to begin; before that, the timestamp of a datagram is
-    the moment at which it is read."""
+    """Enables timestamps for read_stamped(). Until the kernel begins with them, a datagram has the time of its reading."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def read_stamped(receiver):
-    """Yields each datagram with its source and the moment at which the kernel received it, in nanoseconds of
-    CLOCK_REALTIME."""
+    """Yields each datagram, its source, and the time of its arrival, in nanoseconds of CLOCK_REALTIME."""
     with contextlib.suppress(BlockingIOError):
         while True:
             data, control, _, source = receiver.recvmsg(2048, 64)
@@ -257,7 +256,7 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of these sorted moments in any span of that length, ends included."""
+    """Returns the largest number of sorted moments in any span of a length, ends included."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
@@ -306,7 +305,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # the sender sends no packets of its own; the filter accepts any source
+        # the kernel of the sender must send no packets itself, and the filter must accept any source
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":
@@ -341,7 +340,7 @@ class Lab:
         return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
 
     def refuses(self, words, *names, code=1, **options):
-        """Checks that a command is refused, as refused() does. Returns the message."""
+        """Checks that a command is refused, as refused() does."""
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
@@ -359,7 +358,7 @@ class Lab:
         return self.sluice("attach", *(words or (self.device,)), **options)
 
     def attachments(self, gate=None):
-        """Returns the attachments of a gate, [] if it does not exist."""
+        """Returns the attachments of a gate, or [] if the gate does not exist."""
         if not os.path.isdir(self.pins(gate=gate)):
             return []
         return self.json("status", gate=gate)["gates"][0]["attachments"]
@@ -392,11 +391,11 @@ class Lab:
         return self.sluice("apply", "-", input=text, **options)
 
     def snapshot(self):
-        """Returns what a refused command must not change."""
+        """Returns the state that a refused command must not change."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
 
     def expect(self, passed, dropped, gate=None):
-        """Waits until so many packets are judged, and checks the counters."""
+        """Waits until passed + dropped packets are judged, and checks both counters."""
         total = passed + dropped
         wait_until(lambda: sum(self.counts(gate)) >= total, f"{total} packets judged")
         assert self.counts(gate) == (passed, dropped)
@@ -404,7 +403,7 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends at most some tens of frames, because a veth queue holds 256."""
+        """Sends `count` frames of a source. A veth queue holds 256."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -415,7 +414,7 @@ class Lab:
         return s
 
     def send_frames(self, frames, device="out0"):
-        """The socket is kept, because the kernel closes one slowly."""
+        """Sends frames. Keeps the socket, because closing a socket is slow."""
         with on_one_cpu():
             for data in frames:
                 try:
@@ -423,8 +422,8 @@ class Lab:
                         self.sockets[device] = self.raw_socket(device)
                     self.sockets[device].send(data)
                 except OSError as error:
-                    if error.errno != errno.ENOBUFS:  # that: dropped on egress
-                        self.sockets.pop(device, None)  # its device may be another by now
+                    if error.errno != errno.ENOBUFS:  # ENOBUFS means dropped on egress
+                        self.sockets.pop(device, None)  # the device may have been replaced
 
     def send_and_wait(self, frames, device="out0", gate=None):
         """Sends any number of frames, and waits until all are judged."""
@@ -434,7 +433,7 @@ class Lab:
             wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
-        """Runs build/traffic; returns its last report, or the process in the background."""
+        """Runs build/traffic. Returns its last report, or if `background` the process."""
         words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -444,7 +443,7 @@ class Lab:
         return json.loads(run(*words).out.splitlines()[-1])
 
     def lost_on_wire(self, device="out0"):
-        """Returns the packets that a full queue of the veth pair lost before any filter."""
+        """Returns the packets that the full queue of the veth pair lost, before any filter."""
         link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 
@@ -471,7 +470,7 @@ class Lab:
         self.close()
 
     def close(self):
-        """Detaches, then checks that nothing of ours is left."""
+        """Detaches the gates, and checks that no pin is left."""
         with self.closing:
             errors = [run_sluice("-g", gate, "detach", "all", status=None) for gate in self.gates()]
             left = self.gates()

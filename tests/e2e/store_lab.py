@@ -224,18 +224,13 @@ class StoreLab:
                                for talk in talks), "nodes that know each other", CLUSTER_SECONDS)
         for i, talk in enumerate(talks[masters:]):
             talk("CLUSTER", "REPLICATE", names[i % masters])
-        self.wait_for_cluster(ports)
+        wait_until(lambda: all("cluster_state:ok" in talk("CLUSTER", "INFO") for talk in talks), "a cluster", CLUSTER_SECONDS)
         wait_until(lambda: all("master_link_status:up" in talk("INFO", "replication")
                                for talk in talks[masters:]), "replicas", CLUSTER_SECONDS)
         wait_until(lambda: all(len(one) == 3 + replicas // masters
                                for talk in talks for one in talk("CLUSTER", "SLOTS")),
                    "all replicas known to all nodes", CLUSTER_SECONDS)
         return ports
-
-    def wait_for_cluster(self, ports):
-        talks = [self.talk(port) for port in ports]
-        wait_until(lambda: all("cluster_state:ok" in talk("CLUSTER", "INFO") for talk in talks),
-                   "a cluster", CLUSTER_SECONDS)
 
     def alive(self):
         return [port for port, process in self.nodes.items() if process.poll() is None]

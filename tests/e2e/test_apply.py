@@ -165,17 +165,6 @@ allow: [{prefix: 203.0.113.1}, {prefix: 10.0.0.0/8, for: 1h}]
     assert json.loads(attached.sluice("-j", "diff", path).out)["differs"] is False
 
 
-def test_diff_of_a_gate_that_is_not_there(lab, tmp_path):
-    path = written(tmp_path / "rules", "policies: [{prefix: default, limits: [{rate: 5/h}]}]\n")
-    said = lab.sluice("diff", path, status=1)
-    assert said.out == f"+ sluice -g {lab.gate} set default rate 5/h burst 64\n" and said.err == ""
-    assert not os.path.exists(lab.pins())
-    lab.sluice("diff", written(tmp_path / "none", "policies: []\n"))
-    lab.refuses(["dump"], "e2e-nowhere", gate="e2e-nowhere")
-
-
-# --- Lists in files of their own ------------------------------------------------------------------
-
 def test_lists_by_file_name(gate, tmp_path):
     """A relative path is relative to the rules file, from any working directory."""
     (tmp_path / "lists").mkdir()
@@ -297,8 +286,6 @@ def test_apply_to_a_gate_without_a_device_says_that_nothing_is_filtered(lab):
     lab.ip("link", "del", "in0")
     noted(lab.apply("policies: []"), lab.gate)
 
-
-# --- The schema -----------------------------------------------------------------------------------
 
 def validator():
     jsonschema = pytest.importorskip("jsonschema", reason="python3-jsonschema is not installed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change of many rules is one step to packets: they see all of it or nothing, and levels stay."""
+"""A change of many rules is atomic: a packet is judged by the old or by the new rules, and levels stay."""
 
 import json
 import subprocess
@@ -12,17 +12,17 @@ from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
-SAMPLE = 20  # each so many applies it is looked at more closely
-BURST, RATE, RATE_BURST = 1000, 1000, 500  # of what is drained, and of what refills
+SAMPLE = 20  # look_closely() runs once in this many applies
+BURST, RATE, RATE_BURST = 1000, 1000, 500  # of a limit that is used up, and of a limit that refills
 
-# each sender has an address of its own in both families
+# the host number of each source, in both families
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
 
 
 def address(who, family):
-    """Each source has a network of its own, a /24 or a /48."""
+    """Returns the address of a source. Each source has its own /24 or /48."""
     host = HOSTS[who]
     return f"10.0.{host}.1" if family == 4 else f"2001:db8:{host}::1"
 
@@ -68,7 +68,7 @@ def rules(even):
 
 @pytest.fixture(params=["xdp", "ingress"])
 def gate(lab, request):
-    """Two devices, so that there are two CPUs at it, and one gate."""
+    """A gate on two devices, so that two CPUs judge packets."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "hook", request.param)
     lab.sending = {}
@@ -77,8 +77,7 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Two processes send from all sources at full speed, for a minute. What passes goes nowhere:
-    no host has the destination."""
+    """Makes two processes send from all sources at full speed for a minute. No host has the destination."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -94,7 +93,7 @@ def stop_sending(lab):
 
 
 def counts(lab):
-    """passed and dropped of each, by name and family."""
+    """Returns the passed and dropped packets of each source, by name and family."""
     found = {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
              for source in lab.sources()}
     return {(who, family): found.get(address(who, family) if family == 4 else
@@ -144,7 +143,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        elif who in ("drained", "changing"):  # what slices held when its policy changed went back
+        elif who in ("drained", "changing"):  # a change of the policy returned the credit of slices
             assert passed == BURST, (who, family, passed)
         elif who == "limited":
             allowed = RATE_BURST + RATE * spent

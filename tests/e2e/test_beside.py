@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `make beside-others` measures: the README's table."""
+"""`make beside-others`, which measures the table of the README."""
 
 import os
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands in a time namespace, whose CLOCK_MONOTONIC is not the packet path's, give the right
-times."""
+"""Ends of entries are right if a command runs in a time namespace, whose CLOCK_MONOTONIC differs from that of the packet
+path. tests/unit/base/test_clock.c tests the clock itself."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from lab import SLUICE, run, wait_until
 
 DENIED = "192.0.2.9"
 DAY = 86400
-# Half of the uptime behind, because the clock of a namespace may not be negative.
+# The second offset is half of the uptime back, because the clock of a namespace must not be negative.
 OFFSETS = [10 * DAY, -int(time.monotonic() / 2)]
 
 
@@ -30,7 +30,7 @@ def elsewhen(request, shared):
 
 
 def test_an_entry_lasts_as_long_as_it_says(elsewhen, shared):
-    """For a time, or until a moment of the calendar."""
+    """Both with `for` and with `until`."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     for entry in {"for": "1h"}, {"until": until}:
         elsewhen("apply", "-", input=json.dumps({"deny": [{"prefix": DENIED, **entry}]}))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Nothing slips by: frames of every class, each from an address of its own, go to a listening
-socket. What arrives without a filter also arrives through a gate without rules, and nothing of it
-behind rules that drop all. The kernel decides which classes arrive; the tables say which must be
-among them."""
+"""Frames of every class, each from its own address, are sent to a listening socket. Frames that arrive without a filter
+also arrive through a gate without rules, and none arrives if rules drop all. The kernel decides which classes arrive; the
+tables have those that must."""
 
 import itertools
 import socket
@@ -12,7 +11,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# The first is allowed and sent last: when it arrives, all frames before it have been judged.
+# SENTINEL is allowed and sent last. After its arrival, all frames before it have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
@@ -22,12 +21,12 @@ HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
 
 
 def of_type(ethertype, behind):
-    """A frame with another EtherType, or none."""
+    """Returns a frame with this EtherType and these bytes after it."""
     return mac(FILTER_MAC) + mac(SENDER_MAC) + struct.pack("!H", ethertype) + behind
 
 
 def udp6(source, headers, first, size=0):
-    """UDP behind extension headers: their bytes, and the number of the first."""
+    """Returns a UDP frame with extension headers. first: the number of the first header."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -37,8 +36,7 @@ def udp6(source, headers, first, size=0):
 
 
 def options(following, size):
-    """Destination options of `size` bytes, of a kind that hosts skip: Linux takes no long
-    padding."""
+    """Returns destination options of `size` bytes, of a type that hosts skip, because Linux refuses long padding."""
     rest, body = size - 2, b""
     while rest:
         length = min(rest, 257)
@@ -57,7 +55,7 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Priority tags up to a depth of three in each mix, and some up to twelve."""
+    """Yields all combinations of up to three priority tags, and some of up to twelve."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):
@@ -71,8 +69,8 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """name: a function that makes the frame from an address; which must arrive, and which must
-    not."""
+    """Returns two mappings of a name to a function that makes a frame from an address: frames that must arrive, and frames
+    that must not."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -87,7 +85,7 @@ def classes(source, family):
     rest["0x9100, no tag of Linux's"] = lambda a: frame(a, tags=[(0x9100, 0)])
     for cut in 0, 1, header // 2, header - 1:
         rest[f"{cut} bytes of the IP header"] = lambda a, cut=cut: frame(a)[:14 + cut]
-        rest[f"{cut} bytes of the IP header behind a tag"] = \
+        rest[f"{cut} bytes of the IP header after a tag"] = \
             lambda a, cut=cut: frame(a, tags=[(Q, 0)])[:18 + cut]
     for cut in 0, 1, 2, 3:
         rest[f"{cut} bytes of a tag"] = lambda a, cut=cut: frame(a, tags=[(Q, 0)])[:14 + cut]
@@ -97,7 +95,7 @@ def classes(source, family):
     rest["an 802.3 length"] = lambda a: of_type(len(plain) - 14, frame(a)[14:])
     rest["LLC and SNAP"] = lambda a: of_type(
         len(plain) - 14 + 8, bytes([0xAA, 0xAA, 3, 0, 0, 0]) + struct.pack("!H", ethertype) + frame(a)[14:])
-    rest["802.3 behind a tag"] = lambda a: of_type(Q, struct.pack("!HH", 0, 50) + frame(a)[14:])
+    rest["802.3 after a tag"] = lambda a: of_type(Q, struct.pack("!HH", 0, 50) + frame(a)[14:])
     rest["raw 802.3"] = lambda a: of_type(len(plain) - 12, b"\xff\xff" + frame(a)[14:])
     for size in 0, 1, 3, 4, 7:
         rest[f"{size} bytes of UDP, and padding"] = lambda a, size=size: padded(a, size)
@@ -119,8 +117,7 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """A frame whose packet has `size` bytes behind the IP header; its padding looks like the
-    rest."""
+    """Returns a frame whose packet has `size` bytes after the IP header. The padding looks like the rest of UDP."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -142,7 +139,7 @@ def source_of(name, number):
 
 
 def all_classes():
-    """name: (source, frame), those that must arrive first, and those that must not."""
+    """Returns two mappings of a name to (source, frame): frames that must arrive, and frames that must not."""
     found = []
     for kind in 0, 1:
         named = {}
@@ -159,11 +156,10 @@ ARRIVE, REST = all_classes()
 EVERYTHING = {**ARRIVE, **REST}
 assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 
-# --- What arrives ---------------------------------------------------------------------------------
 
 
 def listen(lab, device="out0"):
-    """The sockets. A new device, and its addresses, take a moment to be up."""
+    """Returns listening sockets, after the device and its addresses are up."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():
@@ -175,7 +171,7 @@ def listen(lab, device="out0"):
 
 
 def arrived(lab, received, frames, device="out0"):
-    """The names of those frames that arrive; the sentinel comes last, on the same way."""
+    """Sends frames, and SENTINEL last. Returns the names of the frames that arrive."""
     received.read()
     received.by_source.clear()
     sent = list(frames.items())
@@ -207,4 +203,4 @@ def test_every_class(lab, hook):
     lab.apply({"policies": []})
     assert arrived(lab, received, EVERYTHING) == without
     print(f"figure: {hook}: {len(EVERYTHING)} classes of frames, of which Linux delivers {len(without)}: "
-          "all of them arrive without rules, and none behind a deny or a limit")
+          "all of them arrive without rules, and none past a deny or a limit")

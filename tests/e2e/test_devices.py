@@ -198,8 +198,6 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
     assert outcome(devices, [frame(OFFENDER)] * 9)[:2] == (5, 4)
 
 
-# --- Lookups that fail ----------------------------------------------------------------
-
 def refuse_sockets():
     """Makes socket(2) fail with EMFILE in this process and its children, by seccomp."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
@@ -236,8 +234,6 @@ def test_a_namespace_that_cannot_be_looked_up_is_not_a_missing_one(devices):
     finally:
         os.unlink(path)
 
-
-# --- Devices that no file can name ------------------------------------------------------------------------
 
 def test_what_is_in_a_namespace_without_a_name_stays(devices):
     name = f"{devices.filter}-c"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A stream that a gate denies, while what is around the gate is disturbed: no packet of it comes
-through, and what the device received is counted."""
+"""A gate denies a stream while its devices and namespaces are disturbed. No packet of the stream passes, and the packets are
+counted."""
 
 
 import pytest
@@ -12,16 +12,15 @@ DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
 
-# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c takes the
-# program from each queue, and then stops its NAPI: a poll in between delivers what is in the queue without the program. One
-# packet was seen in some fifty closings. Before that the program runs; after it netif_rx() drops packets, because the device
-# is down. A device that is opened gets no packet before it is up.
+# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c removes
+# the program from a queue, then stops its NAPI; a poll in between delivers the queue without the program. One packet was
+# seen in some fifty closings.
 CLOSING_LETS_PASS = 3
 
 
 @pytest.fixture(params=MODES, ids="-".join)
 def stream(request, lab):
-    """A lab with a stream of DENIED into in0, which has two queues to receive with."""
+    """A lab with a stream of DENIED into in0, which has two receive queues."""
     hook, mode = request.param
     lab.ip("link", "del", "in0")
     lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
@@ -39,13 +38,14 @@ def stream(request, lab):
 
 
 def goes_on(lab):
-    """The stream arrives again, and is judged."""
+    """Waits until more packets of the stream are judged."""
     before = lab.counts()[1]
     wait_until(lambda: lab.counts()[1] > before + 100, "the stream goes on")
 
 
 def nothing_passed(lab, closed=False):
-    """After the end of the stream: of it nothing, of another source all. closed: veth has closed its queues."""
+    """Ends the stream. None of its packets may have passed, and packets of another source pass. closed: veth has closed its
+    queues."""
     goes_on(lab)
     lab.stream.kill()
     lab.stream.wait()
@@ -69,7 +69,7 @@ def test_a_link_that_flaps(stream):
 
 
 def test_a_driver_that_begins_anew(stream):
-    """Other numbers of queues, and another MTU: the driver closes and opens the second of its queues."""
+    """Another number of queues, and another MTU: the driver closes and opens its second queue."""
     for i in range(TIMES):
         channels(stream, "in0", 5, 1 + i % 2)
         stream.ip("link", "set", "in0", "mtu", str(1400 + i))
@@ -78,7 +78,7 @@ def test_a_driver_that_begins_anew(stream):
 
 
 def test_a_namespace_of_the_gate_is_deleted(stream):
-    """The namespace has a device of the same gate."""
+    """Another device of the gate is in the namespace."""
     netns = f"{stream.filter}-c"
     for _ in range(TIMES // 2):
         run("ip", "netns", "add", netns)
@@ -95,7 +95,7 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """It is refused on a hook that a link of ours holds. In TC it may come before, and takes nothing away."""
+    """On hook xdp our link refuses it. On hook ingress our filter still sees all packets."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")

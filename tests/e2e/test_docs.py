@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Documents say what there is: the man pages against the help, the schema and the counters, and every
-link, path and function that a page names. README's commands are typed in test_readme.py."""
+"""The man pages agree with the help, the schema and the counters, and each link, path and function in a document exists.
+test_readme.py types the commands of the README."""
 
 import functools
 import glob
@@ -27,13 +27,13 @@ def read(*path):
 
 # --- mdoc -----------------------------------------------------------------------------------------
 
-# Macros that end the scope of the macro before them. Only arguments of Cm, Ar and Fl are returned.
+# Macros that end the arguments of the macro before them.
 MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
 
 def words_of(line):
-    """(macro, argument) of a line of mdoc, in its order."""
+    """Returns the pairs (macro, argument) of a line of mdoc."""
     macro, found = None, []
     for word in line[1:].split() if line.startswith(".") else []:
         if word in MACROS:
@@ -44,7 +44,7 @@ def words_of(line):
 
 
 def parts(page, macro):
-    """The lines of each part that `.macro TITLE` begins, up to the next heading, by title."""
+    """Returns the lines of each part that `.macro TITLE` begins, up to the next heading, by title."""
     found, title = {}, None
     for line in page.splitlines():
         if line.startswith((".Sh ", ".Ss ")):
@@ -69,8 +69,8 @@ def test_mandoc_has_no_objection(page):
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
-    # pages of other packages need not be installed here; our own: test_references_among_the_pages
-    # the footer names the project, which the style of NetBSD refuses
+    # pages of other packages may be missing here; test_references_among_the_pages checks our own
+    # the footer has the project, which the style of NetBSD forbids
     assert [line for line in said if "referenced manual not found" not in line and "explicitly specified: Os Sluice" not in line] == []
 
 
@@ -86,7 +86,7 @@ def test_references_among_the_pages():
 # --- sluice(8) against the tables of the commands -------------------------------------------------
 
 def metrics_documented():
-    """(type, unit, labels, help) of each metric in sluice-inspect(7), by name; and the labels."""
+    """Returns (type, unit, labels, help) of each metric in sluice-inspect(7), by name, and the set of labels."""
     section = "\n".join(parts(read("docs/man/sluice-inspect.7"), "Sh")["METRICS"])
     metrics, _, labels = section.partition(".El")
     found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
@@ -109,13 +109,13 @@ def words_in(text):
 
 
 def synopsis_of(command):
-    """The words of a command: keywords, placeholders and options, in the order of its table."""
+    """Returns the keywords, placeholders and options of a command, in the order of its table."""
     words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
     return [command, *sum((words_in(word["name"]) + words_in(word.get("value", "")) for word in words), [])]
 
 
 def synopsis_in(lines):
-    """The same of each form in a command's part of the page: what stands before its text."""
+    """Returns the words of each form in the synopsis of a command's part of the page."""
     forms = []
     for line in lines[:lines.index(".Pp")]:
         if line.startswith(".Nm"):
@@ -126,13 +126,13 @@ def synopsis_in(lines):
 
 
 def is_part(form, words):
-    """Whether all words of the form stand in the other list, in this order."""
+    """Returns whether `words` has all words of the form, in this order."""
     rest = iter(words)
     return all(word in rest for word in form)
 
 
 def described():
-    """The lines of each command. A part for two commands has `.Nm Cm allow | deny`."""
+    """Returns the lines of each command. A part for two commands begins with `.Nm Cm allow | deny`."""
     page = read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0]
     return {name: [line.replace(f".Nm Cm {title.replace(', ', ' | ')} ", f".Nm Cm {name} ") for line in lines]
             for title, lines in parts(page, "Ss").items() for name in title.split(", ")}
@@ -202,7 +202,7 @@ def schema():
 
 
 def keys_of_schema():
-    """The keys of each kind of mapping, by the heading that describes it."""
+    """Returns the keys of each mapping of the schema, by the heading that describes it."""
     root = schema()
     policy = root["properties"]["policies"]["items"]
     budget, = [way for way in policy["properties"]["newcomers"]["anyOf"] if "properties" in way]
@@ -228,7 +228,7 @@ def test_the_page_has_the_keys_of_the_schema():
 
 
 def examples_of(page):
-    """The literal displays of a page's EXAMPLES."""
+    """Returns the literal displays in EXAMPLES of a page."""
     lines, found = parts(read("docs/man", page), "Sh")["EXAMPLES"], None
     displays = []
     for line in lines:
@@ -250,7 +250,7 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         gate.sluice("apply", "--resize", str(path))
-        # the end of an entry with 'for' moves by the seconds that the commands take
+        # the end of an entry with `for` is relative to the time of the command
         assert all(" until " in line for line in gate.sluice("diff", str(path), status=None).out.splitlines())
 
 
@@ -275,7 +275,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_files_and_functions_that_are_named_exist(page):
-    """Names in backquotes. A word in capitals stands for any name."""
+    """Names in backquotes. A word in capitals is a placeholder."""
     for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
         assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
     names = set(re.findall(r"`(\w+)\(\)`", read(page)))
@@ -287,7 +287,7 @@ def test_files_and_functions_that_are_named_exist(page):
 # --- docs/reliability.md --------------------------------------------------------------------------
 
 def test_each_fault_names_tests_that_exist():
-    """The last cell of each row: FILE::FUNCTION, below tests/."""
+    """The last cell of each row has FILE::FUNCTION, below tests/."""
     rows = [line.strip("| ").split(" | ") for line in read("docs/reliability.md").splitlines()
             if line.startswith("| ") and not line.startswith("| fault ")]
     assert len(rows) > 30

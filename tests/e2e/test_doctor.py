@@ -175,8 +175,6 @@ def test_status_has_the_three_most_important(attached):
     assert attached.sluice("status").out.count(" [device-down]") == 2
 
 
-# --- No findings -----------------------------------------------------------------------------------
-
 SETUPS = {
     "README": (["set default rate 10pps burst 200", "deny 203.0.113.9 for 90s"], {"no-budget": "default"}),
     "demo": (["set default rate 1000pps burst 1000"], {"no-budget": "default"}),
@@ -285,8 +283,6 @@ def test_counters_that_move_to_another_map_meanwhile(healthy):
     assert watched(healthy, resize_and_send) == {}
     assert healthy.sluice("dump").out.count("sources: 9000") == 1
 
-
-# --- Modes and drivers ----------------------------------------------------------------------------
 
 def rules_of(lab):
     lab.apply("policies: [{prefix: default, limits: [{rate: 10kpps, burst: 20000}], newcomers: {rate: 20kpps}}]")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Real packets through each hook: what passes is what the limit says, here and at the receiver."""
+"""Real packets through each hook: the limit is exact in the counters and at the receiver."""
 
 import time
 
@@ -13,7 +13,7 @@ HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", 
 
 
 def attach(lab, hook, mode):
-    """Egress filters what the sender sends; the other hooks what the filter receives."""
+    """Attaches to hook egress of the sender, or to another hook of the filter."""
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 
@@ -40,8 +40,7 @@ def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
 @pytest.mark.alone
 @pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
 def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
-    """t for the upper bound is taken around everything, for the lower by the sender itself: so
-    both hold on a machine of any speed."""
+    """The time of the whole test gives the upper bound, the time of the sender the lower bound, so both hold on any machine."""
     rate, burst = 1000, 500
     received = lab.datagrams()
     attach(lab, hook, "auto")
@@ -73,7 +72,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
 def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):
-    # taps see a frame before TC ingress does; what a bridge gets from its port has passed it
+    # a socket on in0 would receive frames before hook ingress; a bridge receives them after it
     lab.ip("link", "add", "name", "bridge0", "type", "bridge")
     lab.ip("link", "set", "bridge0", "addrgenmode", "none", "promisc", "on", "up")
     lab.ip("link", "set", "in0", "master", "bridge0")
@@ -97,13 +96,11 @@ def test_devices_of_one_gate_share_a_bucket(lab):
     lab.expect(passed=40, dropped=20)
 
 
-# --- IPv6 sources that are their whole address: neighbours, and translated IPv4 hosts --------------
-
 @pytest.mark.parametrize("sources", [("fe80::66", "fe80::67", "fe80:0:0:1::66"),
                                      ("64:ff9b::c000:201", "64:ff9b::c000:202"),
                                      ("64:ff9b:1:fffe::c000:201", "64:ff9b:1:fffe::c000:202")])
 def test_each_address_is_a_source(lab, sources):
-    """Listed, checked and forgiven by its address, and no other with it."""
+    """Each address is listed, checked and forgiven separately."""
     lab.attach("in0")
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.send_and_wait([frame(source) for source in sources for _ in range(15)])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`check` predicts each packet: verdict, reason, charges and observations are those of the packet that is sent next, for a
-table of rules and packets. Limits with slices and bit rates are in the table, too."""
+"""`check` predicts the verdict, the reason, the charges and the observing limits of the next packet. The predictions are
+compared with real packets for a table of rulesets, each with every fifth packet of the zoo."""
 
 import time
 
@@ -24,7 +24,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# The zoo's addresses are 10.0.0.1 and on, 2001:db8:0:1::1 and on. Each packet is sent four times.
+# The addresses of the zoo begin at 10.0.0.1 and 2001:db8:0:1::1. Each packet is sent four times.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -103,14 +103,14 @@ RULES = {
         "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
         limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
 }
-EARNING = "bits", "two rates, and keys of two lengths"  # credit that returns while the test runs
+EARNING = "bits", "two rates, and keys of two lengths"  # credit returns while these tests run
 SLICES = "slices"
 ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
 TIMES = 4
 
 
 def animals_for(name):
-    """Every fifth of them, another one for the next rules."""
+    """Returns every fifth packet of the zoo, beginning with another one for each ruleset."""
     return zoo()[list(RULES).index(name) % 5::5]
 
 
@@ -142,8 +142,7 @@ def difference(after, before):
 
 
 def refusing(check):
-    """The limits that are to refuse it, each with its policy: the first that drops, or those that
-    observe, which come last."""
+    """Returns the limits that refuse the packet, as (policy, limit): the first that drops, or all that observe."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
@@ -154,15 +153,8 @@ def levels(check):
     return {limit["name"]: limit["remaining"] for limit in check["limits"]}
 
 
-def levels_after(check, size):
-    """Returns the levels after a packet. A dropped packet costs nothing."""
-    return {limit["name"]: limit["remaining"] - (size if limit["unit"] == "bytes" else 1)
-            if check["verdict"] == limit["verdict"] == "pass" else limit["remaining"]
-            for limit in check["limits"]}
-
-
 def send(gate, data, before):
-    """Sends one packet; returns what the gate has counted with it."""
+    """Sends a packet. Returns the counters after it."""
     gate.send_frames([data])
     end = time.monotonic() + 10
     while True:
@@ -184,10 +176,10 @@ def compare(check, before, after):
 @pytest.mark.parametrize("gate,name", [*(("ingress", name) for name in RULES), *(("egress", name) for name in ON_EGRESS)],
                          indirect=["gate"])
 def test_check_says_what_happens(gate, name):
-    gate.apply({"policies": []})  # so that limits of the same names begin anew
+    gate.apply({"policies": []})  # so that limits of the same names begin with full buckets
     gate.apply(RULES[name])
     animals = animals_for(name)
-    if name == SLICES:  # the last packets are spent from slices, and from what is beside them
+    if name == SLICES:  # the last packets spend slices and the rest of the state
         gate.send_and_wait([animal.frame for animal in animals for _ in range(97)])
     stats = gate.json("stats")
     for i in range(TIMES):
@@ -201,24 +193,26 @@ def test_check_says_what_happens(gate, name):
             compare(check, before, stats)
             SAID.add((check["verdict"], check["reason"], bool(refusing(check))))
             if i == TIMES - 1 and name not in EARNING:
-                assert levels(gate.json("check", *words)) == levels_after(check, len(data))
+                assert levels(gate.json("check", *words)) == {
+                    limit["name"]: limit["remaining"] - (len(data) if limit["unit"] == "bytes" else 1)
+                    if check["verdict"] == limit["verdict"] == "pass" else limit["remaining"] for limit in check["limits"]}
 
 
 @pytest.mark.parametrize("gate", ["ingress"], indirect=True)
 def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
-    """The tests before this test have seen every answer. The fixture makes the same process run them."""
+    """The tests above have seen every answer. One process runs all of them, because they share fixture `gate`."""
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
     seen = {(verdict, reason) for verdict, reason, _ in SAID}
     assert seen == {("pass", "within-limit"), ("pass", "no-limit"), ("pass", "allowed"),
                     ("pass", "no-rule"),
                     ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
-    assert ("pass", "within-limit", True) in SAID  # one that would have been dropped
+    assert ("pass", "within-limit", True) in SAID  # a packet that an observing limit would have dropped
 
 
 @pytest.mark.parametrize("source,later", [("10.0.0.1", []), ("2001:db8:0:1::1", ["udp"])])
 def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
-    """A question may name them all the same, in any order. Of IPv6 only the first fragment has the protocol."""
+    """Words for a port or for SYN have no effect then. In IPv6, only the first fragment has the protocol."""
     for name, match in ("dns", "udp port 53"), ("syn", "tcp-syn"), ("udp", "udp"):
         attached.sluice("set", "default", "name", name, "rate", "1/h", "match", match)
     for words, matches in (("proto udp port 53 fragment first", ["dns", "udp"]), ("proto udp port 53 fragment later", ["udp"]),
@@ -230,7 +224,7 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_frame_of_more_than_the_burst(attached, source):
-    """It passes with a full bucket, and is owed: check says so before and after."""
+    """Such a frame passes if the bucket is full, and leaves a debt. check predicts both."""
     attached.sluice("set", "default", "rate", "1kbit", "burst", "100B")
     check = attached.json("check", source, "size", "1000")
     assert (check["verdict"], check["reason"]) == ("pass", "within-limit")

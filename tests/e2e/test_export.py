@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""export: Prometheus's text format."""
+"""export: the text format of Prometheus."""
 
 import json
 import os
@@ -54,15 +54,14 @@ def total(found, name, **labels):
 def test_values_agree_with_stats_and_status(busy):
     found, stats = samples(busy.sluice("export").out), busy.json("stats")
     for verdict, key in (("pass", "passed"), ("drop", "dropped")):
-        assert total(found, "sluice_packets_total", verdict=verdict) == \
-            stats["totals"][key]["packets"]
-        assert total(found, "sluice_bytes_total", verdict=verdict) == stats["totals"][key]["bytes"]
+        for what in "packets", "bytes":
+            assert total(found, f"sluice_{what}_total", verdict=verdict) == stats["totals"][key][what]
     for reason, packets in stats["reasons"].items():
         assert total(found, "sluice_packets_total", reason=reason) == packets
     for policy in stats["policies"]:
         assert total(found, "sluice_packets_total", policy=policy["prefix"], verdict="drop") == \
             policy["dropped"]["packets"]
-    assert total(found, "sluice_packets_total", policy="deleted") == 9  # what they had is kept
+    assert total(found, "sluice_packets_total", policy="deleted") == 9  # counters of deleted policies
     assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
     sizes = {labels["map"]: value for name, labels, value in found
              if name == "sluice_map_max_entries"}
@@ -96,16 +95,13 @@ def test_several_limits_and_lists(attached):
     text = attached.sluice("export").out
     assert promtool_objects(text) == ""
     found, stats = samples(text), attached.json("stats")
-    for reason, packets in stats["reasons"].items():
-        assert total(found, "sluice_packets_total", reason=reason) == packets
     assert total(found, "sluice_packets_total", policy="allow", reason="allowed") == 4
     assert total(found, "sluice_packets_total", policy="deny", reason="denied") == 3
     assert total(found, "sluice_packets_total", reason="blocked") == 13
     for limit in stats["policies"][0]["limits"]:
         labels = {"policy": "default", "limit": limit["name"]}
-        for metric, what in (("packets", "packets"), ("bytes", "bytes")):
-            assert total(found, f"sluice_limit_refused_{metric}_total", **labels) == \
-                limit["refused"][what]
+        for what in "packets", "bytes":
+            assert total(found, f"sluice_limit_refused_{what}_total", **labels) == limit["refused"][what]
     assert total(found, "sluice_limit_refused_packets_total", action="observe", limit="try") == 30
     assert total(found, "sluice_rules", gate=attached.gate) == 3
     assert not any(source in text for source in (SOURCE, "2001:db8", "192.0.2.1"))
@@ -164,7 +160,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_an_unreadable_gate_does_not_freeze_the_others(lab, how, tmp_path):
-    """The recipe for cron, `export >FILE && mv`, replaces the file, and the file has all other gates."""
+    """With the recipe for cron, `export >FILE && mv`, the new file has all other gates."""
     lab.pair("out2", "in2")
     lab.attach("in0")
     lab.attach("in2", gate=lab.gate2)
@@ -203,6 +199,6 @@ def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     assert json.loads(run_sluice("-j", "export", status=2).out)["error"]["id"] == "no-json"
     for words in ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
-    lab.attach("in0")  # which makes the directory of all gates, with its mode
-    os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)  # its attach is still at it
+    lab.attach("in0")  # creates the directory of all gates
+    os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)  # as if its attach still ran
     assert lab.gate2 not in readable(run_sluice("export").out)

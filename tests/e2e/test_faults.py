@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults: pins that are deleted or replaced, commands that are killed, maps that are full."""
+"""Faults: pins that are deleted or replaced, commands that run at the same time or are killed, and full maps."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in
 
 @pytest.fixture
 def drained(attached):
-    """A gate whose filter drops every packet of SOURCE, from now on for an hour."""
+    """A gate that drops every packet of SOURCE for an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 11)
     attached.expect(passed=10, dropped=1)
@@ -30,17 +30,12 @@ def drained(attached):
 
 
 def still_filters(lab):
-    """SOURCE gets nothing through; another source its burst, and so is seen to be judged."""
+    """Checks that SOURCE passes no packet, and that another source gets its burst."""
     passed = lab.received.read()[SOURCE]
     lab.send(SOURCE, 5)
     lab.send(OTHER, 20)
     lab.received.wait_for(OTHER, 10)
     assert lab.received.read()[SOURCE] == passed == 0
-
-
-def refused_with_advice(lab, names, commands):
-    for words in commands:
-        lab.refuses(words, names, f"sluice -g {lab.gate} detach all")
 
 
 # --- Pins -----------------------------------------------------------------------------------------
@@ -81,18 +76,19 @@ def test_a_pin_that_is_deleted_or_replaced(drained, how):
     spoil, names = PINS_SPOILED[how]
     for name in names:
         spoil(drained, drained.pins(name))
-    refused_with_advice(drained, f"'{names[0]}'", READERS[1:2] + WRITERS[:1] if "same" in how else READERS[:3] + WRITERS)
+    for words in READERS[1:2] + WRITERS[:1] if "same" in how else READERS[:3] + WRITERS:
+        drained.refuses(words, f"'{names[0]}'", f"sluice -g {drained.gate} detach all")
     still_filters(drained)
     drained.sluice("detach", "all")
     assert not os.path.exists(drained.pins())
 
 
 def test_a_gate_of_another_schema(drained, tmp_path):
-    """Refused in one line, which names the command that saves its rules before the one that removes
-    it. The devices go on filtering."""
+    """Commands refuse it, and name the command that saves the rules before the command that removes the gate. The devices
+    go on filtering."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # the schema comes first
+    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # the schema is the first word
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
     file = tmp_path / "rules.json"
@@ -111,7 +107,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
 
 
 def test_a_deleted_link_pin_ends_only_that_attachment(drained):
-    """The kernel detaches a link without a pin: the gate is left without a device."""
+    """The kernel detaches a link without a pin. The gate stays, without a device."""
     pin, = drained.links("in0")
     os.unlink(drained.pins("links", pin))
     assert drained.attachments() == []
@@ -121,7 +117,7 @@ def test_a_deleted_link_pin_ends_only_that_attachment(drained):
     assert not os.path.exists(drained.pins())
 
 
-# --- Two at once ----------------------------------------------------------------------------------
+# --- Commands at the same time ---------------------------------------------------------------------
 
 @pytest.mark.alone
 def test_a_held_lock_is_told_after_a_short_wait(shared):
@@ -180,10 +176,10 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """The last gate's detach removes the directory of all gates just after attach has found it."""
+    """detach of the last gate removes the directory of all gates just after attach has found it."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
-    with own_bpffs():  # where another gate is about, the directory stays
+    with own_bpffs():  # otherwise the directory would stay because of other gates
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
@@ -198,7 +194,7 @@ def test_attach_while_the_last_gate_goes(lab):
 # --- Killed ---------------------------------------------------------------------------------------
 
 def entries(lab):
-    """Rules, policies, and /64s that longer rules split."""
+    """Returns the numbers of rules, policies, and /64s that longer rules divide."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
     rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
     return rules, maps["policies"], maps["splits"]
@@ -220,7 +216,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # the rules before; the change, with FILE for a file of the text; the entries after the change
+    # the rules before, the change, the text of its FILE, and entries() after the change
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
@@ -287,20 +283,20 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        if again.code and os.path.exists(lab.pins()):  # it was not attached any more
+        if again.code and os.path.exists(lab.pins()):  # the device was detached already
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
 
 
-# --- Nothing left ---------------------------------------------------------------------------------
+# --- Full maps, files and disks --------------------------------------------------------------------
 
 ROOM = 20
 
 
 @pytest.fixture
 def little(lab):
-    """A gate of little room."""
+    """A gate with small maps."""
     lab.apply({"gate": dict.fromkeys(("policies", "hosts", "prefixes"), ROOM), "policies": []})
     lab.attach("in0", "mode", "native")
     return lab
@@ -309,7 +305,7 @@ def little(lab):
 @pytest.mark.parametrize("words", ["deny 10.0.0.{}", "set 10.0.{}.0/24 rate 5/h", "deny 2001:db8:0:{}::1"],
                          ids=["hosts", "policies", "splits"])
 def test_the_tables_of_rules_full(little, words):
-    """Each change that finds no room is refused as a whole. tests/datapath/test_full.c has every table."""
+    """A change without room is refused completely. tests/datapath/test_full.c has every map."""
     for i in range(2 * ROOM):
         before = little.rules(), little.json("stats")["generation"], entries(little)
         done = little.sluice(*words.format(i).split(), status=None)
@@ -319,12 +315,12 @@ def test_the_tables_of_rules_full(little, words):
     assert (little.rules(), little.json("stats")["generation"], entries(little)) == before
     shown = little.json("show")["rules"]
     assert len(shown) >= ROOM
-    little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))  # needs no room
+    little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))  # a change of an existing rule needs no room
     little.sluice("del", shown[1]["prefix"])
     little.sluice(*words.format(2 * ROOM).split())
 
 
-# Every command that prints. keep, share and complete print nothing to wait for, or no messages.
+# Every command that prints, except keep and share, which do not end, and complete, which prints no messages.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
@@ -340,7 +336,7 @@ def test_the_commands_that_print_are_all():
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
 def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
-    """Every command fails, also if the output exceeds the buffer of standard output."""
+    """Every command fails then, also if the output is larger than the buffer of standard output."""
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")
@@ -361,7 +357,7 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """A file or socket that is opened gets none of the numbers of standard input, output and error."""
+    """If standard input, output or error is closed, no file or socket gets its number."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -385,6 +381,6 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """SIGXFSZ ends no command: the file that is written is an error, as on a disk without room."""
+    """SIGXFSZ must not end a command: the write fails, as on a full disk."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

@@ -144,11 +144,6 @@ def pressure(lab):
     return lab.json("status")["gates"][0]["pressure"]
 
 
-def states(lab):
-    maps = {m["name"]: m for m in lab.json("status")["gates"][0]["maps"]}
-    return maps["states"]
-
-
 class Arrivals:
     """Sources that begin to send during a flood: their packets until they are admitted, and the time until then."""
 
@@ -246,10 +241,6 @@ class Buckets:
         self.next = before + LOOK_SECONDS
 
 
-def budget(seconds):
-    return BUDGET_BURST + BUDGET_RATE * seconds
-
-
 def watch(lab, flood, arrivals, buckets, seconds):
     """Starts new sources during the flood, and reads the counters until it ends. Returns `pressure` of `status` in the
     flood."""
@@ -327,7 +318,7 @@ def check_forged(flood):
     begin, end = flood.forged["begin"], flood.forged["end"]
     bucket, seen = flood.buckets.newcomers, sum(flood.came.values())
     assert seen == flood.forged["sent"], "not all that was generated was judged"
-    assert flood.came["newcomer"] <= budget(end - begin + 0.1)
+    assert flood.came["newcomer"] <= BUDGET_BURST + BUDGET_RATE * (end - begin + 0.1)
     assert bucket.least(flood.lasts / 5) >= 0.95 and bucket.most() <= 1
     return (f"{seen / (end - begin) / 1e6:.2f} Mpps forged and judged; {bucket.most():.3f} of the "
             "newcomers' budget passed")
@@ -345,7 +336,7 @@ def check_arrivals(lab, flood):
 
 
 def check_told(lab, flood):
-    told, most = flood.pressure, states(lab)["max_entries"]
+    told, most = flood.pressure, lab.json("status")["gates"][0]["sources"]["max"]
     assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
     assert flood.inserted < most / 2  # so no source was evicted

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate grows with its rules: nobody states sizes, every command makes the room that it needs, and packets are judged
-meanwhile. A size that somebody stated is kept."""
+"""A gate grows with its rules: a command that needs larger maps makes them, and packets are judged meanwhile. Sizes that a
+user has specified stay."""
 
 import collections
 import json
@@ -14,7 +14,7 @@ from lab import LONG, lines, one_line, wait_until
 from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-ROOM = 1 << 14  # hosts and prefixes of a gate without sizes
+ROOM = 1 << 14  # the default of hosts and prefixes
 POLICIES = 1 << 10
 
 
@@ -78,8 +78,8 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """Its next version is twice as long: it stands beside the one before until it is in force."""
-    path = listed(tmp_path, map(net, range(ROOM - 1)))  # `default` is a prefix, too
+    """The new version is twice as long, and the gate needs room for both versions until the new one is in force."""
+    path = listed(tmp_path, map(net, range(ROOM - 1)))  # `default` takes an entry of map prefixes
     assert drained.sluice("deny", "-f", path).err == ""
     said = drained.sluice("deny", "10.0.0.0/8")
     assert said.err == note(drained, "prefixes 16k -> 32k")
@@ -97,7 +97,7 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """Rules of IPv6 that fit into the maps of rules, but not into the map of divided /64s."""
+    """The IPv6 rules fit into the maps of rules, but not into the map of divided /64s."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -118,11 +118,9 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
     assert f"deny {OTHER}" in lab.rules()
 
 
-# --- Under traffic ----------------------------------------------------------------------------------
-
 @pytest.mark.alone
 def test_a_level_is_kept_to_the_packet(attached, tmp_path):
-    """A source that never rests gets its burst and no packet more, while its gate grows four times."""
+    """A source that sends all the time gets exactly its burst while the gate grows four times."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
     received = attached.datagrams()
     stream = attached.traffic(60, f"{SOURCE}=20000", background=True)
@@ -139,10 +137,8 @@ def test_a_level_is_kept_to_the_packet(attached, tmp_path):
     is_whole(attached)
 
 
-# --- Sizes that a user stated -------------------------------------------------------------------
-
 def test_stated_by_attach(lab, tmp_path):
-    """Other sizes still grow."""
+    """Sizes that were not specified still grow."""
     lab.attach("in0", "hosts", "20", "policies", "2")
     path = listed(tmp_path, map(host, range(21)))
     before = lab.snapshot()
@@ -158,7 +154,7 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A file states the present size, until a file without it is applied with --resize."""
+    """A file specifies the present size. A file without sizes, applied with --resize, lifts that."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -172,10 +168,8 @@ def test_stated_by_a_file(attached):
     assert said.err == note(attached, "policies 1k -> 2k")
 
 
-# --- What cannot be -------------------------------------------------------------------------------
-
 def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
-    """It would have five limits."""
+    """A policy of the file would have five limits."""
     attached.sluice("set", "default", "rate", "1/h", "name", "a")
     five = [{"prefix": "10.0.0.0/8", "inherit": True, "limits": [{"rate": "1/h", "name": name} for name in "bcde"]}]
     default = [{"prefix": "default", "limits": [{"rate": "1/h", "name": "a"}]}]
@@ -188,7 +182,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Leaves no room for a host; the gate may grow."""
+    """Fills map hosts4. The gate can still grow."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A rule for a few addresses does not silently lift what protects all: a policy that `set` makes
-inherits the limits of the next shorter one, and warnings name what passes for want of a limit."""
+"""A policy for a few addresses does not silently lift the limits of all: a policy made by `set` inherits the limits of the
+next shorter prefix, and notes name limits that a policy lacks."""
 
 import json
 import re
@@ -38,11 +38,11 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """It lifts the limit of default from the prefix."""
+    """Such a name lifts the limit of default for the prefix."""
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
-    noted(gate.sluice("set", NET, *named, *DNS[2:]))  # so it was before
+    noted(gate.sluice("set", NET, *named, *DNS[2:]))  # unchanged
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "50pps"))
     noted(gate.sluice("set", "10.2.0.0/16", *DNS))
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "9pps", "match", "tcp-syn"))
@@ -58,28 +58,28 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
 @pytest.mark.parametrize("words", [("action", "observe"), ("key", "dst")], ids=" ".join)
 def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
-    afresh = [("10.0.0.1", "'all'")] * ("key" in words)  # another key: it counts afresh
+    afresh = [("10.0.0.1", "'all'")] * ("key" in words)  # another key counts afresh
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         noted(gate.sluice(*own, *words), replaced)
-        noted(gate.sluice(*own, *words))  # so it was before
+        noted(gate.sluice(*own, *words))  # unchanged
         noted(gate.sluice(*own), *afresh)
         noted(gate.sluice(*own, *words), *afresh, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    gate.sluice("set", "default", "rate", "10pps", *words)  # which lifts nothing that stops more
+    gate.sluice("set", "default", "rate", "10pps", *words)  # the limit of default stops no more than the new one
     noted(gate.sluice(*own, *words))
     gate.apply("policies: []")
     noted(gate.apply("policies: [{prefix: default, limits: [{rate: 5/h}]}, {prefix: 10.0.0.1, "
                      "inherit: true, limits: [{rate: 5/h, %s: %s}]}]" % words), replaced)
 
 
-BUDGET = "budget"  # of newcomers
+BUDGET = "budget"  # for new sources
 
 
 @pytest.fixture
 def covered(gate):
-    """A default with a limit and a budget, and a net that inherits them."""
+    """A gate whose default has a limit and a budget, and a prefix that inherits them."""
     gate.sluice("set", "default", *SYN)
     gate.sluice("newcomers", "default", "rate", "10kpps")
     gate.sluice("set", "10.1.2.0/24", *DNS)
@@ -108,7 +108,7 @@ def test_a_budget_that_takes_the_place_of_an_inherited_one_is_noted(covered):
 
 
 def test_apply_of_a_file_notes_the_same(covered):
-    """At most four policies, and the number of limits of the others."""
+    """At most four policies are named, and one more line has the number of the others."""
     dump = covered.json("dump")
     web = {"prefix": NET, "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
     noted(covered.apply({**dump, "policies": [*dump["policies"], web]}),
@@ -136,8 +136,6 @@ def test_a_fifth_is_refused_and_named(gate):
     assert gate.snapshot() == before
 
 
-# --- Files ----------------------------------------------------------------------------------------
-
 FILE = """
 policies:
   - prefix: default
@@ -150,14 +148,10 @@ policies:
 """
 
 
-def test_a_file_of_before_keeps_its_meaning(gate):
-    noted(gate.apply(FILE), *((net, "syn", BUDGET, "default", "'inherit: true'") for net in (NET, "10.2.0.0/16")))
-    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "no-limit"
-    noted(gate.apply(FILE))
-
-
 def test_a_file_and_back(gate):
     heirs = FILE.replace("    limits: [{name: dns", "    inherit: true\n    limits: [{name: dns", 1)
+    noted(gate.apply(FILE), *((net, "syn", BUDGET, "default", "'inherit: true'") for net in (NET, "10.2.0.0/16")))
+    noted(gate.apply(FILE))
     gate.apply(heirs)
     assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "newcomer"
     assert gate.json("check", "10.2.0.1", "proto", "tcp", "syn")["reason"] == "no-limit"
@@ -172,8 +166,6 @@ def test_a_file_and_back(gate):
     assert gate.json("apply", "-", input=FILE)["policies_changed"] == 1
 
 
-# --- Maps of other sizes --------------------------------------------------------------------------
-
 def test_a_resize_keeps_heirs_what_they_are(attached):
     others = [{"prefix": f"10.{100 + i}.0.0/16", "limits": [{"rate": "5pps"}]} for i in range(40)]
     heirs = {"policies": [
@@ -182,7 +174,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    attached.apply({"policies": others + heirs["policies"]})  # so their records have high numbers
+    attached.apply({"policies": others + heirs["policies"]})  # so the policies get high numbers
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
     shown, before = attached.rules(), attached.json("stats")["policies"]
@@ -207,7 +199,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 # --- A flood that passes by -----------------------------------------------------------------------
 
 def test_a_missing_budget_is_noted_once_for_a_gate(lab):
-    """Later doctor finds it, also in a gate that was made again for more policies."""
+    """Later, doctor has a finding for it, also after a resize."""
     lab.attach("in0", "policies", "1")
     noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), ("default", "destinations"))
     lab.sluice("detach", "all")
@@ -225,7 +217,7 @@ def test_a_missing_budget_is_noted_once_for_a_gate(lab):
 
 
 def budget_of(lab):
-    """The policy by which a flood passes, as `status` reports; None: no flood passes."""
+    """Returns the policy in the finding flood-passes of `status`, or None."""
     found = re.search(r"wrong: (\S+): .* \[flood-passes\]", lab.sluice("status").out)
     return found and found[1]
 
@@ -240,7 +232,7 @@ def gauge(lab):
 def test_a_flood_that_passes_by_is_told(small):
     lab = small
     full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
-    lab.apply(f"policies: [{full}]")  # the only number left is that of a policy that is deleted
+    lab.apply(f"policies: [{full}]")  # only the number of a deleted policy is free
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert budget_of(lab) is None and gauge(lab) == 0
@@ -252,7 +244,7 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Within one flood, which a busy machine may end between two commands."""
+    """Sends a flood. Returns whether status and export report that it passes. On a busy machine it may end before."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 
@@ -265,14 +257,14 @@ def passes_by_in_a_flood(lab):
     assert lab.json("status")["gates"][0]["pressure"]["policies_passed_by"] == 2
     assert gauge(lab) == 2
     assert lab.json("check", "10.9.9.9")["newcomer"]["passes_by"] is True
-    lab.sluice("newcomers", "default", "rate", "1kpps")  # the one of 10.1/16, too
+    lab.sluice("newcomers", "default", "rate", "1kpps")  # 10.1.0.0/16 inherits the budget
     assert budget_of(lab) is None and gauge(lab) == 0
     assert lab.json("check", "10.1.9.9")["newcomer"]["budget"]["inherited_from"] == "default"
     lab.sluice("newcomers", "default", "none")
     assert gauge(lab) == 2
     lab.sluice("del", "10.1.0.0/16")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
-    assert gauge(lab) == 1  # its counters are those of the deleted one, which are not its own
+    assert gauge(lab) == 1  # the new policy has the number of the deleted one, but not its counters
     for words in ("start", "empty"), ("action", "observe"):
         lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)
         if words == ("action", "observe"):

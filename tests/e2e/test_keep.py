@@ -120,10 +120,6 @@ def test_attachments_by_command_are_as_the_file_says_at_once(lab, keeping):
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "egress detached again")
 
 
-def clsact_is_removed(lab):
-    run("nsenter", f"--net=/run/netns/{lab.filter}", "tc", "qdisc", "del", "dev", "in0", "clsact")
-
-
 def link_is_detached(lab):
     links = f"/sys/fs/bpf/sluice/{lab.gate}/links"
     pin, = [name for name in os.listdir(links) if name.startswith("ingress-tcx-")]
@@ -131,7 +127,7 @@ def link_is_detached(lab):
     run("bpftool", "link", "detach", "id", str(found["id"]))
 
 
-@pytest.mark.parametrize("mode, remove", [("clsact", clsact_is_removed), ("tcx", link_is_detached)])
+@pytest.mark.parametrize("mode, remove", [("clsact", lambda lab: lab.tc("qdisc", "del", "dev", "in0", "clsact")), ("tcx", link_is_detached)])
 def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode, remove):
     """Within a few seconds, without any other event."""
     keep = keeping(rules({"device": "in0", "hook": "ingress", "mode": mode}))
@@ -767,14 +763,10 @@ def test_a_thousand_devices_at_once(lab, keeping):
         lab.ip("link", "del", "group", "7")
         wait_until(lambda: lab.links() == [], "none attached", seconds=60)
         wait_until(lambda: settled(keep.process), "keep to be idle")
-        held.append((len(opened(keep.process)), memory_kb(keep.process)))
+        with open(f"/proc/{keep.process.pid}/status", encoding="ascii") as file:
+            held.append((len(opened(keep.process)), int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1])))
     print(f"figure: file descriptors, and kB of memory: {held}")
     assert held[1][0] == held[0][0] and held[1][1] < held[0][1] + 300
-
-
-def memory_kb(process):
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1))
 
 
 # --- Calls that the kernel refuses, and events that are lost ---------------------------------------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits in commands, on real packets. tests/datapath has what each kind of limit does to a packet, tests/unit/rules
-which words are a limit, and test_explain.py compares `check` with packets."""
+"""Commands for limits, on real packets. tests/datapath tests the verdicts of each kind of limit, tests/unit/rules the words,
+and test_explain.py compares `check` with packets."""
 
 import time
 
@@ -24,18 +24,18 @@ def outcome(lab, frames, device="out0"):
 
 
 def limits(lab, source, *words):
-    """The limits of `check`, by name."""
+    """Returns the limits of `check`, by name."""
     return {limit["name"]: limit for limit in lab.json("check", source, *words)["limits"]}
 
 
 def only(lab, source, *words):
-    """The only limit of `check`."""
+    """Returns the limit of `check`, which must be the only one."""
     limit, = lab.json("check", source, *words)["limits"]
     return limit
 
 
 def refused(lab):
-    """The packets that each limit of default has refused."""
+    """Returns the packets that each limit of default has refused."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == "default")
     return {limit["name"]: limit["refused"]["packets"] for limit in policy["limits"]}
 
@@ -59,7 +59,7 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # slices may hold a part of 200
+    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # slices hold a part of a burst of 200
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", str(burst - 1), "match", "udp")
@@ -74,7 +74,7 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """Also a source of another policy, if one of the limits is inherited from there."""
+    """Also if the forgiven source has another policy that inherits the limit."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -96,7 +96,7 @@ def test_forgive_is_refused_for_a_source_without_a_limit(gate):
     for words in "", "default", "192.0.2.0/24", "192.0.2.1 now", "x":
         gate.refuses(["forgive", *words.split()], code=2)
     assert gate.snapshot() == before
-    gate.sluice("forgive", "192.0.2.1")  # which has not sent yet
+    gate.sluice("forgive", "192.0.2.1")  # a source that has sent no packet
 
 
 # --- Kinds ----------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # otherwise a busy machine took so long that the block is over
+        if least > 0 or left["blocked_ms"]:  # otherwise the block has ended, because the machine is busy
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -159,7 +159,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
     gate.sluice("forgive", OFFENDER6)
     begun = time.monotonic()
     assert outcome(gate, [frame(OFFENDER6)] * 2)[2] == {"within-limit": 1, "over-limit": 1}
-    still_blocked(0.5, begun)  # the first block again
+    still_blocked(0.5, begun)  # as long as the first block
 
 
 OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "unit", "allowed",
@@ -167,7 +167,7 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # kind, its words, what check adds for it, and a source
+    # kind, words, more keys of check, source
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),
@@ -198,7 +198,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # a busy machine took so long that credit returned
+            continue  # credit has returned, because the machine is busy
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000
@@ -243,8 +243,6 @@ def test_a_change_of_kind_counts_afresh(gate):
     assert "'all'" not in gate.apply(text % 8).err
     assert outcome(gate, [frame(OFFENDER)] * 9)[:2] == (1, 8)
 
-
-# --- Words ----------------------------------------------------------------------------------------
 
 FIELDS = [
     "default rate 5/h burst 1",

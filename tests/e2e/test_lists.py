@@ -176,8 +176,6 @@ def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
     assert verdicts(attached, DENIED) == ["pass"]
 
 
-# --- What is refused ------------------------------------------------------------------------------
-
 TO_LIST = [
     # the words, and a word that the refusal names; tests/unit/rules has all wrong times and prefixes
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
@@ -421,30 +419,6 @@ def test_the_later_word_sets_the_time_of_an_entry(attached):
     attached.sluice("undeny", DENIED, "as", "bad")
     attached.sluice("deny", DENIED, "as", "worse", "for", "1h")
     assert entry_ends(attached) == {DENIED: {"worse": pytest.approx(3600, abs=5)}}
-
-
-def test_times_of_entries_can_be_typed_and_applied(attached, tmp_path):
-    attached.sluice("deny", DENIED, "as", "bad", "for", "1h")
-    attached.sluice("deny", OTHER, "as", "brief", "replace", "for", "30min")
-    attached.sluice("deny", OTHER, DENIED6, "as", "brief", "for", "10min")
-    before = members(attached), entry_ends(attached), ends(attached)
-
-    def same():
-        now = members(attached), entry_ends(attached), ends(attached)
-        return now[0] == before[0] and [now[1].keys(), now[2].keys()] == [before[1].keys(), before[2].keys()] and \
-            all(now[1][prefix] == pytest.approx(before[1][prefix], abs=10) for prefix in now[1])
-
-    file = written(tmp_path / "rules.yaml", attached.sluice("dump").out)
-    shown = attached.rules().splitlines()
-    assert attached.sluice("diff", file).out == ""
-    attached.apply({"policies": []})
-    assert "- sluice" not in attached.sluice("diff", file, status=1).out
-    for line in shown:
-        attached.sluice(*shlex.split(line)[3:])
-    assert same()
-    attached.apply({"policies": []})
-    attached.sluice("apply", file)
-    assert same() and attached.sluice("diff", file).out == ""
 
 
 def test_at_most_32_lists(attached):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that were merged into larger ones before they reach the filter: each of them counts."""
+"""Packets that were merged (GRO, GSO) before they reach the filter: each packet counts."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, not
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
-SEGMENTS, PAYLOAD = 20, 1000  # of a merged packet, and bytes of each
+SEGMENTS, PAYLOAD = 20, 1000  # the segments of a merged packet, and their size in bytes
 SOL_UDP, UDP_SEGMENT = 17, 103
 LIMIT = 100
 
@@ -29,8 +29,7 @@ def limit(lab):
 
 
 def send_merged(lab, to, count):
-    """UDP datagrams that the kernel, or the card, is to cut into segments: what veth does not cut
-    for native XDP crosses whole."""
+    """Sends merged UDP packets. veth cuts them into segments only for native XDP."""
     lab.ip("addr", "replace", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "replace", HERE4, "dev", "out0", "src", SENDER4, netns=lab.sender)
     lab.ip("neigh", "replace", HERE4, "lladdr", to, "dev", "out0", netns=lab.sender)
@@ -54,7 +53,7 @@ def move_address(lab, device):
 
 
 def stack(lab, kind):
-    """A device upon in0, with the filter's address."""
+    """Makes device up0 above in0, with the address of the filter. Returns its MAC address."""
     words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
              "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
              "bridge": ["name", "up0", "type", "bridge"]}[kind]
@@ -80,18 +79,18 @@ def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
 
 @pytest.mark.quick
 def test_native_veth_gets_each_packet(lab):
-    """The kernel cuts what is sent to a veth device whose peer has native XDP."""
+    """The kernel cuts merged packets for a veth device with native XDP."""
     received = lab.datagrams()
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    send_merged(lab, FILTER_MAC, 10)  # its queue holds 256
+    send_merged(lab, FILTER_MAC, 10)  # a veth queue holds 256 packets
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)
 
 
 def test_native_bond_is_native_below(lab):
-    """The one stacked device with native XDP: the program runs on the devices that it bonds."""
+    """A bond is the only stacked device with native XDP. The program runs on its ports."""
     if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
         pytest.skip("this kernel has no bond")
     lab.ip("link", "set", "in0", "down")
@@ -107,7 +106,7 @@ def test_native_bond_is_native_below(lab):
 
 def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
     noted(lab.attach("in0", "mode", "generic"), ("in0", "GRO", "ingress"))
-    noted(lab.attach("in0", "mode", "generic"))  # it is known
+    noted(lab.attach("in0", "mode", "generic"))  # noted only once
     send_merged(lab, FILTER_MAC, 50)
     assert judged(lab, 50) == (50, 0)
 
@@ -115,7 +114,7 @@ def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
 # --- A tap ----------------------------------------------------------------------------------------
 
 class Tap:
-    """The end of a tap device at which a virtual machine would be."""
+    """A tap device, of which the test is the virtual machine."""
 
     def __init__(self, lab):
         with inside(lab.filter):
@@ -126,7 +125,7 @@ class Tap:
         move_address(lab, "tap0")
 
     def send(self, gso, count):
-        """Merged packets, as a virtual machine's kernel leaves them to the host."""
+        """Sends merged packets, as the kernel of a virtual machine does."""
         if gso == GSO_TCPV4:
             proto, offset, transport = 6, 16, struct.pack("!HHIIBBHHH", 40000, PORT, 1, 1, 5 << 4,
                                                           0x10, 1024, 0, 0)
@@ -138,7 +137,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the rest is added where it is cut
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel adds the rest when it cuts the packet
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))
@@ -182,8 +181,6 @@ def test_xdp_on_a_tap_is_warned_of_and_counts_a_merged_packet_as_one(lab, tap, m
     tap.send(GSO_TCPV4, 50)
     assert judged(lab, 50) == (50, 0)
 
-
-# --- Mode auto that took hook ingress -------------------------------------------------------------
 
 def test_attaching_again_finds_it(lab, tap):
     first = lab.json("attach", "tap0", "in0")

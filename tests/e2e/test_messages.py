@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The golden messages: the session in tests/data/messages.txt is typed, and compared."""
+"""The messages in tests/data/messages.txt: each command is run, and its messages are compared."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns the exit status and the words of each command, and the lines that follow it."""
+    """Returns for each command its exit status and words, and its expected lines."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():
@@ -26,7 +26,7 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Returns the exit status, and what doctor prints or a command notes."""
+        """Returns the exit status, and the lines on standard error; for doctor also those on standard output."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]
@@ -44,7 +44,7 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # which sends packets of its own accord
+    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # otherwise IPv6 sends packets
     lab.pair("out1", "in1")
     with own_bpffs():
         lab.attach("in0", "policies", "2")

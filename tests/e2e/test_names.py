@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Names that others chose: of devices, namespaces, gates, lists, files and sets. No command prints
-their control characters, and what it prints to be typed is typed into a shell as it is."""
+"""Hostile names of devices, namespaces, gates, lists, files and sets. No command prints their control characters, and a
+shell understands each printed command as it is meant."""
 
 import json
 import os
@@ -19,12 +19,12 @@ FILES = ["drop(1).txt", "a;>x", "-f"]
 
 
 def shell(line, cwd):
-    """Types a line into a shell, in which `sluice` is the command under test."""
+    """Types lines into a shell in which `sluice` is the command under test."""
     return run("sh", "-c", f'sluice() {{ {SLUICE} "$@"; }}; {line}', cwd=cwd, stdin=subprocess.DEVNULL)
 
 
 class Names(Lab):
-    """A gate whose devices are in a namespace of a hostile name, and its rules."""
+    """A lab with devices of hostile names, in a namespace with a hostile name."""
 
     def __init__(self, path):
         super().__init__()
@@ -52,7 +52,7 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """Returns the gate as a user sees it. Lists are sorted, because their order is that of their creation."""
+        """Returns the attachments and the rules. Lists are sorted by name, because a gate has them in the order of creation."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -70,13 +70,13 @@ def names(tmp_path):
 
 
 def acts(text):
-    """The characters of an output that act on a terminal, or are not UTF-8."""
+    """Returns the characters of an output that are control characters or not UTF-8."""
     return [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs")]
 
 
 # --- What is printed ------------------------------------------------------------------------------
 
-# Words for each command, which make it print the names that it can print.
+# Words that make each command print the names that it can print.
 WORDS = {
     "attach": [["--", *DEVICES], ["--", "peer0" + ESCAPE], ["a" + ESCAPE, "hook", ESCAPE]],
     "detach": [["a" + ESCAPE], ["in0" + ESCAPE], ["hook", "egress", "--", "b" + CSI], ["all", "hook", "egress"]],
@@ -163,7 +163,7 @@ def test_a_name_to_paste_is_quoted(names):
 
 
 def test_the_advice_of_doctor_names_devices_as_they_are(names):
-    """A device that is down is set up, in its namespace."""
+    """The advice sets a device up, in its namespace."""
     names.fill()
     found = names.json("doctor", "--watch", "10ms", status=None)
     typed = [run("sh", "-c", 'ip() { printf "%s\\0" "$@"; }; ' + finding["advice"]).out.split("\0")
@@ -172,7 +172,7 @@ def test_the_advice_of_doctor_names_devices_as_they_are(names):
 
 
 def test_the_file_of_a_process_that_keeps_the_gate(names):
-    """Programs are told its name, and people what of it they can read."""
+    """JSON has the exact name, and text has it without control characters."""
     path = os.path.realpath(os.path.join(names.path, f"rules{ESCAPE}.json"))
     with open(path, "w", encoding="ascii") as file:
         json.dump({"attach": [{"device": "in0"}], "deny": ["192.0.2.1"]}, file)
@@ -203,7 +203,7 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """The commands are for the namespace of the user, whatever -n was given."""
+    """The printed commands are for the namespace of the shell, whatever -n was."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")
@@ -214,7 +214,7 @@ def test_what_show_prints_makes_the_same_gate(names):
 
 
 def test_what_show_prints_makes_a_gate_that_shapes(lab, tmp_path):
-    """Also if the device lacks the qdisc fq, which `set` requires otherwise."""
+    """Also if the device lacks the qdisc fq, which `set` requires."""
     lab.attach("in0", "hook", "egress")
     lab.sluice("set", "default", "shape", "10mbit", "no-fq")
     shown = lab.sluice("show")

@@ -50,25 +50,20 @@ def flood_with(lab, frames):
 CROWD = "100.64.0.0/10"
 
 
-def crowd_frames(i):
-    """Returns frames of new sources, enough for a flood in each of two intervals."""
-    return [frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}") for j in range(1, 2 * FEW + 3)]
-
-
 @contextlib.contextmanager
-def crowding(lab, device="out0", frames=crowd_frames):
+def crowding(lab):
     """Keeps up a flood of new sources within the block, on the CPU that sees all other packets. Their own policy drops
     all of them and needs no budget."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
-    out = lab.raw_socket(device)
+    out = lab.raw_socket("out0")
 
     def send():
         os.setpriority(os.PRIO_PROCESS, 0, -20)  # a pause of a tenth of a second ends a flood
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                for data in frames(i % (1 << 12)):
-                    with contextlib.suppress(OSError):  # dropped on egress
-                        out.send(data)
+                for j in range(1, 2 * FEW + 3):  # enough for a flood in each of two intervals
+                    with contextlib.suppress(OSError):  # the queue of the veth pair is full
+                        out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
                 time.sleep(0.02)
 
     process = multiprocessing.get_context("fork").Process(target=send, daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Everything that outlives a command is in the pins, and no process is."""
+"""A gate lives in its pins, without a process."""
 
 import ipaddress
 import json
@@ -24,16 +24,16 @@ def test_maps_by_name_and_links(lab):
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    pinned = os.listdir(lab.pins("links"))  # with clsact also one that says that its qdisc is ours
+    pinned = os.listdir(lab.pins("links"))  # with clsact, another pin marks our qdisc
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
     assert "program" in {pin.split("-")[0] for pin in pinned}
-    for path in lab.pins(), lab.pins("links"):  # of the root: test_trust.py
+    for path in lab.pins(), lab.pins("links"):  # test_trust.py has the directory of all gates
         assert mode(path) == 0o700 and os.stat(path).st_uid == 0
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        assert shown["name"] == (".data.secret" if name == "secret" else name)  # global data
+        assert shown["name"] == (".data.secret" if name == "secret" else name)  # `secret` is global data of the programs
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())
 
@@ -44,7 +44,7 @@ def processes():
         try:
             found.append(os.readlink(f"/proc/{pid}/exe"))
         except OSError:
-            continue  # it ended, or is the kernel's
+            continue  # the process has ended, or is a kernel thread
     return found
 
 
@@ -70,7 +70,7 @@ def test_bpftool_shows_named_fields(lab):
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
     def used(name, of):
-        """The entries of an array that are in use, by their numbers."""
+        """Returns the entries of an array that are in use, by their index."""
         return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
 
     gate = dump("gate")[0]["value"]
@@ -78,7 +78,7 @@ def test_bpftool_shows_named_fields(lab):
     packed = ipaddress.ip_address(SOURCE).packed
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
-    assert line["limit"] == 1 << 3 | 1  # the first limit, a bucket, IPv4
+    assert line["limit"] == 1 << 3 | 1  # the first limit, a token bucket, IPv4
     assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
@@ -89,7 +89,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # so two lookups lead from an address to its level
+    assert used_on["state"] == [state, 0, 0, 0]  # so two lookups suffice from an address to its level
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)
@@ -98,7 +98,7 @@ def test_bpftool_shows_named_fields(lab):
                            *map(str, key)).out)["formatted"]
     assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
     rule, = dump("prefixes")
-    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool has its own way with bit fields
+    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool prints bit fields in hexadecimal
     assert rule["key"]["bits"] == 0 and record > 0
     policy = dump("policies")[record]["value"]
     assert policy["spec"][0]["rate"] == 1 and policy["spec"][0]["burst"] == 20

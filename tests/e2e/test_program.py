@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What every program of Sluice does: it runs sluice-NAME for a command that is not its own, and prints errors as JSON."""
+"""sluice runs sluice-NAME if it has no command NAME, and prints errors as JSON."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_a_command_of_another_program(programs, line, ran):
 
 @pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
 def test_a_word_that_is_no_program(programs, word):
-    """Its name has only letters, digits and -."""
+    """A name of a program has only letters, digits and -."""
     done = programs(f"-- {word}")
     assert done.code == 2 and done.out == ""
 
@@ -59,7 +59,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("line,status,name,subject", ERRORS, ids=[case[0] for case in ERRORS])
 def test_an_error_as_json(line, status, name, subject):
-    """It is the one document on standard output, and standard error has the same words."""
+    """Standard output has only the error, and standard error the same words."""
     done = run_sluice("-j", *line.split(), status=status)
     error = json.loads(done.out)["error"]
     assert sorted(error) == ["hint", "id", "object", "text"]

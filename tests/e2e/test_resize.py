@@ -79,9 +79,6 @@ def drained(attached):
     return attached
 
 
-# --- What stays -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size,factor", [("sources", 2), ("buckets", 0.5), ("policies", 2), ("policies", 0.5), ("hosts", 2),
                                          ("prefixes", 0.5)])
 def test_each_size(drained, size, factor):
@@ -198,8 +195,6 @@ def test_a_full_gate_gets_other_policies(lab):
         assert lab.sluice("apply", "-", input=json.dumps(config(net))).out.endswith("nothing to change\n")
     is_whole(lab)
 
-
-# --- Under traffic --------------------------------------------------------------------------------
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):

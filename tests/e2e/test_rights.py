@@ -575,16 +575,12 @@ def write(users, text):
     os.rename(path + "x", path)
 
 
-def document_of(users):
-    with open(published(users), encoding="ascii") as file:
-        return json.load(file)
-
-
 def spoil_document(key, value):
     """Returns a function that replaces a value of the document or of its attachment. An integer for `attachments` repeats
     the list that often."""
     def spoil(users):
-        document = document_of(users)
+        with open(published(users), encoding="ascii") as file:
+            document = json.load(file)
         place = document if key in document else document["attachments"][0]
         place[key] = place[key] * value if key == "attachments" and isinstance(value, int) else value
         write(users, json.dumps(document))

@@ -114,8 +114,6 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
     received.wait_for(SOURCE, 4)
 
 
-# --- Hooks that cannot shape ------------------------------------------------------------------------
-
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
     """Also with no-fq."""

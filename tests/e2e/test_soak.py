@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random commands, packets and faults for SLUICE_SOAK_SECONDS, against a model. After each step the
-rules and devices are those of the model, each packet that was sent is counted and judged as there,
-and kernel objects are those that the pins name: nothing is lost, and nothing grows."""
+"""Random commands, packets and faults for SLUICE_SOAK_SECONDS, compared with a model. After each step the gate has the rules
+and devices of the model, and has judged and counted each packet as the model has. No kernel object leaks."""
 
 import collections
 import copy
@@ -21,7 +20,7 @@ from objects import Objects
 
 SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
 AUDIT_STEPS = 40
-GROWTH_BYTES = 2 << 20  # caches of the kernel grow, too; a gate is tens of megabytes
+GROWTH_BYTES = 2 << 20  # caches of the kernel may grow by this much; a gate takes tens of megabytes
 
 PREFIXES = ["default", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.1.1.1", "10.2.0.9", "192.0.2.0/24",
             "2001:db8::/32", "2001:db8:0:1::/64", "2001:db8:0:2::/64"]
@@ -30,7 +29,7 @@ SOURCES = ["10.1.1.1", "10.1.1.2", "10.1.2.1", "10.2.0.9", "10.3.0.1", "192.0.2.
 
 BURSTS = (1, 3, 5, 8)
 HOOKS = ("xdp", "ingress")
-DEVICES = {"in0": "out0", "in1": "out1"}  # and the sender's ends
+DEVICES = {"in0": "out0", "in1": "out1"}  # device of the filter: its peer at the sender
 READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"], ["sources"],
            ["check", SOURCES[0]])
 
@@ -38,7 +37,7 @@ READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"
 # --- The model: what a gate holds, and how it judges ----------------------------------------------
 
 def covering(source):
-    """The prefixes that cover a source, the longest first."""
+    """Returns the prefixes that cover a source, the longest first."""
     address, found = ipaddress.ip_address(source), []
     for prefix in PREFIXES:
         network = ipaddress.ip_network("::/0" if prefix == "default" else prefix)
@@ -52,11 +51,11 @@ COVERING = {source: covering(source) for source in SOURCES}
 
 @dataclasses.dataclass
 class Gate:
-    """Each prefix has at most one limit, of one packet an hour, so that no level grows."""
-    bursts: dict = dataclasses.field(default_factory=dict)  # of limits, by prefix
+    """The model of a gate. A prefix has at most one limit, of one packet an hour, so that no level rises."""
+    bursts: dict = dataclasses.field(default_factory=dict)  # bursts of limits, by prefix
     hand: dict = dataclasses.field(default_factory=dict)  # prefix: allow or deny
     listed: set = dataclasses.field(default_factory=set)  # prefixes that a list denies
-    levels: dict = dataclasses.field(default_factory=dict)  # (source, prefix): what is not full
+    levels: dict = dataclasses.field(default_factory=dict)  # levels that are not full, by (source, prefix)
     passed: int = 0
     dropped: int = 0
 
@@ -68,7 +67,7 @@ class Gate:
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
-        """The prefix whose limit decides, or allow, deny, or None."""
+        """Returns the prefix whose limit decides about a source, or allow, deny, or None."""
         by_hand = next((self.hand[p] for p in COVERING[source] if p in self.hand), None)
         for prefix in COVERING[source]:
             if prefix in self.hand:
@@ -80,7 +79,7 @@ class Gate:
         return None
 
     def judge(self, source):
-        """Charges and counts one packet; whether it passes."""
+        """Charges and counts a packet. Returns whether it passes."""
         word = self.decides(source)
         passes = word != "deny"
         if word in self.bursts:
@@ -94,7 +93,7 @@ class Gate:
     # - Commands
 
     def set(self, prefix, burst):
-        """Levels stay. What is above the burst is lost with the next packet, in judge()."""
+        """Sets a limit. Levels stay; judge() lowers a level above the new burst."""
         self.bursts[prefix] = burst
 
     def delete(self, prefix):
@@ -110,13 +109,13 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """Fills the bucket; a later, larger burst is not full."""
+        """Fills the bucket. After a later change to a larger burst, it is not full."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]
 
     def file(self):
-        """The rules file that says this, without lists."""
+        """Returns the rules file of this gate, without lists."""
         return {"policies": [{"prefix": p, "limits": [{"rate": "1/h", "burst": b}]} for p, b in self.bursts.items()],
                 **{word: [{"prefixes": [p for p, w in self.hand.items() if w == word]}]
                    for word in ("allow", "deny") if word in self.hand.values()}}
@@ -138,7 +137,7 @@ class Soak:
         self.model, self.attached = Gate(), {}
         self.attach("in0", "xdp")
 
-    # - What the kernel has
+    # - Kernel objects
 
     def audit(self):
         self.objects.audit()
@@ -157,7 +156,7 @@ class Soak:
                 found.append(pid)
         return found
 
-    # - What is compared
+    # - Comparison
 
     def look(self):
         rules = self.lab.json("show")["rules"]
@@ -197,7 +196,7 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Words of a command that changes rules, and what it makes of a model."""
+        """Returns the words of a command that changes rules, and a function that changes a model alike."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:
@@ -287,7 +286,7 @@ class Soak:
         self.lab.sluice("upgrade")
 
     def step_killed_upgrade(self):
-        """The next one makes it whole."""
+        """The next upgrade completes a killed one."""
         at = self.random.randrange(400, 1400)
         run_stops(["-g", self.lab.gate, "upgrade"], at)
         self.last = ["upgrade, killed at", at]
@@ -312,7 +311,7 @@ class Soak:
     def step_device_goes(self):
         """A device is removed, and another device of its name replaces it."""
         self.lab.ip("link", "del", "in1")
-        self.lab.sockets.pop("out1", None)  # of the device that is gone
+        self.lab.sockets.pop("out1", None)  # the socket of the removed device
         self.lab.pair("out1", "in1")
         if "in1" in self.attached:
             self.attach("in1", self.attached["in1"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands whose calls fail: malloc, mmap and bpf(2) by build/starve.so, other system calls by strace, file descriptors and
-memory by a limit. A command fails with a message or succeeds, a change is complete or not made, and a device filters until
-it is reported as detached. A few calls of each command fail by default, and each call if SLUICE_EVERY=1."""
+"""Commands under failing calls: malloc, mmap and bpf(2) by build/starve.so, other system calls by strace, file descriptors
+and memory by a limit. A command succeeds or fails with a message, a change is complete or not made, and a device filters
+until it is reported as detached. By default a few calls of each command fail; if SLUICE_EVERY=1, every call."""
 
 import collections
 import errno
@@ -24,7 +24,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
 BOTH = {"in0", "in1"}
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 
-# Calls that end the process, or that other tests fail: malloc and mmap here, write in test_faults.py.
+# Calls that would end the process, and calls that other tests fail: malloc and mmap here, write in test_faults.py.
 IGNORED = {"exit_group", "brk", "mmap", "munmap", "mprotect", "close", "write", "rt_sigaction", "rt_sigprocmask",
            "getrandom", "prlimit64"}
 
@@ -39,7 +39,7 @@ REMOVERS = (["undeny", "-f", "feed"], ["del", "10.1.0.0/16"], ["forgive", OTHER]
 
 
 def chosen(calls, words, some):
-    """The calls that fail: the first call always, because a command may do without late ones."""
+    """Returns the calls that fail. The first call is always one of them, because a command may not need the late calls."""
     if EVERY or len(calls) <= some:
         return calls
     return [calls[0], *sorted(random.Random(f"{SEED} {words}").sample(calls[1:], some - 1), key=calls.index)]
@@ -86,12 +86,12 @@ class Starved:
         self.lab.sluice("apply", "--resize", "-", input=json.dumps(self.before))
 
     def state(self):
-        """What a failed change must leave as before, or must complete."""
+        """Returns the state that a failed change must leave unchanged, or must complete."""
         attached = sorted((a["device"], a["hook"], a["mode"], a["state"]) for a in self.lab.attachments())
         return self.lab.rules(), json.dumps(self.lab.json("dump")["gate"]), attached
 
     def filtering(self):
-        """The devices of the gate that drop what DENIED sends."""
+        """Returns the devices on which the gate drops packets of DENIED."""
         devices = set()
         for i in range(2):
             got = self.received.read().copy()
@@ -103,17 +103,18 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command without the calls `fails` of a kind: the text of STARVE after KIND:"""
+        """Runs a command in which calls of a kind fail. fails: N for call N, or 'N+' for all calls from N on."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Returns the numbers of the calls of a kind that a command makes, and its result."""
+        """Runs a command. Returns the numbers of its calls of a kind, from 1 on, and its result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
     def system_calls(self, words):
-        """Runs a command. Returns its system calls from the first one on bpffs: (name, how many of that name before)."""
+        """Runs a command under strace. Returns its system calls from the first call on bpffs: (name, number among the calls
+        of that name)."""
         if not shutil.which("strace"):
             pytest.skip("strace is missing")
         log, counts, found, begun = self.directory / "strace", collections.Counter(), [], False
@@ -145,7 +146,7 @@ def same(one, other):
 
 
 def is_told(words, done):
-    """Whether a command reports its failure: by status and messages, and without the advice to remove the gate."""
+    """Returns whether a command reports its failure by status and messages, without the advice to remove the gate."""
     said = done.err.splitlines()
     if words == ["export"] and not done.code:
         return said and re.search(r"^sluice_gate_readable.* 0$", done.out, re.MULTILINE)
@@ -156,11 +157,9 @@ def is_told(words, done):
 
 
 def took_another_hook(done):
-    """Some drivers report that they have no queues for XDP as ENOMEM, too."""
+    """Returns whether a command settled for hook ingress. Some drivers return ENOMEM if they lack queues for XDP."""
     return done.code == 0 and os.strerror(errno.ENOMEM) in done.err and "ingress" in done.err
 
-
-# --- Calls of libraries ---------------------------------------------------------------------------
 
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
 def test_a_reader_fails_or_tells_all(starved, words):
@@ -195,7 +194,7 @@ def test_a_change_is_whole_or_none(starved, words):
                 failed += done.code
                 if state != before:
                     starved.reset()
-    starved.reset()  # finishes what failed between the switch of the devices and the new names
+    starved.reset()  # completes a resize that failed between the switch of the devices and the rename
     assert starved.filtering() == BOTH and not wrong and failed
     starved.objects.audit()
 
@@ -212,7 +211,7 @@ def test_a_device_filters_until_it_is_reported_detached(starved, words):
         detached = set(re.findall(r"^(\w+): detached from", done.out, re.M))
         assert starved.filtering() == BOTH - detached, (call, done)
         assert detached <= asked and (done.code or detached == asked), (call, done)
-        again = starved.lab.sluice(*words, status=None)  # refused if there is nothing left to do
+        again = starved.lab.sluice(*words, status=None)  # refused if all is detached already
         assert starved.filtering() == BOTH - asked, (call, done, again)
         assert os.path.isdir(starved.lab.pins()) == (words[1] != "all"), (call, done, again)
         failed += done.code != 0
@@ -267,7 +266,7 @@ def test_a_read_only_bpffs_leaves_all_filters_on(starved, words):
 @pytest.mark.parametrize("words", [["-j", "status"], ["export"], ["set", "default", "rate", "2/h"], ["apply", "FILE"],
                                    ["attach", "in2"], ["upgrade"]], ids=" ".join)
 def test_no_file_descriptors(starved, words):
-    """From one more than the standard ones, which loads the libraries, up to enough."""
+    """The limit rises from 4, which suffices to load the libraries, until the command succeeds."""
     starved.reset()
     before, most, wrong, done = starved.state(), 4, [], None
     while done is None or done.code:
@@ -283,15 +282,14 @@ def test_no_file_descriptors(starved, words):
 
 
 def limits():
-    """From less memory than a process takes to more than any command does. How much is charged to a group depends on the
-    machine."""
+    """Yields limits from less memory than a process needs to more than any command needs."""
     limit = 1 << 19
     while limit < 1 << 30:
         yield limit
         limit = int(limit * (1.05 if EVERY else 2)) & -4096
 
 
-KILLED = -9  # the kernel refuses memory, or kills the process
+KILLED = -9  # the exit status of a process that the kernel killed because it needs more memory
 
 
 def is_refused(words, done):
@@ -300,7 +298,7 @@ def is_refused(words, done):
 
 @pytest.mark.parametrize("words", [["attach", "in2"], ["deny", "-f", "MANY"], ["apply", "--resize", "SIZES"]], ids=" ".join)
 def test_less_memory_than_a_change_takes(starved, words):
-    """A control group grants more step by step, until it is enough."""
+    """The limit of a control group rises until the command succeeds."""
     starved.reset()
     before = starved.state()
     assert starved.lab.sluice(*starved.words(words)).code == 0

@@ -142,16 +142,6 @@ def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     lab.sluice("detach", "all", gate="other")
 
 
-def gate_poked(at, number):
-    """Writes a word of map `gate`, as the owner of the gate can."""
-    fd = bpf.opened(f"{ROOT}/main/gate")
-    size = json.loads(run("bpftool", "-j", "map", "show", "pinned", f"{ROOT}/main/gate").out)["bytes_value"]
-    entry = bytearray(bpf.map_lookup(fd, bytes(4), size))
-    struct.pack_into("<I", entry, at, number)
-    bpf.map_update(fd, bytes(4), bytes(entry))
-    os.close(fd)
-
-
 MAP_IDS = 60  # the offset of map_ids in struct sl_gate
 
 
@@ -166,7 +156,12 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
                             min(shown["max_entries"], 4096 if name == "policies" else 64), shown["flags"], name)
     os.unlink(path)
     bpf.pin(larger, path)
-    gate_poked(MAP_IDS + 4 * MAPS.index(name), bpf.object_id(larger))
+    gate = bpf.opened(f"{ROOT}/main/gate")
+    size = json.loads(run("bpftool", "-j", "map", "show", "pinned", f"{ROOT}/main/gate").out)["bytes_value"]
+    entry = bytearray(bpf.map_lookup(gate, bytes(4), size))
+    struct.pack_into("<I", entry, MAP_IDS + 4 * MAPS.index(name), bpf.object_id(larger))
+    bpf.map_update(gate, bytes(4), bytes(entry))
+    os.close(gate)
     os.close(larger)
     for words in ["show"], ["stats"], ["sources"], ["set", "default", "rate", "5/h"], ["upgrade"]:
         lab.refuses(words, f"'{name}'", gate="main")

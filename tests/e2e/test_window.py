@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Real packets against a window: never more than N of them in any span of T, and whoever takes all
-it can gets its share of N/T."""
+"""A window on real packets: at most N pass in any span of T, and a greedy source gets its share of N/T."""
 
 import json
 import os
@@ -19,12 +18,12 @@ GOOD, ABUSER = "192.0.2.1", "203.0.113.66"
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 SEC = 10**9
 MOST, SECONDS = 1000, 20 if LONG else 6
-FULL_SPEED = 10000000  # more than a CPU can send
-GROUPS = 5  # a sender that takes all it can gets the N at once, every T + T/5
+FULL_SPEED = 10000000  # packets a second, more than a CPU can send
+GROUPS = 5  # a greedy source gets N at once, every T + T/5
 
 
 class Arrivals:
-    """The moments at which datagrams of the abuser arrived, by the kernel's clock."""
+    """The times at which datagrams of the abuser arrived, by the clock of the kernel."""
 
     def __init__(self, lab):
         self.moments = []
@@ -36,7 +35,7 @@ class Arrivals:
         wait_until(lambda: self.stamp_is_earlier(lab), "timestamps")
 
     def stamp_is_earlier(self, lab):
-        """Than the end of the system call that sent the datagram."""
+        """Sends a datagram. Returns whether its timestamp is earlier than the return of send()."""
         lab.send(GOOD)
         sent = time.time_ns()
         time.sleep(0.01)
@@ -52,7 +51,7 @@ class Arrivals:
 
 
 def flood(lab, cpu, seconds):
-    """The abuser at full speed, from one CPU."""
+    """Starts the abuser at full speed on one CPU."""
     process = subprocess.Popen(["taskset", "-c", str(cpu), TRAFFIC, "-n", lab.sender, "out0",
                                 FILTER_MAC, str(seconds), f"{ABUSER}={FULL_SPEED}"],
                                stdout=subprocess.PIPE, text=True)
@@ -62,7 +61,7 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """On hook egress each sender's CPU judges its own packets, both at the same time."""
+    """On hook egress the two CPUs of the senders judge packets at the same time."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))
@@ -79,5 +78,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # the edges: what remains of the last period
+    # without the last, incomplete period
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

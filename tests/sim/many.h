@@ -58,11 +58,12 @@ struct many {
 	unsigned int nodes, sources, most;
 	double demand;	/* of all sources together, in multiples of the rate of one source */
 	uint64_t burst; /* in ticks */
-	uint64_t cost;	/* of a packet, in ticks */
+	uint64_t cost;	/* cost of a packet, in ticks */
 	struct many_node *node;
 	struct many_source *source;
-	struct choices come, leave; /* in a scan: sources without, and accounts that may end */
-	uint32_t *found;	    /* the source of each candidate in `come` */
+	struct choices come,
+		leave;	 /* in a scan: sources without an account, and accounts that may end */
+	uint32_t *found; /* the source of each candidate in `come` */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 

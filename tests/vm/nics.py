@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A plugin of pytest: the lab of the end-to-end tests, and one whose wire is between two virtio
-NICs, so that packets go through a NIC's driver and its native XDP."""
+"""A plugin of pytest: the lab of the end-to-end tests, and a lab whose wire is between two virtio NICs, so that packets go
+through the driver of a NIC and its native XDP."""
 
 import os
 
@@ -13,9 +13,9 @@ NET = "/sys/class/net"
 
 
 def name_of(mac):
-    """A NIC's name in the initial network namespace, to which it returns when its own ends."""
+    """Returns the name of a NIC. A NIC returns to the initial network namespace when its own namespace ends."""
     for name in os.listdir(NET):
-        if not os.path.exists(f"{NET}/{name}/device"):  # nor is bonding_masters, a file, a NIC
+        if not os.path.exists(f"{NET}/{name}/device"):  # a virtual device, or file bonding_masters
             continue
         with open(f"{NET}/{name}/address", encoding="ascii") as address:
             if address.read().strip() == mac:
@@ -43,7 +43,7 @@ def lab():
 
 @pytest.fixture
 def nics():
-    """The same, joined by two NICs."""
+    """A sender and a filter, joined by two NICs."""
     made = NicLab()
     yield made
     made.close()
@@ -51,6 +51,6 @@ def nics():
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Makes a Keep, which ends with the test."""
+    """Starts a process of keep, which ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make

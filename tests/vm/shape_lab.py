@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of limits that shape: bursts that a veth pair carries, each datagram with a number, and
-when each arrived by the kernel's clock. The sender's device has the qdisc under test."""
+"""A lab for limits that shape: it sends bursts of numbered datagrams over a veth pair, and records when each arrives, by the
+clock of the kernel. The device of the sender has the qdisc under test."""
 
 import collections
 import ctypes
@@ -19,11 +19,11 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, SO_RCVBUFFORCE, Lab, ask_f
 SO_SNDBUFFORCE, SO_TXTIME = 32, 61
 SOURCE = "192.0.2.1"
 THERE4 = "198.51.100.2"  # a second address of the receiver
-FRAME = 125  # bytes: 10 kpps are 10 Mbit/s
-AT_ONCE = 1024  # messages of one system call, at most
+FRAME = 125  # bytes, so that 10 kpps are 10 Mbit/s
+AT_ONCE = 1024  # the most messages of one system call
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # the first departure time: there is time to write them all before
-QUIET_SECONDS = 1  # without an arrival: the rest is lost
+AHEAD = 20 * MS  # the first departure is this far ahead, so that all packets are written before it
+QUIET_SECONDS = 1  # after this time without an arrival, the rest is lost
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,8 +31,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 # --- Bursts ---------------------------------------------------------------------------------------
 
 def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
-    """A UDP frame of `size` bytes that carries a number. A tag, the id of a VLAN, adds its own
-    4."""
+    """Returns a UDP frame of `size` bytes that carries a number. tag: the id of a VLAN, which adds 4 bytes."""
     fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, socket.inet_aton(source),
               socket.inet_aton(destination)]
     fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
@@ -49,7 +48,7 @@ class Vector(ctypes.Structure):
 
 
 class Time(ctypes.Structure):
-    """A control message: when the qdisc is to let the packet go, of CLOCK_MONOTONIC."""
+    """A control message with the departure time of a packet, by CLOCK_MONOTONIC."""
     _fields_ = [("length", ctypes.c_size_t), ("level", ctypes.c_int), ("kind", ctypes.c_int),
                 ("time", ctypes.c_uint64)]
 
@@ -77,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Turns delays into departure times, the first of which is some milliseconds ahead. Returns the
-    moment without a delay, of CLOCK_REALTIME; it may be a few microseconds too early."""
+    """Turns delays into departure times. Returns the departure time for delay 0 by CLOCK_REALTIME, which may be a few
+    microseconds too early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -91,13 +90,13 @@ def messages_of(frames, delays=None):
 
 
 def send_messages(fd, messages):
-    """As fast as the kernel takes them."""
+    """Sends messages as fast as the kernel accepts them."""
     at = 0
     while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
         count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # behind those that were sent is one that the qdisc, or a limit, dropped
+        if sent < count:  # the qdisc or a limit dropped the next message
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
@@ -105,8 +104,8 @@ def send_messages(fd, messages):
 
 
 def send_all(fd, frames, delays=None):
-    """Sends frames at once, with these delays. Returns the moments, of CLOCK_REALTIME, from which
-    the delays count, and of before and after the system calls."""
+    """Sends frames at once, with delays if given. Returns three times of CLOCK_REALTIME: the departure time for delay 0, and
+    the times before and after the system calls."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -115,9 +114,9 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """`sent` datagrams, given to the kernel from the moment `start` on, which `took` so long; and
-    the moments at which they arrived, by number. In nanoseconds, of CLOCK_REALTIME. With departure
-    times of the sender's, `start` is that of number 0."""
+    """A burst of `sent` datagrams. `start` is the time before the first system call, or the departure time of number 0 if the
+    sender sets departure times; `took` is the duration of the calls; `arrivals` has the times of arrival by number. All
+    in nanoseconds of CLOCK_REALTIME."""
 
     @property
     def moments(self):
@@ -129,34 +128,34 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     @property
     def reordered(self):
-        """Datagrams that one of a higher number has overtaken."""
+        """Returns how many datagrams arrived after a datagram with a higher number."""
         numbers = [n for n, _ in sorted(self.arrivals.items(), key=lambda item: item[1])]
         return sum(n < highest for n, highest in zip(numbers, itertools.accumulate(numbers, max)))
 
     @property
     def span(self):
-        """From the start until the last arrived."""
+        """Returns the time from the start to the last arrival."""
         return self.moments[-1] - self.start
 
     @property
     def rate(self):
-        """Packets a second, from the first to the last arrival."""
+        """Returns the packets a second from the first to the last arrival."""
         first, last = self.moments[0], self.moments[-1]
         return (len(self.arrivals) - 1) * SEC / (last - first)
 
     @property
     def spacing(self):
-        """Least, median and most between two arrivals."""
+        """Returns the least, the median and the largest time between two arrivals."""
         gaps = [b - a for a, b in itertools.pairwise(self.moments)]
         return min(gaps), statistics.median(gaps), max(gaps)
 
     def largest(self, window):
-        """The most arrivals in any window of that length."""
+        """Returns the largest number of arrivals in any window of a length."""
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """How long behind its time each datagram arrived, in the order of arrival; negative: before
-        it. At the start `free` may leave at once and one departs; then one each 1/rate."""
+        """Returns by how much each datagram arrived too late, in the order of arrival, negative if too early. The first
+        1 + `free` datagrams may depart at once, then one every 1/rate."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
 
@@ -164,7 +163,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 # --- The receiver ---------------------------------------------------------------------------------
 
 class Stamped:
-    """Datagrams by number, each with the moment at which the kernel got it."""
+    """Receives datagrams, and stores the time of arrival of each by its number."""
 
     def __init__(self, netns, address):
         self.arrivals = {}
@@ -175,7 +174,7 @@ class Stamped:
             self.socket.bind((address, PORT))
 
     def read(self):
-        """Reads what has come; returns how many that are."""
+        """Reads the datagrams that have arrived. Returns their number."""
         count = 0
         for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
@@ -185,7 +184,7 @@ class Stamped:
         return count
 
     def take(self, count):
-        """Waits for so many, or until no more come."""
+        """Waits for `count` datagrams, or until no more arrive. Returns and forgets the arrivals."""
         heard = time.monotonic()
         while len(self.arrivals) < count and time.monotonic() < heard + QUIET_SECONDS:
             if self.read():
@@ -201,7 +200,7 @@ class Stamped:
 # --- The lab --------------------------------------------------------------------------------------
 
 class ShapeLab(Lab):
-    """A lab whose sender sends bursts from out0, which has a qdisc."""
+    """A lab whose sender sends bursts from out0, which has the qdisc under test."""
 
     def __init__(self):
         super().__init__()
@@ -209,15 +208,15 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # what waits in a qdisc counts as the socket's; a full one would slow the sender down
+        # packets in the qdisc take room in the buffer of the socket, and a full buffer would slow the sender down
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # timestamps begin a while after a socket has asked for them
+        # the kernel begins with timestamps some time after a socket asked for them
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Without them the moment of an arrival is that at which it is read."""
+        """Returns whether timestamps are times of arrival. Before, they are the times of reading."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:
@@ -229,33 +228,32 @@ class ShapeLab(Lab):
         run("tc", "-n", self.sender, "qdisc", "replace", "dev", "out0", "root", *words)
 
     def fq(self, *words):
-        """Of as many packets of a flow as 10 kpps let wait in the default horizon."""
+        """Sets fq with the flow_limit that 10 kpps need for the default horizon."""
         self.qdisc("fq", "flow_limit", "2001", *words)
 
     def attach_out(self):
         return self.attach("out0", "hook", "egress", netns=self.sender)
 
     def limit(self, *words):
-        """Sets the default rule, to which no device lacks anything."""
+        """Sets the limit of default. No note about fq may be printed."""
         said = self.sluice("set", "default", *words, netns=self.sender).err
         assert "fq" not in said, said
 
     def tbf(self, rate, burst=2, limit=10000 * FRAME):
-        """The token bucket of tc: `rate` packets a second, `burst` of them at once. It holds
-        `limit` bytes."""
+        """Sets tbf: `rate` packets a second, `burst` packets at once, a queue of `limit` bytes."""
         self.qdisc("tbf", "rate", f"{rate * FRAME * 8}bit", "burst", str(burst * FRAME),
                    "limit", str(limit))
 
     def qdisc_counts(self):
-        """The counters of out0's root qdisc, its own ones as well."""
+        """Returns the counters of the root qdisc of out0."""
         found, = json.loads(run("tc", "-n", self.sender, "-s", "-j", "qdisc", "show", "dev", "out0",
                                 "root").out)
         return collections.Counter({name: value for name, value in found.items()
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends a burst to each destination, one datagram to each in turn. With `rate`, departure
-        times are the sender's: to each destination so many a second."""
+        """Sends a burst to each destination, one datagram to each in turn. rate: if given, the sender sets departure times,
+        `rate` a second to each destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
@@ -263,7 +261,7 @@ class ShapeLab(Lab):
                 for to in destinations]
 
     def train(self, bursts, count, period):
-        """As one burst: so many, one after each period."""
+        """Sends `bursts` bursts of `count` datagrams, one per period. Returns them as one burst."""
         frames = [datagram(number) for number in range(bursts * count)]
         cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
         start, origin = time.time_ns(), time.monotonic_ns()
@@ -278,7 +276,7 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Bursts, each with what the qdisc counted of all of them."""
+        """Sends bursts. Returns each with the counters of the qdisc for all of them."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()
@@ -289,14 +287,11 @@ class ShapeLab(Lab):
         one, = self.measure_all(count, [HERE4], **options)
         return one
 
-    def measure_two(self, count, **options):
-        return self.measure_all(count, [HERE4, THERE4], **options)
-
 
 # --- Tables ---------------------------------------------------------------------------------------
 
 class Measured(collections.namedtuple("Measured", "burst counts")):
-    """A burst, and what the qdisc counted."""
+    """A burst, and the counters of the qdisc."""
 
     @property
     def drops(self):
@@ -315,7 +310,7 @@ COLUMNS = ["", "sent in", "arrived", "lost", "dropped", "out of order", "span", 
 
 
 def print_table(measured):
-    """Measured bursts by name, as figures, which runs of the tests show."""
+    """Prints a table of measured bursts by name, as lines `figure: ...`."""
     rows = [COLUMNS, *([name, *map(str, one.cells())] for name, one in measured.items())]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for cells in rows:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A plugin of pytest that reports as the tests in C do: in TAP, each result at once."""
+"""A plugin of pytest that prints each result at once in TAP, as the tests in C do."""
 
 count = 0
 
 
 def pytest_addoption(parser):
-    """What pytest asks for when its own reporter is left out."""
+    """Adds an option that pytest needs if its own reporter is disabled."""
     parser.addoption("--verbose", dest="verbose", type=int, default=0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What only a whole machine has: CPUs that go and come back, a wall clock that is set, and suspension."""
+"""CPUs that go offline and online, a wall clock that is set, and suspension: these need a whole machine."""
 
 import calendar
 import contextlib
@@ -26,7 +26,7 @@ def cpu_set_online(online):
 
 @pytest.fixture
 def cpu1():
-    """A CPU that can be taken offline; it is online again in the end."""
+    """Skips the test if cpu1 cannot be taken offline. At the end it is online again."""
     if not os.path.exists(ONLINE):
         pytest.skip("cpu1 cannot be taken offline")
     yield
@@ -34,7 +34,7 @@ def cpu1():
 
 
 def send_on(lab, cpu, source, count):
-    """A packet over a veth pair is judged on the CPU that sends it."""
+    """Sends packets on a CPU, which also judges them, because they cross a veth pair."""
     before, judged = os.sched_getaffinity(0), sum(lab.counts())
     os.sched_setaffinity(0, {cpu})
     try:
@@ -70,13 +70,9 @@ def wall_clock_ahead(seconds):
         time.clock_settime(time.CLOCK_REALTIME, now + time.monotonic() - began)
 
 
-def moment_of(text):
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
-
-
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
-    """Entries, blocks and levels go by the time since boot."""
+    """Entries, blocks and levels use the time since boot."""
     lab.attach("in0", "mode", "native")
     lab.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "1h")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -91,19 +87,20 @@ def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
         lab.expect(passed=8, dropped=7)
         rule, = (r for r in lab.json("show")["rules"] if r["prefix"] == DENIED)
         assert 3600 - 2 * (time.monotonic() - began) - 60 < rule["seconds_left"] <= 3600
-        assert 3400 < moment_of(re.search(r"until (\S+)", lab.rules()).group(1)) - time.time() <= 3602
+        end = time.strptime(re.search(r"until (\S+)", lab.rules())[1], "%Y-%m-%dT%H:%M:%SZ")
+        assert 3400 < calendar.timegm(end) - time.time() <= 3602
         assert 3500_000 < lab.json("check", SOURCE)["limits"][0]["blocked_ms"] <= 3600_000
 
 
 def left_by_the_calendar(keep):
-    """Of the one ban in the state file, by its moment."""
+    """Returns the seconds until the end of the only ban in the state file, by the wall clock."""
     end, = banned(keep).values()
     return end - time.time()
 
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days):
-    """The state file has its end by the new clock at once, whatever becomes of keep and of the gate."""
+    """keep writes the end by the new clock into the state file at once, before keep is killed and the gate removed."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
     wait_until(lambda: keep.state.exists() and banned(keep), "the ban")
@@ -131,8 +128,8 @@ def write(path, text):
 
 
 def suspend(seconds):
-    """To memory, until the hardware's clock wakes the machine: so many that it is asleep by then. The
-    seconds that it ran, and that it did not."""
+    """Suspends the machine to memory until the hardware clock wakes it after `seconds`, long enough to be asleep by then.
+    Returns the seconds that the machine ran, and that it was suspended."""
     ran, all_time = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
     write(WAKE_ALARM, "0")
     write(WAKE_ALARM, f"+{seconds}")
@@ -143,7 +140,7 @@ def suspend(seconds):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_suspension_is_no_time(lab, keeping):
-    """It refills no bucket and shortens no entry. The state file has the end by the calendar at once."""
+    """A suspension refills no bucket and shortens no entry. keep writes the new end by the calendar into the state file."""
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -155,7 +152,7 @@ def test_a_suspension_is_no_time(lab, keeping):
     lab.send(SOURCE, 60)
     wait_until(lambda: sum(lab.counts()) == 120, "all judged")
     ran = time.monotonic() - began
-    assert away > ran + 10  # so that it would show
+    assert away > ran + 10  # otherwise the test would prove nothing
     assert 60 <= lab.counts()[0] <= 60 + ran + 1
     rule, = (r for r in lab.json("show")["rules"] if r["prefix"] == DENIED)
     assert 3600 - 2 * ran - 10 < rule["seconds_left"] <= 3600
@@ -178,7 +175,7 @@ def test_nothing_passes_unjudged_after_a_suspension(lab):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_driver_that_loses_its_program_in_a_suspension_gets_it_from_keep(nics, tmp_path):
-    """As virtio_net does, although the link of the program is there."""
+    """virtio_net loses its program, although the link still exists."""
     with keepers(nics, tmp_path) as make:
         keep = make(rules("in0"))
         nics.sluice("deny", DENIED)

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On a kernel that keeps memory for many CPUs, limits are as exact, and maps stay in bounds."""
+"""On a kernel with many possible CPUs, limits are exact, and the memory of a gate is bounded."""
 
 import re
 
 import pytest
 
+from bpf import possible_cpus
+
 ABUSER, ABUSER6 = "203.0.113.66", "2001:db8:bad::66"
-
-
-def possible_cpus():
-    with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
-        return int(file.read().strip().split("-")[-1]) + 1
 
 
 def megabytes(field):
@@ -47,7 +44,7 @@ def test_memory_of_a_gate(lab):
 
 
 def test_small_sizes(lab):
-    """For machines with many CPUs and little memory."""
+    """Sizes for machines with many CPUs and little memory."""
     before = megabytes("Percpu")
     least = str(256 * possible_cpus())
     lab.attach("in0", "mode", "native", "sources", least, "buckets", least, "policies", "64")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a burst leaves a device, packet by packet: under the qdiscs of tc, with departure times that
-fq keeps, and with those that a limit gives; and what is said of fq where a kernel has it."""
+"""The departure of each packet of a burst: under the qdiscs of tc, under departure times of the sender, and under limits
+that shape. And the reports about fq."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from lab import HERE4, one_line, run
 from shape_lab import FRAME, MS, SEC, THERE4, Measured, ShapeLab, print_table
 
 RATE, COUNT = 10000, 1000
-LATE = MS  # a timer, the packets that it lets go before, and what else the kernel is at
+LATE = MS  # the largest delay by timers and other work of the kernel
 
 pytestmark = pytest.mark.skipif("STEADY_CLOCK" not in os.environ,
                                 reason="a busy host disturbs the clock: scripts/vm -i")
@@ -26,15 +26,14 @@ def shaping():
 
 @pytest.fixture
 def limited(shaping):
-    """With fq, and a gate on hook egress, without a rule."""
+    """A lab with fq and a gate on hook egress, without rules."""
     shaping.fq()
     shaping.attach_out()
     return shaping
 
 
 def check_smooth(burst, free=0, rate=RATE, lost=0):
-    """The burst came in order, at the rate: none before its time, and none long after. The rest is
-    lost."""
+    """Checks that a burst arrived in order, each packet at its time or at most LATE after it, and that `lost` are missing."""
     assert (burst.lost, burst.reordered) == (lost, 0)
     delays = burst.delays(rate, free)
     assert min(delays) >= 0
@@ -44,8 +43,8 @@ def check_smooth(burst, free=0, rate=RATE, lost=0):
 
 
 def punctual(measure, tries=3):
-    """The first of some runs that is on time, or the last: a task of the guest's own may hold up one
-    of them, and a fault of the shaper shows in each."""
+    """Measures until a run is on time, at most `tries` times. Other tasks of the guest may delay one run; a fault of the
+    shaper delays all runs."""
     for _ in range(tries):
         measured = measure()
         if measured.burst.lost or max(measured.burst.delays(RATE, 0)) <= LATE:
@@ -56,7 +55,7 @@ def punctual(measure, tries=3):
 # --- Limits ---------------------------------------------------------------------------------------
 
 def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
-    """A token bucket of the same rate drops what tc-tbf and the shape let wait."""
+    """A token bucket of the same rate drops the packets that tc-tbf and the shape delay."""
     rows = {}
     shaping.tbf(RATE, burst=8)
     rows["tc-tbf burst 8"] = tbf = shaping.measure(COUNT)
@@ -79,7 +78,7 @@ def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
 
 
 def test_beyond_the_horizon_a_shape_drops(limited):
-    """While the burst is sent, the first of it depart, and make room for others."""
+    """Packets that depart while the burst is sent make room for others."""
     count, waiting = 3000, 2001
     limited.limit("shape", "10kpps", "horizon", "200ms")
     measured = limited.measure(count)
@@ -93,7 +92,7 @@ def test_beyond_the_horizon_a_shape_drops(limited):
 
 def test_a_shape_of_each_destination(limited):
     limited.limit("shape", "10kpps", "key", "dst")
-    both = limited.measure_two(COUNT)
+    both = limited.measure_all(COUNT, [HERE4, THERE4])
     print_table({f"shape key dst, to {to}": one for to, one in zip((HERE4, THERE4), both)})
     for measured in both:
         check_smooth(measured.burst)
@@ -101,8 +100,8 @@ def test_a_shape_of_each_destination(limited):
 
 
 def test_departure_times_of_the_sender(limited):
-    """They stay where they are later than the limit's. Linux 6.1 does not tell that they are of the
-    monotonic clock, and the limit's take their place."""
+    """A departure time of the sender stays if it is later than that of the limit. Linux 6.1 does not mark it as a time of
+    the monotonic clock, so the limit replaces it."""
     limited.limit("shape", "10kpps")
     slower = limited.measure(COUNT // 2, rate=RATE // 2)
     faster = limited.measure(COUNT // 2, rate=RATE * 2)
@@ -111,7 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # which begins later than the slots of the limit, and then outruns them
+        # the burst begins later than the departure times of the limit, and then overtakes them
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
@@ -156,7 +155,7 @@ def nsenter(netns, *words, **options):
 
 
 def measure_train(lab):
-    """Twice the rate for a second, in bursts of 10 ms: 200 packets at once, and then none."""
+    """Sends twice the rate for a second: 200 packets at once every 10 ms."""
     before = lab.qdisc_counts()
     burst = lab.train(100, 200, 10 * MS)
     counts = lab.qdisc_counts()
@@ -165,7 +164,7 @@ def measure_train(lab):
 
 
 def test_beside_other_limiters(shaping):
-    """The table of docs/performance.md. All have the same mean rate and, if any, the same burst."""
+    """Prints the table of docs/performance.md. All limiters have the same mean rate, and the same burst if they have one."""
     rows = {}
     rows["no limit"] = measure_train(shaping)
     if shutil.which("nft"):
@@ -195,7 +194,7 @@ def test_beside_other_limiters(shaping):
         if name.startswith("window"):
             assert rows[f"sluice {name}"].burst.largest(100 * MS) == 1000
     shape = rows["sluice shape 10kpps"]
-    # the one CPU of this machine also sends, and may let fq wait for some milliseconds
+    # the only CPU also sends, which may delay fq by some milliseconds
     assert RATE * 0.99 <= shape.burst.rate <= RATE * 1.01
     assert shape.burst.largest(100 * MS) <= 1 + (100 * MS + 10 * MS) * RATE // SEC
     assert shape.drops == 0
@@ -234,14 +233,14 @@ def test_status_tells_that_fq_was_lost(limited):
     limited.qdisc("pfifo")
     assert fq_told(limited) is False
     assert status_line(limited).endswith("no fq")
-    assert command(limited, " flow_limit 2001") in limited.sluice("status").out  # a finding
+    assert command(limited, " flow_limit 2001") in limited.sluice("status").out  # in a finding
     limited.fq()
     assert fq_told(limited) is True
     assert "fq" not in status_line(limited)
 
 
 def test_an_fq_that_holds_less_than_may_wait_is_noted(limited):
-    limited.qdisc("pfifo")  # else the new fq keeps the options of the old one
+    limited.qdisc("pfifo")  # otherwise the new fq keeps the options of the old one
     limited.qdisc("fq")
     said = limited.sluice("set", "default", "shape", "10kpps", netns=limited.sender).err
     assert any(all(name in line for name in ("out0", " 100 ", f"'{command(limited, ' flow_limit 2001')}'"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which way into TC a kernel has: tcx from 6.6 on, before that a clsact filter."""
+"""mode auto on TC hooks: tcx from Linux 6.6 on, and a clsact filter before."""
 
 import pytest
 

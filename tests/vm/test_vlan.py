@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""VLAN devices: what is attached to one judges its VLAN alone."""
+"""A gate on a VLAN device judges only packets of that VLAN."""
 
 import json
 
@@ -14,7 +14,7 @@ TAG = [(0x8100, 7)]
 
 @pytest.fixture
 def vlan(lab):
-    """in0.7 on in0, with the filter's addresses."""
+    """A lab with VLAN device in0.7 on in0."""
     lab.ip("link", "add", "link", "in0", "name", "in0.7", "type", "vlan", "id", "7")
     lab.ip("link", "set", "in0.7", "addrgenmode", "none", "up")
     return lab
@@ -28,19 +28,9 @@ def test_a_vlan_device_judges_its_own(vlan, hook, mode):
     vlan.send(ABUSER, 50, tags=TAG)
     vlan.expect(passed=20, dropped=30)
     received.wait_for(ABUSER, 20)
-    vlan.send(ABUSER, 50)  # untagged: in0's
+    vlan.send(ABUSER, 50)  # untagged packets belong to in0
     received.wait_for(ABUSER, 70)
     vlan.expect(passed=20, dropped=30)
-
-
-def test_native_xdp_below_a_vlan_device(vlan):
-    """Judged on in0, what passes arrives on the device above, its tag taken off."""
-    received = vlan.frames("in0.7")
-    vlan.attach("in0", "mode", "native")
-    vlan.sluice("set", "default", "rate", "1/h", "burst", "20")
-    vlan.send(ABUSER, 50, tags=TAG)
-    vlan.expect(passed=20, dropped=30)
-    assert received.read() == 20
 
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "auto"), ("ingress", "clsact")])
@@ -53,7 +43,7 @@ def test_a_limit_of_one_vlan(vlan, hook, mode):
     vlan.expect(passed=120, dropped=30)
 
 
-# Behind these tags a frame belongs to in0.7 or in0.7.8, or to the service VLAN 7.
+# A frame with these tags belongs to in0.7, in0.7.8 or the service VLAN 7.
 OURS = {str(tags): tags for tags in [
     [(Q, 7)], [(AD, 7)], [(Q, 0), (Q, 7)], [(AD, 0), (Q, 0), (Q, 7)], [(Q, 7), (Q, 0)], [(Q, 7), (AD, 0)],
     [(Q, 7), (Q, 8)], [(Q, 0), (Q, 7), (Q, 0), (Q, 8)], [(Q, 7), (Q, 0), (AD, 0), (Q, 0)],
@@ -65,7 +55,7 @@ FOREIGN = {str(tags): tags for tags in [[(Q, 9)], [(Q, 0), (Q, 9)], [(Q, 7), (Q,
 
 @pytest.fixture
 def stacked(vlan):
-    """in0.7, in0.7.8 on it, and the service VLAN 7."""
+    """A lab with in0.7, in0.7.8 on it, and in0.s7 of the service VLAN 7."""
     vlan.ip("link", "add", "link", "in0", "name", "in0.s7", "type", "vlan", "id", "7", "protocol", "802.1ad")
     vlan.ip("link", "add", "link", "in0.7", "name", "in0.7.8", "type", "vlan", "id", "8")
     for device in "in0.s7", "in0.7.8":
@@ -84,7 +74,7 @@ def frames_of(tables):
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto"),
                                        ("ingress", "clsact")])
 def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
-    """On in0, for any device; without rules all arrives that arrives without a filter."""
+    """The gate is on in0, and judges frames of all devices above it."""
     received, frames = listen(stacked), frames_of([OURS, FOREIGN])
     without = arrived(stacked, received, frames)
     assert without == set(frames_of([OURS]))
@@ -97,7 +87,7 @@ def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "generic"), ("ingress", "auto"), ("ingress", "clsact")])
 def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
-    """On in0.7, what is for it and for what is above it."""
+    """The gate is on in0.7, and judges its frames and those of the device above it."""
     received, frames = listen(stacked), frames_of([OURS])
     without = arrived(stacked, received, frames)
     stacked.attach("in0.7", "hook", hook, "mode", mode)
@@ -110,14 +100,14 @@ def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
 # --- doctor and a limit that matches a VLAN ----------------------------------------------
 
 def hidden(lab, *words):
-    """The devices on which it finds the VLAN hidden, with the advice."""
+    """Returns the advice of each finding vlan-hidden, by device."""
     return {finding["object"]: finding["advice"] for finding in json.loads(lab.sluice("-j", "doctor", *words,
                                                                                       status=None).out)
             if finding["id"] == "vlan-hidden"}
 
 
 def vlans_of(lab, device, netns=None):
-    """in0.100 on in0, and in0.100.7 on that."""
+    """Makes VLAN device DEVICE.100, and DEVICE.100.7 above it."""
     for below, vlan in (device, 100), (f"{device}.100", 7):
         lab.ip("link", "add", "link", below, "name", f"{below}.{vlan}", "type", "vlan", "id", str(vlan), netns=netns)
         lab.ip("link", "set", f"{below}.{vlan}", "addrgenmode", "none", "up", netns=netns)

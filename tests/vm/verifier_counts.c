@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verifier_counts OBJECT: loads each program of a BPF object alone, and prints how many
- * instructions the kernel's verifier walked to accept it: "PROGRAM COUNT". What it has against a
- * program goes to standard error.
+ * verifier_counts OBJECT: loads each program of a BPF object separately, and prints its name and
+ * the number of instructions that the verifier walked to accept it. If the kernel refuses a
+ * program, prints the end of the log of the verifier to standard error.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* The counts do not depend on the sizes of the maps, the time and the memory that this takes do. */
+/* Small maps save time and memory. The counts do not depend on the sizes of maps. */
 #define MAP_ENTRIES 64
 
 #define LOG_SIZE  (1 << 24)
-#define LOG_LINES 20 /* of it that are shown */
+#define LOG_LINES 20 /* lines at the end of the log that are printed */
 
 static void maps_shrink(struct bpf_object *object)
 {
@@ -28,7 +28,7 @@ static void maps_shrink(struct bpf_object *object)
 	}
 }
 
-/* Its reason is at the end; before that it may tell each instruction that it walked. */
+/* Returns the last `lines` lines of a log, which have the reason of a refusal. */
 static const char *log_tail(const char *log, int lines)
 {
 	const char *tail = log + strlen(log);
@@ -61,7 +61,8 @@ static int program_print(struct bpf_object *object, const char *name, const char
 		return 1;
 	}
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size)) {
-		fprintf(stderr, "verifier_counts: %s: loaded, but the kernel does not tell of it\n",
+		fprintf(stderr,
+			"verifier_counts: %s: loaded, but the kernel has no information about it\n",
 			name);
 		return 1;
 	}
