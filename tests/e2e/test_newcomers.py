@@ -393,8 +393,8 @@ def test_the_help_tells_what_a_source_takes(lab):
     """status also prints the memory per entry of the table."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
-    least, most = map(int, re.search(r"sources .*?: (\d+) to (\d+) bytes each", said).groups())
-    values, fixed = map(int, re.search(r" buckets .*?: (\d+) bytes for each CPU and (\d+)", said).groups())
+    least, most = map(int, re.search(r" sources .*? (\d+) to (\d+) bytes each", said).groups())
+    values, fixed = map(int, re.search(r" take (\d+) bytes for each entry and CPU, and (\d+)", said).groups())
     table = memlock(lab, "sets") + memlock(lab, "states")
     assert least <= table / (200 << 10) <= most
     each = (memlock(lab, "buckets4") + memlock(lab, "buckets6")) / (32 << 10)
