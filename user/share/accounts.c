@@ -18,7 +18,7 @@
 /* A saturated link may wrap the counters of an entry after this time: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* CPUs can return slices of 1/16 of a burst, so that `taken` falls. Allow twice as much. */
+/* `taken` falls if CPUs return slices: by at most 1/16 of a burst, but allow twice as much. */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)

@@ -514,7 +514,7 @@ static bool login_advance(struct connection *connection)
 	if (!is_ready)
 		return false;
 	connection->state = CONNECTION_READY;
-	/* too long if no call waited for the reply: it then includes the time between two calls */
+	/* this includes the time between two calls if the reply arrived between them */
 	rtt = store_now_ms() - connection->asked_ms + 1;
 	if (!connection->rtt_ms || rtt < connection->rtt_ms)
 		connection->rtt_ms = rtt;

@@ -47,7 +47,7 @@ static int call_error(const struct store *store)
 /* Commands of an item, in the order in which they are sent. */
 enum item_command {
 	ITEM_CLEAR,   /* deletes the key if it had another type */
-	ITEM_COUNT,   /* adds to both fields, or reads them */
+	ITEM_COUNT,   /* adds to both fields, or only reads them */
 	ITEM_EXPIRY,  /* sets the expiry */
 	ITEM_BLOCK,   /* reports a block */
 	ITEM_BLOCKED, /* reads the remaining time of the block */

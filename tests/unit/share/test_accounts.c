@@ -339,7 +339,7 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* A key is evicted and added again between two scans. Returned slices must not look like that. */
+/* A key that is evicted and added again between two scans differs from slices that are returned. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
@@ -599,7 +599,7 @@ static bool is_blocked_after(uint64_t blocked_ms)
 
 /*
  * Forgives the block, and checks that later rounds do not begin it again. blocked_ms: its remaining
- * time in the store. Replies are delayed more or less.
+ * time in the store. Replies take different times.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {

@@ -299,7 +299,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* ends with the first round in which the key has no account */
+		quiet_run(.1, NONE); /* until its account ends, in the first round of a run */
 	assert_false(is_reported(another));
 	/* the key takes ten packets a round; its excess includes the round before the end */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=

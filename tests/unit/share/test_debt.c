@@ -270,7 +270,7 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* The store may report any time. */
+/* The store may report a block of any length; the limit bounds it. */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {

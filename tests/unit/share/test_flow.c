@@ -192,7 +192,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* before the second reply a node with demand above the rate assumes it at all nodes */
+	/* before the second reply, a node with demand above the rate assumes it for all nodes */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -753,7 +753,7 @@ TEST(test_what_fails_for_a_while)
 		world.cut = world.silent = world.forgets = world.node[1].sleeps = false;
 		world_run(&world, 60);
 		must_be_within(name, world_mean(&world, 64, 90), cases[i].least, cases[i].most);
-		if (cases[i].cut && cases[i].divides) /* until the others have found it */
+		if (cases[i].cut && cases[i].divides) /* nodes still divide limits */
 			must_be_within(name, world_mean(&world, 90, 92), .98, 1.02);
 		if (cases[i].flushed) {
 			must_be_within(name, world_second(&world, 59, 90, 1), 0, 1.1);
