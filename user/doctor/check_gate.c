@@ -289,7 +289,7 @@ bool table_is_short(struct subject *s)
 	}
 	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
 		    fill->sources, fill->sources_short);
-	/* the output of dump begins with `gate:`, or lacks it */
+	/* replace the size, whether or not dump prints the section `gate:` */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",

@@ -102,7 +102,7 @@ struct doctor_facts {
 	uint64_t netns; /* the current namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* a gate to examine exists */
+	bool has_gates;	    /* a gate exists; if asked->gate is set, that gate */
 	bool hides_devices; /* a gate that cannot be read may be attached to any device */
 	struct gate_facts *gates;
 	unsigned int count, room;

@@ -52,9 +52,7 @@ static const struct kind {
 	{"no-gate", WRONG, HOST, gate_is_missing, "{1}", "{2}"},
 	{"gate-unread", WRONG, UNREAD, gate_is_unread, "{1}", "{2}"},
 	{"resize-interrupted", WRONG, GATE, resize_is_interrupted,
-	 "a resize was interrupted: its devices may use two sets of maps, and a source a limit "
-	 "twice",
-	 "sluice {-g}upgrade"},
+	 "a resize was interrupted, so a source can use its limit twice", "sluice {-g}upgrade"},
 	{"no-device", WRONG, GATE, gate_has_no_device,
 	 "attached to no device, so it filters nothing{1}", "{2}"},
 	{"not-attached", WRONG, NAMED, device_is_unattached, "{1}", "{2}"},

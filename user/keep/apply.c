@@ -198,7 +198,8 @@ int apply_make(struct gate *gate, struct apply *apply)
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
 					*size_of(&apply->after, i) = *size_of(&now, i);
 	} else if (!err) {
-		lists_set_dates(gate, apply->wanted.lists); /* times of lists may change alone */
+		/* even if no rule changes, the time of a list file may */
+		lists_set_dates(gate, apply->wanted.lists);
 	}
 	if (err) {
 		gate->state->sizes_stated = apply->was_stated;
@@ -207,8 +208,9 @@ int apply_make(struct gate *gate, struct apply *apply)
 	}
 	err = remake(gate, &apply->after) ?: placings_make(gate, &apply->placings);
 	if (err && !gate->made && apply_undo_rules(gate, apply))
-		error_notice("not-undone", gate->name,
-			     "the change of rules cannot be undone: the new rules stay in force");
+		error_notice(
+			"not-undone", gate->name,
+			"the change of rules cannot be undone, so the new rules stay in force");
 	if (!err || !gate->made)
 		attachments_publish(gate);
 	return err;

@@ -25,13 +25,13 @@ enum effect {
 };
 
 struct apply {
-	struct ruleset wanted; /* the rules that change; an empty rule is deleted */
-	struct ruleset before; /* the same rules before the change; an empty rule did not exist */
-	bool has_rules;	       /* a rule or a list changes */
+	struct ruleset wanted;	  /* the rules that change; an empty rule is deleted */
+	struct ruleset before;	  /* the same rules before the change; empty if a rule is new */
+	bool has_rules;		  /* a rule or a list changes */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
 	struct room room;	     /* room for old and new rules, which exist at the same time */
-	struct gate_sizes specified; /* sizes in the file */
+	struct gate_sizes specified; /* sizes that the rules file specifies; 0 if it does not */
 	struct gate_sizes has;	     /* sizes of the gate before the change */
 	struct gate_sizes during;    /* sizes until the change is in force */
 	struct gate_sizes after;

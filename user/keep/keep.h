@@ -37,7 +37,7 @@ int keep_run(const struct keep_args *args);
 
 enum step_name {
 	STEP_RELOAD, /* apply the rules file and all its lists */
-	STEP_RENEW,  /* replace programs after a suspension, or finish a resize */
+	STEP_RENEW,  /* replace programs after a suspension, or finish a killed resize */
 	STEP_CHECK,  /* every 3 s: detect changes without an event, such as a detached link */
 	STEP_LOOK,   /* detect changes that a command made to the gate */
 	STEP_LISTS,  /* read list files that changed */
@@ -107,7 +107,7 @@ struct keep {
 	struct stamp stamp;   /* identifies the rules file that was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the last reload failed */
-	bool lists_are_new; /* the lists must be written to `lists_path` */
+	bool lists_are_new; /* the entries of the file must be written to `lists_path` */
 
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* a mount hides the gate */
@@ -129,7 +129,7 @@ struct keep {
 /* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a step due at a time of now_ms(), unless it is due earlier. */
+/* Makes a step due at this time, in ms of CLOCK_MONOTONIC, unless it is due earlier. */
 void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
 /* Makes a step due after `wait_ms`, but not before its `rest_ms`. */

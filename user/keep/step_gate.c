@@ -42,7 +42,7 @@ static int gate_follow(struct keep *keep)
 		}
 		watch_gate(keep);
 		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for its maps */
-		/* commands since the resize changed a generation that was not mapped here */
+		/* commands may have changed rules before the new maps were mapped here */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;

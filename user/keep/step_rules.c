@@ -98,7 +98,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 	err = gate_open(&gate, keep->args->gate, GATE_MAKE, &config->sizes);
 	if (!err) {
 		if (gate.made)
-			error_inform("gate-made", keep->object, "did not exist, and is made");
+			error_inform("gate-made", keep->object, "made, because it did not exist");
 		err = rules_make(keep, &gate, config, renew);
 		if (err)
 			gate_undo(&gate);
