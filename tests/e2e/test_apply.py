@@ -310,6 +310,6 @@ def test_sizes_of_a_running_gate_stay(attached):
     hosts = {m["name"]: m["max_entries"] for m in attached.json("status")["gates"][0]["maps"]}["hosts4"]
     attached.apply(f"gate: {{hosts: {hosts}}}\npolicies: []\n")
     before = attached.snapshot()
-    attached.refuses(["apply", "-"], f"hosts {hosts >> 10}k", f"{hosts >> 9}k", "'apply FILE --resize'", code=2,
+    attached.refuses(["apply", "-"], f"hosts {hosts >> 10}k", f"{hosts >> 9}k", "apply FILE --resize'", code=2,
                      input=f"gate: {{hosts: {2 * hosts}}}\npolicies: []\n")
     assert attached.snapshot() == before

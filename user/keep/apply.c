@@ -9,6 +9,7 @@
 #include "attach/shaping.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "gate/rules.h"
 #include "gate/maps.h"
 #include "gate/transaction.h"
@@ -133,15 +134,18 @@ static int sizes_check(const struct gate *gate, struct apply *apply)
 		if (after != has)
 			err = error_misuse(
 				"needs-resize", object,
-				"has %s %s, but the file specifies %s; to resize it, add "
-				"'--resize'",
+				"has %s %s, but the file specifies %s; to resize it: 'sluice "
+				"%sapply FILE --resize'",
 				size_names[i], has_text,
-				size_format(size_specified(&apply->specified, i), text));
+				size_format(size_specified(&apply->specified, i), text),
+				gate_option(gate->name));
 		else if (during != has)
-			err = error_add(ENOSPC, "needs-resize", object,
-					"has %s %s, but needs %s while old and new rules exist at "
-					"the same time; to resize it, add '--resize'",
-					size_names[i], has_text, size_format(during, text));
+			err = error_add(
+				ENOSPC, "needs-resize", object,
+				"has %s %s, but needs %s while old and new rules exist at "
+				"the same time; to resize it: 'sluice %sapply FILE --resize'",
+				size_names[i], has_text, size_format(during, text),
+				gate_option(gate->name));
 	}
 	return err;
 }
