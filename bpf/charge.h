@@ -3,10 +3,11 @@
  * Charges a packet to the limits of its source's policy, and if the source is new, to the policy's
  * budget for new sources. The calls are five levels deep:
  *
- * policy_decide()        every limit that matches, and the budget (include/decide.h) limit_charge()
- * one limit: the slice that this CPU holds, if the slice can decide limit_charge_state()
- * otherwise the entry of the key in the table of states state_charge_KIND()    one state, by
- * compare-and-swap (state.h) kind_charge()          the arithmetic of the kind (include/kinds.h)
+ *   policy_decide()              every limit that matches, and the budget (include/decide.h)
+ *     limit_charge()             one limit: the slice that this CPU holds, if the slice can decide
+ *       limit_charge_state()     otherwise the entry of the key in the table of states
+ *         state_charge_KIND()    one state, by compare-and-swap (state.h)
+ *           kind_charge()        the arithmetic of the kind (include/kinds.h)
  *
  * A budget is a token bucket whose state is never evicted. Packets of keys that get no state yet
  * are charged to it only while it holds more than an eighth of its credit. So if each source of a

@@ -130,9 +130,8 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 		state_turn(limit, state, charge.now);
 		return CHARGE_LOST;
 	}
-	if (kind !=
-	    /* a window stores its last packet elsewhere: entry_count_window() */
-	    SL_WINDOW)
+	/* a window stores the time of its last packet elsewhere: entry_count_window() */
+	if (kind != SL_WINDOW)
 		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
 	 * Only a hot source borrows, because other sources may soon lose their bucket, and its

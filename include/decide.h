@@ -5,11 +5,12 @@
  * before. In the packet path they charge (bpf/charge.h); for `check` they report what a charge
  * would do (user/state/verdict.c).
  *
- * limit_is_for()            returns whether a limit matches the packet limit_charge()
- * charges a limit; makes the state of a new key that no budget pays for limit_charge_new()
- * makes the state of a new key and charges it budget_charge()           charges the policy's budget
- * for new sources source_is_established()   returns whether another limit establishes the source
- * policy_refund()           refunds the charges of a packet that is dropped
+ *   limit_is_for()           returns whether a limit matches the packet
+ *   limit_charge()           charges a limit; makes the state of a new key that no budget pays for
+ *   limit_charge_new()       makes the state of a new key and charges it
+ *   budget_charge()          charges the policy's budget for new sources
+ *   source_is_established()  returns whether another limit establishes the source
+ *   policy_refund()          refunds the charges of a packet that is dropped
  */
 #ifndef SLUICE_DECIDE_H
 #define SLUICE_DECIDE_H

@@ -6,10 +6,10 @@
  * An IPv4 source is its address. An IPv6 source is its /64, because one host can use all addresses
  * of a /64. In these prefixes unrelated hosts share a /64, so each address is a source of its own:
  *
- * fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers. 64:ff9b::/96
- * all of IPv4, as a translator writes it (RFC 6052). 64:ff9b:1::/48  the same, with prefixes that a
- * network chooses (RFC 8215). The bits of the IPv4
- *                  address are in either half of the address, by the length of the prefix.
+ *   fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers
+ *   64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052)
+ *   64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
+ *                   address are in either half of the address, by the length of the prefix
  */
 #ifndef SLUICE_IDENTITY_H
 #define SLUICE_IDENTITY_H

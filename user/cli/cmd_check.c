@@ -6,10 +6,7 @@
 #include "rules/matches.h"
 #include "state/verdict.h"
 
-/*
- * --- JSON of sources and limits
- * ---------------------------------------------------------------------
- */
+/* --- JSON of sources and limits ------------------------------------------------------------- */
 
 const char *unit_name(const struct sl_limit *limit)
 {
