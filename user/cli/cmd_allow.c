@@ -418,7 +418,9 @@ int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum s
 		option, word_typed(list->name));
 }
 
-/* Prints an array of prefixes. format: of the text for each prefix, with its access as argument. */
+/*
+ * Prints an array of prefixes. format: printf format of their text, for the word "allow" or "deny".
+ */
 static void __attribute__((format(printf, 3, 0)))
 prefixes_print(const char *key, const struct ruleset *entries, const char *format,
 	       enum sl_access access)

@@ -262,7 +262,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* with it, the row of an IPv4 source has 80 columns */
+	int width = 15; /* the row of an IPv4 source then has 80 columns */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {

@@ -15,8 +15,8 @@ struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding
-		holding[ATTACHMENTS_MAX]; /* for attachments on which limits shape: has it fq? */
+	struct holding holding
+		[ATTACHMENTS_MAX]; /* the qdisc fq of each attachment on which limits shape */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;

@@ -18,7 +18,7 @@
 /* --- Attachments ---------------------------------------------------------------------------- */
 
 /*
- * Warns if the attachment counts packets that GRO or GSO merged. Does nothing if the device is
+ * Warns if the attachment counts packets that GRO or GSO merged as one. Ignores a device that is
  * gone.
  */
 static void warn_merged(const struct attachment *a)
@@ -358,7 +358,9 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
-		/* a runtime allow overrides lists, and at the same prefix, allow overrides deny */
+		/*
+		 * an allow overrides lists if it is a runtime entry, and a deny of the same prefix
+		 */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);
 
