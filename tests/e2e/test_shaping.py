@@ -96,6 +96,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
     assert fq_told(egress) == {("out0", "egress"): False, ("in0", "ingress"): None}
     for netns in "", egress.filter, egress.sender:
         assert status_line(egress, "out0", netns=netns).endswith("no fq")
+        assert f"    {command(egress)}\n" in egress.sluice("status", netns=netns).out
         assert "fq" not in status_line(egress, "in0", netns=netns)
     egress.sluice("set", "default", "rate", "10kpps", netns=egress.sender)
     assert fq_told(egress) == {("out0", "egress"): None, ("in0", "ingress"): None}

@@ -100,7 +100,8 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 		if (!a->program_id)
 			print_text("  %s gone", a->device_gone ? "device" : "filter");
 		else if (shapes_on(facts, a) && !facts->holding[i].holds)
-			print_text("  no fq");
+			print_text("  no fq%s%s", facts->holding[i].command ? "\n    " : "",
+				   facts->holding[i].command ?: "");
 		print_text("\n");
 		print_end();
 	}
