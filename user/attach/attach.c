@@ -16,7 +16,7 @@
 
 /* --- Refusals ------------------------------------------------------------------------------- */
 
-/* Formats the command that filters beside the XDP program of another owner. */
+/* Formats the command that attaches the gate on hook ingress, where an XDP program may remain. */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
 {
@@ -26,8 +26,8 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 }
 
 /*
- * Fails if a device above or below this device has an XDP program, because the kernel does not
- * allow XDP programs on both. Returns 0 if there is no such device.
+ * The kernel allows no XDP program on a device if a device above or below it has one. Returns
+ * -EBUSY, with an error that names the other device, or 0 if no such device has an XDP program.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
@@ -44,12 +44,15 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 	if (!relative)
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
-	/* hook ingress of this device would charge packets of its own gate twice */
+	/*
+	 * do not suggest hook ingress if the program is this gate's: packets would be charged twice
+	 */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
 		EBUSY, "hook-taken", device->name,
-		"the kernel allows no XDP program here because %s, %s it, has one: %s; detach that "
-		"first%s%s%s",
+		"%s, %s this device, has an XDP program already, so the kernel allows none here: "
+		"%s; "
+		"detach that program first%s%s%s",
 		relative->name,
 		netdevs_are_stacked(&devices, relative->ifindex, device->ifindex) ? "above"
 										  : "below",
@@ -57,7 +60,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 		is_ours ? "" : other_hook(gate, device, other), is_ours ? "" : "'");
 }
 
-/* Fails with the owner of the XDP program, and both ways out. */
+/* Adds an error that names the owner of the XDP program in the way, and what can be done. */
 static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
@@ -71,14 +74,13 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 	if (*owner.gate)
 		return error_add(
 			EBUSY, "hook-taken", NULL,
-			"%s is attached to gate '%s' on hook xdp already, and has room for one "
-			"XDP program: 'sluice %s-g %s detach %s hook xdp' first, or filter beside "
-			"it: '%s'",
+			"%s has an XDP program of gate '%s', and room for only one; detach it "
+			"first: 'sluice %s-g %s detach %s hook xdp', or filter beside it: '%s'",
 			device->name, owner.gate, netns_typed(), owner.gate,
 			operand_typed(device->name), other);
 	return error_add(EBUSY, "hook-taken", NULL,
 			 "%s has an XDP program already: '%s', id %u%s; detach that first (%s), or "
-			 "filter behind it: '%s'",
+			 "filter after it: '%s'",
 			 device->name, owner.name, owner.program_id,
 			 is_libxdp ? ", the dispatcher of libxdp" : "",
 			 is_libxdp ? "'xdp-loader status' lists what it calls"
@@ -86,7 +88,7 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			 other);
 }
 
-/* Whether the device is a veth whose peer has more queues than native XDP can serve. */
+/* Returns whether native XDP failed because the peer of this veth sends with too many queues. */
 static bool peer_is_wider(const struct netdev *device, const struct attachment *a, int err)
 {
 	return err == -ENOSPC && !strcmp(device->kind, "veth") && a->mode == MODE_NATIVE;
@@ -100,21 +102,21 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* the kernel's text, "No space left on device", names no queue */
+	/* explain the errno: its text, "No space left on device", would mislead */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
-			"cannot attach to %s in mode native: its peer sends with more queues than "
-			"%s receives with: '%sethtool -L %s rx N' gives it as many, N being the TX "
-			"that 'ethtool -l' shows of the peer; or try mode auto",
+			"cannot attach to %s in mode native: its peer has more TX queues than %s "
+			"has RX queues; use mode auto, or set N to the peer's TX of 'ethtool -l': "
+			"'%sethtool -L %s rx N'",
 			device->name, device->name, netns_exec(netns_typed(), exec),
 			word_typed(device->name));
-	/* the port of a bond, or a bond one of whose ports has a program */
+	/* a bond refuses a program if a port has one, and a port if its bond has one */
 	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
 		return err;
 	if (is_unsupported)
 		return error_add(err, "mode-unsupported", NULL,
-				 "%s does not support %s in mode %s (%s): try mode auto", a->device,
+				 "%s does not support %s in mode %s (%s); use mode auto", a->device,
 				 hook_names[a->hook], mode_names[a->mode], strerror(-err));
 	if (err == -ENOENT && a->mode == MODE_CLSACT)
 		return error_add(
@@ -122,7 +124,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 			"cannot attach to %s: this kernel lacks clsact (module sch_ingress) or bpf "
 			"filters (module cls_bpf)%s",
 			a->device,
-			a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
+			a->hook == HOOK_INGRESS ? "; generic XDP requires neither: 'mode generic'"
 						: "");
 	return error_add(err, "attach", NULL, "cannot attach to %s: %s", a->device, why(err));
 }
@@ -146,8 +148,8 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
 /* --- Attaching ------------------------------------------------------------------------------ */
 
 /*
- * Creates a link and pins it: without a pin, closing the link would detach the program. The program
- * is pinned first, so that no link lacks it.
+ * Creates a link and pins it, because closing a link without a pin detaches its program. Pins the
+ * program before the link, so that a killed command leaves no link without a pinned program.
  */
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
@@ -172,8 +174,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Makes qdisc and filter. Each pin is made before its object, because a qdisc or a filter without a
- * pin counts as foreign. An existing qdisc is foreign.
+ * Adds a clsact qdisc, unless the device has one, and a filter. Makes the pin before the object
+ * that it belongs to: Sluice never removes a qdisc or filter that has no pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -200,7 +202,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	return err;
 }
 
-/* Attaches in that mode, or for MODE_AUTO in the best mode of the hook that works. */
+/* Attaches in `mode`. MODE_AUTO is native XDP on hook xdp, and tcx or clsact on other hooks. */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
 {
@@ -213,11 +215,15 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 	if (mode != MODE_AUTO || a->mode != MODE_TCX || !err || err == -EBUSY || err == -EEXIST ||
 	    err == -EPERM)
 		return err;
-	a->mode = MODE_CLSACT; /* the same function; `status` shows the mode */
+	a->mode = MODE_CLSACT;
 	return attach_filter(gate, programs, a);
 }
 
-/* Finds the attachment that attach_device() describes, and removes one whose program is gone. */
+/*
+ * Finds the gate's attachment on a hook of a device, and detaches those there that have lost their
+ * program. Fails if the attachment has another mode than `mode`, or if the gate has no room for one
+ * more attachment.
+ */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)
 {
@@ -229,7 +235,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* of this device, or of a device that is gone and had its name and namespace */
+		/* also look at a removed device that had this name in this namespace */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -247,19 +253,20 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
 		return error_add(
 			EEXIST, "other-mode", NULL,
-			"%s is attached already, in mode %s: detach it first; with the gate's last "
-			"device its rules go, so 'sluice %sdump' them before",
+			"%s is attached already, in mode %s; detach it first, and save the rules "
+			"if it is the gate's last device: 'sluice %sdump'",
 			device->name, mode_names[ret->mode], gate_option(gate->name));
 	if (!*ret_found && count - gone >= ATTACHMENTS_MAX)
 		return error_add(ENOSPC, "too-many-attachments", NULL,
-				 "gate '%s' has %d attachments, the most that it can hold",
+				 "gate '%s' has %d attachments, the most that a gate can have",
 				 gate->name, ATTACHMENTS_MAX);
 	return 0;
 }
 
 /*
- * Loads the program, and attaches it. falls_back: returns an error of the kernel without adding it,
- * unless the hook is taken.
+ * Loads the program, and attaches it. If `ret_falls_back` is not NULL and the kernel refuses the
+ * mode, sets it and returns the errno without adding an error, so that the caller can try another
+ * hook.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -284,14 +291,15 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 }
 
 /*
- * A device without native XDP, and a tap, may pass on packets that the kernel or the sender has
- * merged: XDP would count 45 segments as one packet, while hook ingress has their number.
+ * A tap, and a device without native XDP, may deliver packets that were merged: there XDP would
+ * count up to 45 segments as one packet. Hook ingress knows the number of segments, so it is used
+ * instead.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
 		  bool *ret_existed)
 {
-	char cause[128] = "a tap, which hands over merged packets";
+	char cause[128] = "a tap delivers merged packets";
 	bool is_best = hook == HOOK_XDP && mode == MODE_AUTO, falls_back = netdev_is_tap(device);
 	int err = 0;
 
@@ -306,9 +314,9 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		err = attach_here(gate, programs, device, hook, MODE_NATIVE, ret, &falls_back);
 		if (!falls_back)
 			return err;
-		snprintf(cause, sizeof(cause), "no native XDP (%s)",
+		snprintf(cause, sizeof(cause), "the device has no native XDP (%s)",
 			 peer_is_wider(device, ret, err)
-				 ? "its peer sends with more queues than it receives with: see "
+				 ? "its peer has more TX queues than it has RX queues: see "
 				   "'sluice doctor'"
 				 : strerror(-err));
 	}
@@ -319,8 +327,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 	if (!err)
 		error_notice(
 			"not-native", device->name,
-			"%s: attached on hook ingress, where a dropped packet costs several "
-			"times as much, and each packet counts that was merged into a larger one",
+			"%s, so hook ingress is used: it counts each segment of a merged packet, "
+			"but dropping a packet costs several times as much",
 			cause);
 	return err;
 }
@@ -328,8 +336,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 /* --- Detaching ------------------------------------------------------------------------------ */
 
 /*
- * Puts the filter back after a step that failed, unless it still exists: the reply to its removal
- * may have been lost.
+ * Adds the filter again after a step of detaching failed. The filter may still exist, if only the
+ * reply to its removal was lost.
  */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -347,11 +355,14 @@ static void filter_restore(const struct gate *gate, const struct attachment *a, 
 	if (is_new)
 		pin_make(&gate->links, attachment_pin(a, PIN_QDISC).text, program_fd);
 	if (err && err != -ENODEV)
-		error_notice("filter-lost", a->device, "cannot put its filter back on hook %s: %s",
+		error_notice("filter-lost", a->device, "cannot restore its filter on hook %s: %s",
 			     hook_names[a->hook], why(err));
 }
 
-/* Removes the filter, and the qdisc if it is ours, in the namespace of the device. */
+/*
+ * Removes the filter, and then the qdisc if Sluice made it and it is empty. Runs in the device's
+ * network namespace. Returns 0 or a negative errno.
+ */
 static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *ret_qdisc_is_gone)
 {
 	int err = a->program_id
@@ -366,7 +377,7 @@ static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *r
 		       : qdisc_remove_if_empty(a->ifindex, ret_qdisc_is_gone);
 }
 
-/* Removes the filter, the qdisc if it is ours, and then the pin by which the filter is found. */
+/* Removes the filter and the qdisc first, because their pins are needed to find them again. */
 static int detach_clsact(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT),
@@ -386,8 +397,8 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	err = netns_visit(a.netns, &back);
 	if (err == -ENOENT) {
 		error_notice("netns-gone", a.device,
-			     "its network namespace is gone or has no name: if it still exists, so "
-			     "does the filter");
+			     "its network namespace is gone or has no name; if the namespace "
+			     "still exists, the filter does as well");
 		qdisc_is_gone = true;
 		err = 0;
 	} else if (err) {
@@ -413,7 +424,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* If a link cannot be detached, it stays attached and keeps its pin. */
+/* Detaches a link. If that fails, the link stays attached, and is pinned again. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
@@ -421,7 +432,7 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 
 	if (err)
 		return pin_failed("remove", &gate->links, name.text, err);
-	err = bpf_link_detach(fd); /* at once; closing a link without a pin detaches later */
+	err = bpf_link_detach(fd); /* detaches now; close(2) may detach only later */
 	if (!err)
 		return 0;
 	error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
@@ -430,9 +441,9 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 }
 
 /*
- * If a step fails, the device filters as before. So permissions are checked first, and the pins of
- * programs are removed last: attachments_expire() removes a pin that is left over. A symbolic link
- * is removed like a pin whose device is gone.
+ * If a step fails, the device must filter as before: check permissions first, and remove the pins
+ * of programs last. If a command is killed before that, attachments_expire() removes them. A
+ * symbolic link in place of a pin (-ELOOP) is only unlinked.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
@@ -473,9 +484,9 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Replaces the program of an attachment, and updates its program_id. At every moment PIN_PROGRAM or
- * PIN_NEXT refers to the program that the attachment runs. So an interrupted replacement leaves at
- * most one extra pin, which the next one removes.
+ * Replaces the program of an attachment, and updates its program_id. The running program is always
+ * pinned as PIN_PROGRAM or as PIN_NEXT. If the command is killed, at most one extra pin remains,
+ * which the next replacement removes.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -488,7 +499,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		err = 0; /* the pin of its program was removed */
+		err = 0; /* another process removed the program's pin; a link works without it */
 	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)
 		return err;
@@ -500,7 +511,10 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;
-	/* the qdisc's pin must not keep the old program alive */
+	/*
+	 * the pin of the qdisc refers to the old program: replace it, so that the kernel can free
+	 * it
+	 */
 	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
 	    !pin_replace(links, next.text, program_fd))
 		pin_rename(links, next.text, links, qdisc.text);
@@ -520,12 +534,12 @@ static void note_skipped(const struct attachment *a)
 
 	if (netns_name(a->netns, netns))
 		error_notice("nothing-to-switch", a->device,
-			     "the %s is gone: nothing to switch on hook %s",
+			     "the %s is gone, so no program was replaced on hook %s",
 			     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 	else
 		error_notice("netns-gone", a->device,
-			     "its network namespace is gone or has no name: if it still exists, so "
-			     "does the program on hook %s that it has",
+			     "its network namespace is gone or has no name; if the namespace "
+			     "still exists, the device keeps its old program on hook %s",
 			     hook_names[a->hook]);
 }
 
@@ -546,20 +560,19 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 		fd = attachment_program_open(gate, a);
 		if (fd < 0)
 			return error_add(errno, "program-open", NULL,
-					 "cannot open program %u of %s, to have it back: %s",
+					 "cannot open program %u of %s, which an undo requires: %s",
 					 a->program_id, a->device,
-					 errno == EPERM
-						 ? "its pin was removed, and this once needs "
-						   "CAP_SYS_ADMIN: run it as root"
-						 : why(errno));
+					 errno == EPERM ? "its pin was removed, so this requires "
+							  "CAP_SYS_ADMIN: run it as root"
+							: why(errno));
 		replacements->one[replacements->count++] = (struct replaced){*a, a->program_id, fd};
 	}
 	return err;
 }
 
 /*
- * Switches an attachment. An attachment that is gone counts as switched: its device may vanish at
- * any moment. Returns 0 or a negative errno.
+ * Switches the program of an attachment. Returns 0 or a negative errno. Also returns 0 if the
+ * attachment no longer exists, because its device may be removed at any moment.
  */
 static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -572,7 +585,7 @@ static int switch_or_gone(const struct gate *gate, struct attachment *a, int pro
 	return err;
 }
 
-/* Puts the old programs back. Returns whether all are as they were. */
+/* Switches back to the old programs. Returns whether every attachment has its old program. */
 static bool programs_restore(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = true;
@@ -586,9 +599,8 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 		err = switch_or_gone(gate, a, replacements->one[i].program_fd);
 		if (!err)
 			continue;
-		error_notice("program-lost", a->device,
-			     "cannot put back the program on hook %s: %s", hook_names[a->hook],
-			     why(err));
+		error_notice("program-lost", a->device, "cannot restore the program on hook %s: %s",
+			     hook_names[a->hook], why(err));
 		restored = false;
 	}
 	return restored;
@@ -603,10 +615,10 @@ static int replacements_switch(const struct gate *gate, const struct programs *p
 
 		if (err)
 			return error_add(err, "program-switch", NULL,
-					 "cannot switch the program of %s on hook %s: %s%s",
+					 "cannot replace the program of %s on hook %s: %s%s",
 					 a->device, hook_names[a->hook], why(err),
 					 programs_restore(gate, replacements)
-						 ? "; all are as they were"
+						 ? "; every device has its old program"
 						 : "");
 	}
 	return 0;
@@ -632,7 +644,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	count = ret->count;
 	ret->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (!ret->one[i].attachment.program_id) { /* it is gone by now */
+		if (!ret->one[i].attachment.program_id) { /* the attachment is gone */
 			note_skipped(&ret->one[i].attachment);
 			close(ret->one[i].program_fd);
 			continue;

@@ -6,27 +6,27 @@
 #include "attach/attachment.h"
 
 /*
- * If the device is an ifb, replaces hook xdp in mode auto by hook egress, because redirected
- * packets pass no other hook, and refuses other hooks and modes. reports: note the replacement.
+ * Redirected packets pass an ifb device on hook egress only. If the device is an ifb, replaces hook
+ * xdp in mode auto by hook egress, and fails for other hooks and modes. If `reports` is set, a
+ * replacement adds a notice.
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
 /*
- * Attaches the gate's program to a device of the current network namespace. Hook xdp in mode auto
- * is native XDP, or otherwise hook ingress, which adds a notice. The programs that this needs are
- * loaded.
+ * Attaches the gate's program to a device of the current network namespace, and loads the program
+ * if `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP,
+ * hook ingress is used, and a notice is added.
  *
- * ret_existed: the hook already has a living attachment of the gate in that mode, which is stored;
- * another mode is refused. An attachment whose program is gone is removed before, also if another
- * device had its name. beside: attaches beside an attachment in another mode.
+ * If the gate is attached to the hook in that mode already, sets `ret_existed` and stores that
+ * attachment. Fails if it is attached in another mode, unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
 		  bool *ret_existed);
 
 /*
- * Detaches the program, in whatever namespace the device is, and removes the pins. An attachment
- * that is gone counts as detached. If it fails, the device filters as before.
+ * Detaches the program, also in another network namespace, and removes the pins. If the attachment
+ * is gone already, only the pins are removed. If a step fails, the device filters as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 
@@ -34,17 +34,17 @@ int detach(const struct gate *gate, const struct attachment *attachment);
 
 struct replacements {
 	struct replaced {
-		struct attachment attachment; /* with its new program */
-		uint32_t before;	      /* the id of the old program */
-		int program_fd;		      /* the old program, to put it back */
+		struct attachment attachment; /* its program_id is the new program's */
+		uint32_t before;	      /* id of the old program */
+		int program_fd;		      /* old program, for an undo */
 	} one[ATTACHMENTS_MAX];
 	unsigned int count;
 };
 
 /*
- * Replaces the programs of every attachment that is alive by the programs of this binary, on the
- * maps of `next`, which may be the same gate, and adds a notice for each other attachment. All or none: if
- * a replacement fails, those before it are undone. The gate is open for a change. The caller
+ * Replaces the program of every attachment by this binary's program on the maps of `next`, which
+ * may be the same gate. An attachment whose device or filter is gone is skipped with a notice. If
+ * one replacement fails, the earlier ones are undone. The gate is open for a change. The caller
  * closes `ret`.
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);

@@ -18,14 +18,14 @@
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* No hook is named `program` or `next`, so attachment_of_pin() ignores these pins. */
+/* First part of a pin's name. No hook is named program or next, so no two pins share a name. */
 static const char *const leads[] = {
 	[PIN_ATTACHMENT] = "",
 	[PIN_PROGRAM] = "program-",
 	[PIN_NEXT] = "next-",
 };
 
-/* bpffs allows no '.', and a device's name has no ':'. */
+/* Replaces a character. A pin has ':' for each '.' of a device: bpffs allows no '.' in names. */
 static void replace(char *text, char from, char to)
 {
 	while ((text = strchr(text, from)))
@@ -102,24 +102,22 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* the pins were removed */
+	return bpf_prog_get_fd_by_id(a->program_id); /* another process removed the pins */
 }
 
-static bool xdp_runs(unsigned int ifindex, uint32_t program_id)
+/* Returns whether the hook of device a->ifindex, XDP or tcx, runs the program. */
+static bool link_runs(const struct attachment *a, uint32_t program_id)
 {
+	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS;
+	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 
-	return !bpf_xdp_query(ifindex, 0, &query) &&
-	       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
-		query.hw_prog_id == program_id || query.prog_id == program_id);
-}
-
-static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
-{
-	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
-
-	/* bpf_prog_query() accepts an ifindex as target_fd: the kernel has both in one union */
-	if (bpf_prog_query(ifindex, ingress ? TCX_INGRESS : TCX_EGRESS, 0, NULL, ids, &count))
+	if (a->mode != MODE_TCX)
+		return !bpf_xdp_query(a->ifindex, 0, &query) &&
+		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
+			query.hw_prog_id == program_id || query.prog_id == program_id);
+	/* the kernel has target_fd and the ifindex in one union, so the ifindex is passed as fd */
+	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
 		if (ids[i] == program_id)
@@ -129,20 +127,20 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 
 /* --- Devices and what they run -------------------------------------------------------------- */
 
-/* A device in a namespace, and whether it runs the program of an attachment. */
+/* A result of device_look(). */
 struct sighting {
-	char device[IF_NAMESIZE]; /* "": the namespace has no device of that number */
-	bool runs;
+	char device[IF_NAMESIZE]; /* name of the device; "" if the ifindex does not exist */
+	bool runs;		  /* the device runs the program */
 };
 
 /*
- * Looks in a namespace for the device a->ifindex. program_id 0: only for its name. Returns 0, or an
- * errno of netns_visit() or of the query, without an error.
+ * Looks up the name of device a->ifindex in a namespace and, if program_id is not 0, whether the
+ * device runs that program. Returns 0, or a negative errno of netns_visit() or of the query; adds
+ * no error.
  */
 static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,
 		       struct sighting *ret)
 {
-	bool ingress = a->hook == HOOK_INGRESS;
 	_cleanup_netns_ int back = -1;
 	int err = netns_visit(netns, &back);
 
@@ -154,14 +152,15 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 		return errno == ENXIO ? 0 : -errno;
 	}
 	if (program_id && a->mode == MODE_CLSACT)
-		return filter_find(a->ifindex, ingress, program_id, &ret->runs);
-	if (program_id)
-		ret->runs = a->mode == MODE_TCX ? tcx_runs(a->ifindex, ingress, program_id)
-						: xdp_runs(a->ifindex, program_id);
+		return filter_find(a->ifindex, a->hook == HOOK_INGRESS, program_id, &ret->runs);
+	ret->runs = program_id && link_runs(a, program_id);
 	return 0;
 }
 
-/* Whether a device belongs to another attachment of the gate: numbers repeat in namespaces. */
+/*
+ * Returns whether the gate has another attachment to this device. An ifindex is unique only within
+ * its namespace, so two devices of a gate may have the same ifindex.
+ */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
 {
@@ -176,8 +175,9 @@ static bool is_of_another(const struct gate *gate, const struct attachment *a, u
 }
 
 /*
- * Looks up a link, which has the device's number but not its namespace: searches the namespace
- * where the link was attached, then all others. Returns 0 or a negative errno.
+ * Finds the device of a link. The kernel reports the ifindex of a link but not its namespace, so
+ * this searches the namespace in which the link was attached, and then all others. Returns 0 or a
+ * negative errno.
  */
 static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
@@ -212,9 +212,10 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Looks up a filter. It is in the recorded namespace or gone, because a move of the device removes
- * its filters. It runs the program of the open pin, or of PIN_NEXT. If the caller may not enter the
- * namespace, the filter is assumed to exist. Returns 0 or a negative errno.
+ * Finds a filter, which runs the program of the open pin or of PIN_NEXT. Only the recorded
+ * namespace is searched, because a device that moves to another namespace loses its filters. If the
+ * caller may not enter the namespace, the filter is assumed to exist. Returns 0 or a negative
+ * errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -235,7 +236,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* a namespace that is gone has no device */
+	/* -ENOENT: the namespace is gone, and the filter with it */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 
@@ -256,7 +257,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
-	/* a number is reused: with another name it is another device */
+	/* the kernel reuses an ifindex, so a device with another name is another device */
 	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;
@@ -338,7 +339,7 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Sets the owner's gate if the program is this gate's. Called by gates_for_each(). */
+/* Callback of gates_for_each(): sets the owner's gate if this gate attached the program. */
 static int owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
@@ -347,7 +348,7 @@ static int owner_look(const char *name, void *data)
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	/* after an error the search continues: another gate may own the program */
+	/* ignore errors, because another gate may own the program */
 	if (!gate_dir_open(&gate))
 		attachments_read(&gate, all, &count);
 	for (unsigned int i = 0; i < count; i++)
@@ -399,10 +400,10 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
-/* Two attachments that a packet passes one after the other. */
+/* Two attachments that filter the same packets, on a device and on a device below it. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* can be detached, and no packet is missed */
+	const struct attachment *surplus; /* the one that can be detached without missing packets */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -411,7 +412,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Returns whether each port of the device has an attachment in the same direction. */
+/* Returns whether every port of the upper device has an attachment in the same direction. */
 static bool ports_are_filtered(const struct netdevs *links, const struct attachment *all,
 			       unsigned int count, const struct attachment *upper)
 {
@@ -437,8 +438,8 @@ static bool is_among(const struct attachment *a, const struct attachment *made, 
 }
 
 /*
- * Finds pairs of attachments of one network namespace that filter in the same direction, one of
- * which was made. Returns the number of pairs, and stores the first.
+ * Finds pairs of stacked attachments in one network namespace that filter in the same direction,
+ * and include a new attachment. Returns the number of pairs, and stores the first pair.
  */
 static unsigned int stacked_find(const struct netdevs *links, uint64_t netns,
 				 const struct attachment *all, unsigned int count,
@@ -478,7 +479,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
-		if (made[i].netns == netns) /* attachments are made by namespace */
+		if (made[i].netns == netns) /* already looked at: `made` is sorted by namespace */
 			continue;
 		netns = made[i].netns;
 		if (!netns_visit(netns, &back))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: an attachment is a program of ours on a hook of a device. Its pin is in the gate's
- * links/, with the name HOOK-MODE-NETNS-IFINDEX-DEVICE. If the hook has links, the link is pinned,
- * and its program beside it. For clsact the program is pinned, by whose id the filter is found.
+ * Attach: an attachment is a program of a gate on a hook of a device. Its pin is the file
+ * HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and tcx the pin is the
+ * link, and the program has a second pin. On clsact, which has no links, the pin is the program,
+ * and the filter is found by the program's id.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -18,74 +19,73 @@
 
 struct attachment {
 	enum hook hook;
-	enum mode mode; /* the mode in use, never auto */
-	/* The present device. If it is gone or not found: the one that was attached. */
+	enum mode mode; /* never MODE_AUTO */
+	/* The present device; or the device as it was attached, if it is gone or not found. */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
-	/* The device when it was attached, which names the pin. */
+	/* The device as it was when it was attached. The pin is named after it. */
 	struct {
 		uint64_t netns;
 		unsigned int ifindex;
 		char device[IF_NAMESIZE];
 	} pinned;
-	uint32_t program_id; /* 0: the device or the filter is gone */
-	bool device_gone;    /* with program_id 0: the device is gone, not only the filter */
+	uint32_t program_id; /* id of the running program; 0 if the device or the filter is gone */
+	bool device_gone;    /* program_id is 0 because the device is gone */
 };
 
 /* Returns a new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
-	PIN_ATTACHMENT, /* the link, or for clsact the program */
-	PIN_PROGRAM,	/* the program: opening it by id needs CAP_SYS_ADMIN */
-	/*
-	 * The new program while it is replaced. At every moment the attachment runs the program of
-	 * PIN_PROGRAM or PIN_NEXT, so its filter can be found.
-	 */
-	PIN_NEXT,
-	PIN_QDISC, /* marks the clsact qdisc as ours: it is removed with its last filter */
+	PIN_ATTACHMENT, /* the link, or on clsact the program */
+	PIN_PROGRAM,	/* the program, because opening it by its id requires CAP_SYS_ADMIN */
+	PIN_NEXT,	/* the new program during a replacement; PIN_PROGRAM is the old program */
+	PIN_QDISC,	/* exists if Sluice made the clsact qdisc, and so may remove it */
 };
 
 struct pin_name {
 	char text[PIN_NAME];
 };
 
-/* Returns the name of a pin of the attachment in the gate's `links`. */
+/* Returns the name of one of the attachment's pins in the directory links/. */
 struct pin_name attachment_pin(const struct attachment *attachment, enum attachment_pin which);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
 
-/* The attach types of tcx (Linux 6.6), which older headers of the build machine lack. */
+/* Attach types of tcx (Linux 6.6), which the headers of an older build machine lack. */
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: an accepting program must not hide packets from ours */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run first, because an earlier program could accept */
 
-#define TCX_PROGRAMS_MAX 64 /* programs on one hook of a device */
+#define TCX_PROGRAMS_MAX 64 /* most programs on one hook of a device: the kernel's limit */
 
 #define ATTACHMENTS_MAX 256
 
-/* Reads the attachments of a gate whose directory is open. Refuses readers: attach/published.h. */
+/*
+ * Reads the attachments of a gate whose directory is open. Fails if the user may only read the
+ * gate, and so may not open links; attachments_see() works for all users.
+ */
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 		     unsigned int *ret_count);
 
-/* Removes pins of programs without an attachment, from a killed command. The gate is locked. */
+/* Removes pins of programs that a killed command left without an attachment. The gate is locked. */
 int attachments_expire(const struct gate *gate);
 
-/* Sets program_id, device_gone and the present device. Fails if the kernel cannot be asked. */
+/* Asks the kernel for the program_id, device_gone and the device's present name and namespace. */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /* Opens the program that the attachment runs. Returns an fd or a negative errno. */
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
- * Whether a merged packet counts as one. Generic XDP runs after GRO, and native XDP of a tap sees
- * packets that a process merged. Neither has the number of segments.
+ * Returns whether a merged packet counts as one packet: generic XDP runs after GRO, and native XDP
+ * on a tap sees packets that a process merged. Neither knows the number of segments.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Whether both attachments see what a device receives, so that it is charged twice. */
+/* Returns whether both attachments see the packets that a device receives, and so charge twice. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
@@ -95,23 +95,23 @@ bool attachments_both_receive(const struct attachment *a, const struct attachmen
 const char *attachment_command(const char *verb, const struct attachment *attachment,
 			       const char *gate, char text[COMMAND_TEXT]);
 
-/* Returns the kernel's id of a program; 0: fd is no program. */
+/* Returns the kernel's id of a program, or 0 if fd is not a program. */
 uint32_t program_id_of(int program_fd);
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* A device has room for one XDP program: of a gate, of another software, or libxdp's dispatcher. */
+/* Owner of a device's only XDP program: a gate, another software, or libxdp's dispatcher. */
 struct xdp_owner {
 	unsigned int ifindex;
-	uint32_t program_id;	  /* 0: the device has no XDP program */
-	char name[16];		  /* of the program; "": this process may not see it */
-	char gate[GATE_NAME + 1]; /* the gate that owns the program; "": no gate does */
+	uint32_t program_id;	  /* 0 if the device has no XDP program */
+	char name[16];		  /* name of the program; "" if this process may not read it */
+	char gate[GATE_NAME + 1]; /* gate that attached the program; "" if no gate did */
 };
 
 /* Finds the owner on a device of the current network namespace. */
 struct xdp_owner xdp_owner_find(unsigned int ifindex);
 
-/* Whether the program is the dispatcher of libxdp, which calls several programs. */
+/* Returns whether the program is libxdp's dispatcher, which calls several programs in turn. */
 bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 
 #define XDP_OWNER_TEXT (GATE_NAME + 96)
@@ -120,12 +120,12 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 /*
- * Adds one notice if a new attachment is stacked with another attachment of the gate: on the port
- * of a bridge, bond or team and its master, or on a device and a VLAN, macvlan or ipvlan on it. The
- * gate filters both, so each of these packets is charged twice.
+ * Adds one notice if a new attachment is stacked with another attachment of the gate, so that each
+ * packet is charged twice. A VLAN, macvlan or ipvlan is stacked on its device, and a bridge, bond
+ * or team on its ports.
  *
- * Devices of one network namespace only: a macvlan in another namespace than its parent is not
- * found. The ports of a VRF are left out, because its packets pass no hook of the VRF device.
+ * Only devices in the same network namespace are compared. A VRF is ignored, because packets of its
+ * ports pass no hook of the VRF device.
  */
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count);
 

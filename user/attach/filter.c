@@ -10,15 +10,15 @@
 
 #include "attach/netlink.h"
 
-/* A search among the filters of one hook for the one that runs a program. */
+/* A search for the filter of one hook that runs a program. */
 struct search {
 	uint32_t program_id;
-	uint32_t handle; /* of the filter; 0: not found */
+	uint32_t handle; /* handle of the filter; 0 if no filter was found */
 	uint32_t priority;
-	bool has_others; /* there is another filter */
+	bool has_others; /* the hook has other filters */
 };
 
-/* Adds a message of the dump. A message without a handle is the head of a chain. */
+/* Parses a message of the dump. A message without a handle is the head of a chain, not a filter. */
 static int search_one(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
@@ -47,7 +47,7 @@ static void search_restart(void *data)
 	*search = (struct search){.program_id = search->program_id};
 }
 
-/* Fills a search by its program_id. A device without the qdisc has no filters. */
+/* Searches for search->program_id. A device without the qdisc has no filters, so it returns 0. */
 static int search_run(unsigned int ifindex, bool ingress, struct search *search)
 {
 	const struct tcmsg header = {
@@ -72,7 +72,7 @@ int qdisc_make(unsigned int ifindex, bool *ret_made)
 
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 {
-	/* both directions mean the qdisc itself, not the filters of one direction */
+	/* with both directions, libbpf removes the qdisc itself, not only filters */
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	struct search ingress = {0}, egress = {0};
@@ -82,7 +82,7 @@ int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 	if (err || ingress.has_others || egress.has_others)
 		return err;
 	err = bpf_tc_hook_destroy(&hook);
-	if (err == -EINVAL || err == -ENOENT) /* it was already removed */
+	if (err == -EINVAL || err == -ENOENT) /* the qdisc does not exist */
 		err = 0;
 	*ret_removed = !err;
 	return err;
@@ -101,7 +101,7 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	/* without handle and priority the kernel puts the filter before the others */
+	/* without a priority the kernel inserts the filter before the existing filters */
 	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
 
 	return bpf_tc_attach(&hook, &opts);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: clsact, the hooks of TC on kernels without tcx (before 6.6): a qdisc and, in it, bpf
- * filters. Filters have no pins: ours is found by the id of the program that it runs.
+ * Attach: bpf filters in a clsact qdisc, which kernels before 6.6 use instead of tcx. A filter
+ * cannot be pinned, so it is found by the id of its program.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H
@@ -9,23 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All functions return 0 or a negative errno, and act in the current network namespace. */
+/* All functions work in the current network namespace, and return 0 or a negative errno. */
 
-/* Makes the qdisc unless it exists. ret_made: it was made. */
+/* Adds the clsact qdisc to a device, unless it exists. Sets `ret_made` if it was added. */
 int qdisc_make(unsigned int ifindex, bool *ret_made);
 
-/* Removes the qdisc unless it holds a filter. ret_removed: it was removed. */
+/* Removes the qdisc, unless it has a filter. Sets `ret_removed` if the qdisc was removed. */
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed);
 
-/* Adds a filter that runs the program, before the existing ones. The qdisc exists. */
+/* Adds a filter that runs the program, before the existing filters. The qdisc must exist. */
 int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 
-/* Finds whether a filter runs the program of that id. */
+/* Sets `ret_found` to whether a filter runs the program. */
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 /*
- * Replaces the program of the filter that runs the program of that id; program_fd -1: removes the
- * filter. Each packet meets the old or the new program. -ENOENT: there is no such filter.
+ * Replaces the program of the filter that runs program_id by program_fd, or removes the filter if
+ * program_fd is -1. During the replacement each packet is judged by either the old or the new
+ * program. Returns 0, -ENOENT if no filter runs the program, or another negative errno.
  */
 int filter_change(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 

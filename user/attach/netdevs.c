@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* Reads the kind of a device, and what it is stacked on. */
+/* Parses the kind of a device, its VLAN id, and the devices above and below it. */
 static void kind_read(const struct nlattr *const *table, struct netdev *link)
 {
 	static const char *const stacked[] = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
@@ -33,24 +33,14 @@ static void kind_read(const struct nlattr *const *table, struct netdev *link)
 	link->vlan = attr_u16(vlan[IFLA_VLAN_ID]);
 }
 
-/* Newer kernels report more counters after these. */
+/* Size of the counters that every kernel reports; newer kernels append more. */
 #define COUNTERS_SIZE offsetof(struct rtnl_link_stats64, rx_compressed)
-
-static void counters_read(const struct nlattr *attr, struct netdev *link)
-{
-	struct rtnl_link_stats64 counters = {0};
-
-	if (!attr || mnl_attr_get_payload_len(attr) < COUNTERS_SIZE)
-		return;
-	memcpy(&counters, mnl_attr_get_payload(attr), COUNTERS_SIZE);
-	link->received = counters.rx_packets;
-	link->sent = counters.tx_packets;
-}
 
 static int link_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
 	const struct nlattr *table[IFLA_MAX + 1] = {0}, *xdp[IFLA_XDP_MAX + 1] = {0};
+	struct rtnl_link_stats64 counters = {0};
 	struct attrs attrs = {IFLA_MAX, table};
 	struct netdevs *devices = data;
 	struct netdev device = {0};
@@ -65,13 +55,16 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.is_loopback = header->ifi_type == ARPHRD_LOOPBACK;
 	device.is_hardware = table[IFLA_PARENT_DEV_NAME];
 	device.is_up = header->ifi_flags & IFF_UP;
-	/* the flag IFF_RUNNING follows a second later */
+	/* IFF_RUNNING would be set up to a second later */
 	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
 	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
 	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
 	device.mtu = attr_u32(table[IFLA_MTU]);
 	kind_read(table, &device);
-	counters_read(table[IFLA_STATS64], &device);
+	if (table[IFLA_STATS64] && mnl_attr_get_payload_len(table[IFLA_STATS64]) >= COUNTERS_SIZE)
+		memcpy(&counters, mnl_attr_get_payload(table[IFLA_STATS64]), COUNTERS_SIZE);
+	device.received = counters.rx_packets;
+	device.sent = counters.tx_packets;
 	if (!array_grow(devices->list, devices->count, devices->room))
 		return message_failed(ENOMEM);
 	devices->list[devices->count++] = device;
@@ -131,12 +124,12 @@ int device_find_in(const struct netdevs *devices, const char *name, struct netde
 
 	if (strlen(name) >= IF_NAMESIZE)
 		return error_add(ENODEV, "device-name", NULL,
-				 "a device's name has at most %d letters: 'ip link show %s' prints "
-				 "the name of a device with such an altname",
+				 "a device's name has at most %d letters; if this is an altname, "
+				 "read the name from 'ip link show %s'",
 				 IF_NAMESIZE - 1, operand_typed(name));
 	if (!found)
 		return error_add(ENODEV, "no-such-device", NULL,
-				 "there is no device '%s' in this network namespace: see 'ip link'",
+				 "there is no device '%s' in this network namespace; see 'ip link'",
 				 name);
 	if (!found->is_ethernet && !found->is_loopback)
 		return error_add(EOPNOTSUPP, "not-ethernet", NULL,
@@ -154,9 +147,9 @@ int device_find(const char *name, struct netdev *ret)
 	return err ?: device_find_in(&devices, name, ret);
 }
 
-/* --- Which is above which ------------------------------------------------------------------- */
+/* --- Stacked devices ------------------------------------------------------------------------ */
 
-/* The kernel nests no deeper (MAX_NEST_DEV). */
+/* Most levels of stacked devices: the kernel's MAX_NEST_DEV. */
 #define DEPTH_MAX 8
 
 static bool is_above(const struct netdevs *devices, const struct netdev *upper,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: the devices of the current network namespace, as rtnetlink reports them in one dump. */
+/* Attach: the devices of the current network namespace, read from one dump of rtnetlink. */
 #ifndef SLUICE_NETDEVS_H
 #define SLUICE_NETDEVS_H
 
@@ -12,21 +12,21 @@
 struct netdev {
 	unsigned int ifindex;
 	char name[IF_NAMESIZE];
-	char kind[16]; /* "veth", "vlan"; "": none, as of a network card */
+	char kind[16]; /* kind of `ip link`, such as "veth"; "" for a network card */
 	bool is_ethernet;
 	bool is_loopback;
-	bool is_hardware; /* a function of a device on a bus, such as PCI or virtio */
+	bool is_hardware; /* on a bus, such as PCI or virtio */
 	bool is_up;
 	bool has_carrier;
 	bool has_xdp; /* an XDP program is attached */
 	unsigned int mtu;
-	unsigned int parent; /* of a VLAN, macvlan or ipvlan in the same namespace; or 0 */
-	unsigned int master; /* the bridge, bond or team of a port; or 0 */
-	uint16_t vlan;	     /* the id of a VLAN device; or 0 */
-	uint64_t received, sent;
+	unsigned int parent;	 /* ifindex of the device below a VLAN, macvlan or ipvlan, or 0 */
+	unsigned int master;	 /* ifindex of the bridge, bond or team that has this port, or 0 */
+	uint16_t vlan;		 /* id of a VLAN device, or 0 */
+	uint64_t received, sent; /* packets */
 };
 
-/* Whether frames come from a process, such as a virtual machine, by /dev/net/tun. */
+/* Returns whether a process, such as a virtual machine, sends its frames by /dev/net/tun. */
 bool netdev_is_tap(const struct netdev *device);
 
 struct netdevs {
@@ -34,28 +34,28 @@ struct netdevs {
 	unsigned int count, room;
 };
 
-/* Reads the devices. netdevs_free() frees them. Returns 0 or a negative errno. */
+/* Reads all devices. The caller frees them by netdevs_free(). Returns 0 or a negative errno. */
 int netdevs_read(struct netdevs *ret);
 void netdevs_free(struct netdevs *devices);
 
 #define _cleanup_netdevs_ _cleanup_(netdevs_free)
 
-/* Return NULL if there is no such device. */
+/* Find a device. Return NULL if it does not exist. */
 const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex);
 const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name);
 
 /* Finds a device by name. Fails if it does not exist, or if its frames are not Ethernet. */
 int device_find(const char *name, struct netdev *ret);
 
-/* device_find() among devices that were read. */
+/* Does the work of device_find() among devices that were read before. */
 int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret);
 
-/* Whether `upper` gets packets that `lower` has received, over any number of devices between. */
+/* Returns whether packets that `lower` receives reach `upper`, also through other devices. */
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*
- * Returns a device above or below this device that has an XDP program, which may make the kernel
- * refuse another XDP program; or NULL.
+ * Returns a device above or below this device that has an XDP program, or NULL. Because of such a
+ * program the kernel may refuse an XDP program on this device.
  */
 const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex);
 

@@ -48,8 +48,8 @@ uint8_t attr_u8(const struct nlattr *attr)
 
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
-#define DUMP_SIZE 32768 /* the kernel fills at most this much at once */
-#define DUMPS_MAX 10
+#define DUMP_SIZE 32768 /* bytes; the kernel sends no larger part of a dump */
+#define DUMPS_MAX 10	/* attempts; changes that interrupt this many dumps in a row are rare */
 
 int message_failed(int err)
 {
@@ -62,7 +62,10 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/* mnl_cb_run() ends silently at a message that was cut, and reads lengths as signed */
+	/*
+	 * check lengths first: mnl_cb_run() ignores a truncated message, and takes lengths as
+	 * signed
+	 */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: dumps of rtnetlink, such as all links or all qdiscs of the current network namespace. */
+/* Attach: reads dumps of rtnetlink, such as all links of the current network namespace. */
 #ifndef SLUICE_NETLINK_H
 #define SLUICE_NETLINK_H
 
@@ -7,38 +7,39 @@
 #include <stdint.h>
 #include <libmnl/libmnl.h>
 
-/* The attributes of a message, by type. */
+/* The attributes of a message, indexed by their type. */
 struct attrs {
-	unsigned int max; /* the highest type; newer kernels have more */
+	unsigned int
+		max; /* highest type in the table; higher types, of newer kernels, are ignored */
 	const struct nlattr **table;
 };
 
-/* A callback of mnl_attr_parse(); data: struct attrs. Drops types beyond the table. */
+/* Callback of mnl_attr_parse(): adds an attribute to the struct attrs to which `data` points. */
 int attr_keep(const struct nlattr *attr, void *data);
 
-/* Fills a table of nested attributes; it stays empty if they cannot be parsed. */
+/* Parses nested attributes into a table. The table stays empty if they are missing or invalid. */
 void attr_nested(const struct nlattr *attr, unsigned int max, const struct nlattr **table);
 
-/* Return the value of an attribute; "" or 0 if it is missing or of another type. */
+/* Return the value of an attribute, or "" or 0 if it is missing or has another type. */
 const char *attr_text(const struct nlattr *attr);
 uint32_t attr_u32(const struct nlattr *attr);
 uint16_t attr_u16(const struct nlattr *attr);
 uint8_t attr_u8(const struct nlattr *attr);
 
-/* Sets errno, and returns MNL_CB_ERROR. */
+/* Sets errno to `err`, and returns MNL_CB_ERROR: for callbacks that fail. */
 int message_failed(int err);
 
 /*
- * Calls `call` for each message of a part of a dump. Returns 0 at the end of the dump, 1 if more of
- * it follows, or a negative errno: -EBADMSG for a message that was cut, or the errno of
- * message_failed() in `call`.
+ * Calls `call` for each message in one part of a dump. Returns 0 at the end of the dump, 1 if
+ * another part follows, -EBADMSG if a message is truncated, or the negative errno that `call`
+ * passed to message_failed().
  */
 int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data);
 
 /*
- * Sends a request with this header, and calls `call` for each message of the dump. If a change
- * interrupts the dump, calls `restart` and begins again, at most 10 times. Returns 0 or a negative
- * errno.
+ * Requests a dump, and calls `call` for each of its messages. If a change interrupts the dump,
+ * calls `restart`, which drops the messages so far, and requests the dump again. Gives up after 10
+ * dumps. Returns 0 or a negative errno.
  */
 int route_dump(uint16_t type, const void *header, size_t header_size, void (*restart)(void *data),
 	       mnl_cb_t call, void *data);

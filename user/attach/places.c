@@ -18,12 +18,12 @@ enum mode attachment_mode(const struct attachment *a)
 	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
-/* Converts an attachment. Returns false if no file can name it, or its namespace. */
+/* Converts an attachment to a place. Returns false if a rules file cannot name its device. */
 static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* netns_name() may cut the name, or return "(initial)" */
+	/* a name that netns_name() cut, or "(initial)", names no namespace */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
@@ -45,9 +45,9 @@ int gate_places(const struct gate *gate, struct places *ret)
 		if (attachment_place(&seen.all[i], &place))
 			err = places_add(&places, &place);
 		else
-			error_notice(
-				"unnamed-device", seen.all[i].device,
-				"no file can name it, or its network namespace: it is left out");
+			error_notice("unnamed-device", seen.all[i].device,
+				     "a rules file cannot name it or its network namespace; it is "
+				     "omitted");
 	}
 	places.specified = places.count;
 	if (err)
@@ -59,7 +59,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* Plans to attach a device of a place, unless an earlier place means it as well. */
+/* Plans to attach a device of a place. Does nothing if an earlier place has the same device. */
 static int device_want(const struct place *place, const struct netdev *device, enum missing missing,
 		       struct placings *placings)
 {
@@ -75,26 +75,27 @@ static int device_want(const struct place *place, const struct netdev *device, e
 		if (first->netns != a.netns || first->ifindex != a.ifindex || first->hook != a.hook)
 			continue;
 		if (first->mode != a.mode && missing != MISSING_SILENT)
-			error_notice(
-				"item-repeated", "attach",
-				"an earlier item means %s, too, on hook %s: mode %s counts, and "
-				"mode %s has no effect",
-				device->name, hook_names[a.hook], mode_names[first->mode],
-				mode_names[a.mode]);
+			error_notice("item-repeated", "attach",
+				     "an earlier item also matches %s on hook %s; its mode %s is "
+				     "used, and "
+				     "mode %s has no effect",
+				     device->name, hook_names[a.hook], mode_names[first->mode],
+				     mode_names[a.mode]);
 		return 0;
 	}
 	if (placings->wanted_count == ATTACHMENTS_MAX)
 		return error_add(
 			ENOSPC, "too-many-attachments", "attach",
-			"'%s' makes more than %d attachments, the most that a gate can hold",
+			"'%s' makes more than %d attachments, the most that a gate can have",
 			place->device, ATTACHMENTS_MAX);
 	placings->wanted[placings->wanted_count++] = a;
 	return 0;
 }
 
 /*
- * Plans the devices of a place in the current namespace. A pattern means devices that carry
- * Ethernet, except loopback; on hooks other than egress an ifb sees no packet.
+ * Plans to attach the devices of a place in the current namespace. A pattern matches Ethernet
+ * devices only, and not loopback. It matches an ifb only on hook egress, because an ifb sees no
+ * packets on other hooks.
  */
 static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)
@@ -125,12 +126,12 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 	return err;
 }
 
-/* Plans the devices of a place. ret_found: there is one. */
+/* Plans to attach the devices of a place. Sets `ret_found` if the place has a device. */
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {
 	uint64_t netns = *place->netns ? netns_named(place->netns) : netns_current();
-	char where[NETNS_NAME + sizeof(" in network namespace ")];
+	char where[NETNS_NAME + sizeof(" in network namespace ''")];
 	_cleanup_netns_ int back = -1;
 	int err;
 
@@ -151,16 +152,16 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 	}
 	if (*ret_found || place->optional || missing == MISSING_SILENT)
 		return 0;
-	snprintf(where, sizeof(where), "%s%s", *place->netns ? " in network namespace " : "",
-		 place->netns);
+	snprintf(where, sizeof(where), "%s%s%s", *place->netns ? " in network namespace '" : "",
+		 place->netns, *place->netns ? "'" : "");
 	if (missing == MISSING_FAILS)
 		return error_add(ENODEV, "no-such-device", "attach",
-				 "no device is named as '%s'%s: see 'ip link' and 'ip netns list', "
-				 "or say optional: true",
+				 "no device matches '%s'%s; see 'ip link' and 'ip netns list', or "
+				 "write 'optional: true'",
 				 place->device, where);
 	error_notice("no-such-device", "attach",
-		     "no device is named as '%s'%s: 'apply' refuses the file for that, and 'keep' "
-		     "waits for one",
+		     "no device matches '%s'%s; 'apply' refuses the file, and 'keep' waits for a "
+		     "device",
 		     place->device, where);
 	return 0;
 }
@@ -173,9 +174,10 @@ static bool mode_serves(enum mode has, enum mode wanted)
 }
 
 /*
- * Returns the index of the attachment on the device and hook of a wanted attachment, or -1. A
- * change of mode that was killed may have left two, of which one serves. Hook ingress serves hook
- * xdp in mode auto, too, if there is nothing on hook xdp, as in attach_device().
+ * Returns the index of the attachment that a wanted attachment keeps or replaces, or -1. If a
+ * killed change of mode left two attachments on the hook, returns the attachment in the wanted
+ * mode. If hook xdp is wanted in mode auto, an attachment on hook ingress also counts, because
+ * attach_device() makes it if native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -196,15 +198,10 @@ static int find_there(const struct attachment *all, unsigned int count,
 	return other < 0 && wanted->hook == HOOK_XDP && wanted->mode == MODE_AUTO ? ingress : other;
 }
 
-static void plan_detach(struct placings *placings, const struct attachment *a)
-{
-	placings->list[placings->count++] = (struct placing){.attachment = *a, .detaches = true};
-}
-
 /*
- * Plans the steps from the attachments that exist to the wanted ones. An attachment that filters
- * nothing is detached first: it may have the pin that its device is to have again. A device that no
- * file can name stays attached: a dump leaves it out, too.
+ * Plans the steps from the attachments that exist to the wanted attachments. Attachments without a
+ * program are detached first, because a wanted attachment may need the name of their pin. A device
+ * that a rules file cannot name stays attached, because a dump omits it.
  */
 static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
 		      bool detaches)
@@ -214,7 +211,8 @@ static void plan_make(struct placings *placings, const struct attachment *all, u
 
 	for (unsigned int i = 0; detaches && i < count; i++)
 		if (!all[i].program_id)
-			plan_detach(placings, &all[i]);
+			placings->list[placings->count++] =
+				(struct placing){.attachment = all[i], .detaches = true};
 	for (unsigned int i = 0; i < placings->wanted_count; i++) {
 		struct placing placing = {.attachment = placings->wanted[i]};
 		int there = find_there(all, count, &placing.attachment);
@@ -232,11 +230,12 @@ static void plan_make(struct placings *placings, const struct attachment *all, u
 		if (stays[i] || !all[i].program_id)
 			continue;
 		if (attachment_place(&all[i], &place))
-			plan_detach(placings, &all[i]);
+			placings->list[placings->count++] =
+				(struct placing){.attachment = all[i], .detaches = true};
 		else
 			error_notice("unnamed-device", all[i].device,
-				     "no file can name it, or its network namespace: it stays "
-				     "attached on hook %s",
+				     "a rules file cannot name it or its network namespace; it "
+				     "stays attached on hook %s",
 				     hook_names[all[i].hook]);
 	}
 }
@@ -248,7 +247,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 	int err = places->specified ? attachments_see(gate, &seen) : 0;
 
 	ret->count = ret->wanted_count = ret->failed = 0;
-	if (!err && seen.sight == SIGHT_NONE) /* a notice gives the reason */
+	if (!err && seen.sight == SIGHT_NONE) /* attachments_see() added a notice with the reason */
 		err = -EACCES;
 	for (unsigned int i = 0; !err && i < places->count; i++) {
 		bool found;
@@ -266,12 +265,12 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 	return err;
 }
 
-/* --- Making it so --------------------------------------------------------------------------- */
+/* --- Executing the plan --------------------------------------------------------------------- */
 
 /*
- * Attaches in the namespace of the device, which is found by its number, because it may have
- * another name by now, or otherwise by its name. beside: the hook has an attachment in another
- * mode. ret_existed: the device was attached so.
+ * Attaches in the namespace of the device. Finds the device by its ifindex, because it may have
+ * been renamed, and otherwise by its name. If `beside` is set, the hook may have an attachment in
+ * another mode. Sets `ret_existed` if the device was attached already.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
@@ -292,8 +291,8 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 }
 
 /*
- * Changes the mode on a hook of TC: it holds both programs at once, so no packet passes unjudged,
- * and a packet that meets both is charged twice.
+ * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old one.
+ * So every packet is judged, and a packet that both programs judge is charged twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -309,8 +308,8 @@ static int replace_tc(const struct gate *gate, struct programs *programs, struct
 }
 
 /*
- * Changes the mode on hook xdp, which holds one program. Meanwhile hook ingress judges, unless the
- * gate is attached to it anyway.
+ * Changes the mode on hook xdp, which has room for one program only. A program on hook ingress
+ * judges packets until the new program is attached.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -329,7 +328,7 @@ static int replace_xdp(const struct gate *gate, struct programs *programs, struc
 	}
 	if (unguarded)
 		error_notice("unjudged", placing->attachment.device,
-			     "for a moment its packets passed unjudged");
+			     "its packets passed without a check while the mode changed");
 	else if (!had_ingress)
 		err = detach(gate, &ingress) ?: err;
 	return err;
@@ -356,9 +355,12 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 	return err;
 }
 
-/* Undoes the last step first: what was detached filters again before what was attached goes. */
-static int undo(const struct gate *gate, struct programs *programs, struct placings *placings)
+/*
+ * Undoes the steps in reverse order, so that devices are attached again before others are detached.
+ */
+int placings_undo(const struct gate *gate, struct placings *placings)
 {
+	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
 	int err = 0;
 
 	for (unsigned int i = placings->count; i--;) {
@@ -370,12 +372,12 @@ static int undo(const struct gate *gate, struct programs *programs, struct placi
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* it filtered nothing */
+			continue; /* the attachment had no program */
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,
 						.replaces = true};
-		err = placing_make(gate, programs, &back) ?: err;
+		err = placing_make(gate, &programs, &back) ?: err;
 	}
 	return err;
 }
@@ -389,7 +391,7 @@ int placings_make(const struct gate *gate, struct placings *placings)
 
 		if (!err)
 			continue;
-		undo(gate, &programs, placings);
+		placings_undo(gate, placings);
 		return err;
 	}
 	return 0;
@@ -400,13 +402,6 @@ void placings_make_present(const struct gate *gate, struct programs *programs,
 {
 	for (unsigned int i = 0; i < placings->count; i++)
 		placings->failed += placing_make(gate, programs, &placings->list[i]) != 0;
-}
-
-int placings_undo(const struct gate *gate, struct placings *placings)
-{
-	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
-
-	return undo(gate, &programs, placings);
 }
 
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX])

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: attaches a gate to the devices that a rules file names, and detaches it from others. */
+/* Attach: attaches a gate to the devices in a rules file, and detaches it from all others. */
 #ifndef SLUICE_PLACES_H
 #define SLUICE_PLACES_H
 
 #include "attach/attachment.h"
 
 /*
- * Returns the mode to write for an attachment: `auto` if `auto` yields its mode here, because
- * another kernel may lack that mode.
+ * Returns the mode that a rules file should have for an attachment: auto if auto selects its mode
+ * on this kernel, because another kernel may lack the mode.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
-/* Converts the attachments that are alive. Adds a notice for those that no file can name. */
+/*
+ * Converts a gate's attachments to places, except attachments without a program. Adds a notice for
+ * each device that a rules file cannot name. The caller frees `ret`.
+ */
 int gate_places(const struct gate *gate, struct places *ret);
 
-/* One step from the attachments that exist to the wanted ones. */
+/* One step: attach a device, detach it, or replace its attachment by one in another mode. */
 struct placing {
-	struct attachment attachment; /* to be made or removed; after that as it was made */
-	struct attachment before;     /* the attachment in another mode that this replaces */
+	struct attachment attachment; /* the attachment to make or to remove */
+	struct attachment before;     /* if `replaces`: the attachment in another mode */
 	bool detaches;
 	bool replaces;
 	bool done;
@@ -25,46 +28,47 @@ struct placing {
 
 struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
-	struct attachment wanted[ATTACHMENTS_MAX]; /* all that will exist, for checks */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments after the steps */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* with MISSING_SILENT: places and steps that failed */
+	unsigned int failed; /* places and steps that failed; counted with MISSING_SILENT only */
 };
 
-/* How to report a device that is missing, and an item that has no effect. */
+/* How a missing device, and a place without effect, are reported. */
 enum missing {
-	MISSING_FAILS,	/* as an error, unless the place is optional */
-	MISSING_NOTED,	/* as a notice */
-	MISSING_SILENT, /* not at all, for a process that tries again */
+	MISSING_FAILS,	/* by an error, unless the place is optional */
+	MISSING_NOTED,	/* by a notice */
+	MISSING_SILENT, /* not at all, because the caller tries again later */
 };
 
 /*
- * Plans what has to be attached and detached. If two places mean the same device and hook, the
- * first counts. Plans nothing if the file names no devices, and nothing for attachments that no
- * file can name.
+ * Plans the steps after which a gate is attached to the devices of `places`, and to no others. If
+ * two places have the same device and hook, the first is used. Plans nothing if the rules file has
+ * no `attach`. Attachments that a rules file cannot name stay.
  *
- * MISSING_SILENT: a place that cannot be read adds an error and is counted, and nothing is
- * detached. ret_missing: for each place whether its device is missing and not optional; or NULL.
+ * With MISSING_SILENT, a place that cannot be read adds an error and is counted as failed, and no
+ * device is detached. If `ret_missing` is not NULL, stores for each place whether it lacks a device
+ * and is not optional.
  */
 int placings_plan(const struct gate *gate, const struct places *places, enum missing missing,
 		  bool *ret_missing, struct placings *ret);
 
 /*
- * Attaches what is missing, then detaches what is not wanted. A failure undoes what was done. A
- * packet that arrives while a device's mode changes may be charged twice.
+ * Executes the plan: attaches devices first, then detaches others. If a step fails, the earlier
+ * steps are undone. A packet that arrives while a device's mode changes may be charged twice.
  */
 int placings_make(const struct gate *gate, struct placings *placings);
 
 /*
- * The same for a process that tries again: a failure adds an error and is counted, and the other
- * steps are made. programs: stay open for the next call.
+ * Executes the plan for a caller that tries again later: if a step fails, adds an error, counts it
+ * in `failed`, and continues. The caller keeps `programs` open for its next call.
  */
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);
 
-/* Copies the attachments that were made. Returns their number. */
+/* Copies the attachments that the executed plan has made. Returns their number. */
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX]);
 
-/* Undoes what placings_make() did. After a failure it continues with the other steps. */
+/* Undoes the executed steps. If undoing a step fails, continues with the other steps. */
 int placings_undo(const struct gate *gate, struct placings *placings);
 
 #endif

@@ -19,7 +19,7 @@
 #define PUBLISHED_DIR	  "/run/sluice"
 #define PUBLISHED_VERSION 1
 
-/* Room for ATTACHMENTS_MAX of them, twice. */
+/* Largest size of the file, in bytes: twice the size of a file with ATTACHMENTS_MAX attachments. */
 #define PUBLISHED_BYTES (128 << 10)
 
 const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
@@ -28,7 +28,10 @@ const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
 	return path;
 }
 
-/* Returns 0, -ENOENT, or -EPERM if an untrusted user may write to the directory. */
+/*
+ * Returns 0, -ENOENT if the directory does not exist, or -EPERM if an untrusted user may write to
+ * it.
+ */
 static int dir_check(void)
 {
 	struct stat st;
@@ -40,7 +43,7 @@ static int dir_check(void)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* Parses a device's name, which may hold any bytes, from hexadecimal digits. */
+/* Parses a device's name from hexadecimal digits. */
 static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 {
 	size_t length = strlen(hex) / 2;
@@ -89,7 +92,7 @@ static bool attachment_unpack(json_t *object, struct attachment *ret)
 	return true;
 }
 
-/* The inode of the gate's directory, which no later gate of its name has. */
+/* Returns the inode of the gate's directory. A later gate of the same name has another inode. */
 static json_int_t directory_number(const struct gate *gate)
 {
 	struct stat st;
@@ -97,7 +100,7 @@ static json_int_t directory_number(const struct gate *gate)
 	return fstat(gate->dir.fd, &st) ? 0 : st.st_ino;
 }
 
-/* Returns NULL, or why the file cannot be used. */
+/* Parses the file. Returns NULL, or a text that explains why the file cannot be used. */
 static const char *document_unpack(const struct gate *gate, json_t *document, struct seen *ret)
 {
 	json_int_t version, directory, uptime;
@@ -124,7 +127,7 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 	return NULL;
 }
 
-/* Reads the file. Fails with an error if it does not exist, or cannot be used. */
+/* Reads and parses the file. Adds an error if the file does not exist or cannot be used. */
 static int published_read(const struct gate *gate, struct seen *ret)
 {
 	char path[PUBLISHED_PATH];
@@ -148,7 +151,7 @@ static int published_read(const struct gate *gate, struct seen *ret)
 	return wrong ? error_add(EPERM, "published", NULL, "%s", wrong) : 0;
 }
 
-/* Replaces the errors from `mark` on by a notice, whose text may refer to them. */
+/* Adds a notice, and then removes the errors from `mark` on: the notice may quote their text. */
 #define notice_instead(mark, id, ...)                                                              \
 	do {                                                                                       \
 		error_notice(id, NULL, __VA_ARGS__);                                               \
@@ -182,7 +185,9 @@ int attachments_see(const struct gate *gate, struct seen *ret)
 
 /* --- Publishing ----------------------------------------------------------------------------- */
 
-/* Packs an attachment. A device's name may hold any bytes, so it is in hexadecimal digits. */
+/*
+ * Converts an attachment to JSON. Its device's name is hexadecimal, because it need not be UTF-8.
+ */
 static json_t *attachment_pack(const struct attachment *a)
 {
 	char device[2 * IF_NAMESIZE + 1] = "", *to = device;
@@ -206,7 +211,6 @@ static json_t *document_pack(const struct gate *gate, const struct seen *seen)
 			 (json_int_t)uptime_ns(), "attachments", list);
 }
 
-/* Fails with an error. */
 static int published_write(const struct gate *gate, const char *path)
 {
 	_cleanup_free_ char *text = NULL;

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: attachments for readers of a gate. Readers may not open links, because an open link can
- * be detached. So commands that change attachments publish them in a file:
+ * Attach: publishes the attachments of a gate for the users that may only read the gate. They may
+ * not open its links, because an open link can be detached. So a command that changes attachments
+ * also writes them to a file:
  *
- *   /run/sluice/GATE.json  0640, of the owner of the directory and the group of the gate
+ *   /run/sluice/GATE.json  mode 0640, the owner of /run/sluice, the group of the gate
  *
- * The administrator makes the directory (tmpfiles.d). Without it nothing is published. The file is
- * used only if file_read_own() trusts it, and only for the gate that it was written for.
+ * The administrator makes /run/sluice (tmpfiles.d); without it no file is written. The file is used
+ * only if file_read_own() trusts it, and if it belongs to the present gate, not to an earlier gate
+ * of the same name.
  */
 #ifndef SLUICE_PUBLISHED_H
 #define SLUICE_PUBLISHED_H
 
 #include "attach/attachment.h"
 
-/* The source of the attachments. */
+/* How the attachments were read. */
 enum sight {
-	SIGHT_LINKS,	 /* from the links: they are present */
-	SIGHT_PUBLISHED, /* from the file: they existed when it was written */
-	SIGHT_NONE,	 /* nowhere: a notice gives the reason */
+	SIGHT_LINKS,	 /* from the links, so they are up to date */
+	SIGHT_PUBLISHED, /* from the file, so they may be out of date */
+	SIGHT_NONE,	 /* not at all; a notice has the reason */
 };
 
 struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
 	enum sight sight;
-	uint64_t age_ns; /* of the file */
+	uint64_t age_ns; /* age of the file, with SIGHT_PUBLISHED */
 };
 
-/* Reads the attachments of a gate. SIGHT_NONE is no failure. */
+/* Reads the attachments of a gate. Also returns 0 if they cannot be read: see SIGHT_NONE. */
 int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*
- * Publishes the attachments of a gate whose links are open. A failure adds a notice, because the
- * filter does not depend on the file. attachments_unpublish() is for a gate that is removed.
+ * Writes the attachments of a gate to its file. If that fails, adds a notice only, because packets
+ * are filtered without the file. attachments_unpublish() removes the file of a removed gate.
  */
 void attachments_publish(const struct gate *gate);
 void attachments_unpublish(const struct gate *gate);

@@ -23,7 +23,7 @@
 
 #define NS_PER_US ((uint64_t)1000)
 
-/* What an fq is made with: the same in all kernels since 5.8. */
+/* Default limits of a new fq, the same in all kernels since 5.8. */
 static const struct fq_limits fq_default = {.limit = 10000,
 					    .flow_limit = 100,
 					    .horizon_ns = 10000000 * NS_PER_US,
@@ -31,7 +31,7 @@ static const struct fq_limits fq_default = {.limit = 10000,
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
-/* Returns false if the attribute is missing or of another type. */
+/* Stores the value of an attribute. Returns false if it is missing or has another type. */
 static bool attr_number(const struct nlattr *attr, uint32_t *ret)
 {
 	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)
@@ -40,7 +40,7 @@ static bool attr_number(const struct nlattr *attr, uint32_t *ret)
 	return true;
 }
 
-/* Returns false if these are not the options of an fq. */
+/* Parses the options of an fq. Returns false if they are invalid. */
 static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
 {
 	const struct nlattr *table[TCA_FQ_MAX + 1] = {0};
@@ -78,7 +78,7 @@ static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
 	return MNL_CB_OK;
 }
 
-/* Parses one message. The root comes before the others of a device. */
+/* Parses one message of the dump. The kernel lists the root first among the qdiscs of a device. */
 static int qdisc_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
@@ -103,7 +103,7 @@ static int qdisc_parse(const struct nlmsghdr *message, void *data)
 	} else if (!strcmp(qdiscs->root, "mq") && TC_H_MAJ(tc->tcm_parent) == qdiscs->handle) {
 		return qdisc_add(qdiscs, TC_H_MIN(tc->tcm_parent), kind, table[TCA_OPTIONS]);
 	}
-	return MNL_CB_OK; /* clsact, or below a qdisc that is not an mq */
+	return MNL_CB_OK; /* ignore clsact, and qdiscs below a root that is not an mq */
 }
 
 static int qdisc_compare(const void *a, const void *b)
@@ -111,7 +111,7 @@ static int qdisc_compare(const void *a, const void *b)
 	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
 }
 
-/* The kernel lists the qdiscs in the order of a hash table. */
+/* Sorts by queue, because the kernel lists qdiscs in the order of a hash table. */
 static void qdiscs_sort(struct qdiscs *qdiscs)
 {
 	if (qdiscs->count)
@@ -140,14 +140,14 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	const struct tcmsg header = {0}; /* of all devices: kernels ignore tcm_ifindex */
+	const struct tcmsg header = {0}; /* dump all devices, because kernels ignore tcm_ifindex */
 	char name[IF_NAMESIZE];
 	int err;
 
 	*ret = (struct qdiscs)QDISCS_NONE;
 	ret->ifindex = ifindex;
 	err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdiscs_restart, qdisc_parse, ret);
-	/* a missing device has no qdiscs, like a device that was never up */
+	/* a removed device has no qdiscs, and neither has a device that was never up */
 	if (!err && !ret->count && !if_indextoname(ifindex, name))
 		err = -ENODEV;
 	if (err) {
@@ -165,7 +165,7 @@ void qdiscs_free(struct qdiscs *qdiscs)
 	*qdiscs = (struct qdiscs)QDISCS_NONE;
 }
 
-/* --- What the qdiscs hold ------------------------------------------------------------------- */
+/* --- Limits of the qdiscs ------------------------------------------------------------------- */
 
 bool fq_everywhere(const struct qdiscs *qdiscs)
 {
@@ -211,7 +211,7 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 /* --- The command that is missing ------------------------------------------------------------ */
 
-/* Writes the qdisc, with the options in which an existing or a new fq holds too little. */
+/* Writes "fq", and an option for each limit that is too low in an existing or a new fq. */
 static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct fq_limits *need)
 {
 	struct fq_limits least = fq_least(qdiscs, need);
@@ -227,9 +227,10 @@ static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct f
 }
 
 /*
- * Writes the command for queues of a root mq. One fq as the root would hold packets back, too, but
- * then all queues would share its lock. tc reads queues as hexadecimal numbers. No command can name
- * a qdisc below an mq that the kernel made: that mq is replaced first, and all of its queues.
+ * Writes the command that adds an fq below queues of a root mq. A single fq as the root would also
+ * delay packets, but all queues would then share its lock. tc reads the number of a queue as
+ * hexadecimal. If the kernel made the mq, it has no handle that tc could name, so the command
+ * replaces the mq first, and then the qdiscs of all queues.
  */
 static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
 			 const struct fq_limits *need)
@@ -280,9 +281,12 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 	return NULL;
 }
 
-/* --- What is needed ------------------------------------------------------------------------- */
+/* --- Needs of the limits -------------------------------------------------------------------- */
 
-/* How many packets of one key wait at most: of a bit rate, of the usual length. */
+/*
+ * Returns how many packets of one key may wait at most: the rate times the horizon. A bit rate is
+ * converted by the usual length of a packet.
+ */
 static uint32_t packets_waiting(const struct sl_limit_spec *spec)
 {
 	double rate = rate_per_second(spec);
@@ -361,23 +365,23 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 	command = owned ?: "tc qdisc replace";
 	if (!fq.holds && !may_lack)
 		return error_add(EOPNOTSUPP, "no-fq", NULL,
-				 "%s has no qdisc fq, so limits that shape would hold no packet "
-				 "back: '%s' first, or say no-fq",
+				 "%s has no qdisc fq, so limits that shape would delay no packet; "
+				 "add the fq first: '%s', or write 'no-fq'",
 				 a->device, command);
 	if (!fq.holds)
-		error_notice(
-			"no-fq", NULL,
-			"%s has no qdisc fq: limits that shape hold no packet back before '%s'",
-			a->device, command);
+		error_notice("no-fq", NULL,
+			     "%s has no qdisc fq, so limits that shape delay no packet; add the "
+			     "fq: '%s'",
+			     a->device, command);
 	else if (fq.is_short)
 		error_notice("fq-short", a->device,
-			     "its fq holds %u packets of a flow, and %u may wait within the "
-			     "horizon: it drops the rest, unless '%s'",
+			     "its fq holds %u packets of a flow, but %u may wait, and it drops the "
+			     "rest; raise its limits: '%s'",
 			     fq.least.flow_limit, shaping->need.flow_limit, command);
 	return 0;
 }
 
-/* Fails if there are attachments, and all are on other hooks than egress. */
+/* Fails if there are attachments, and none of them is on hook egress. */
 static int hooks_check(const struct gate *gate, const struct attachment *all, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -387,9 +391,9 @@ static int hooks_check(const struct gate *gate, const struct attachment *all, un
 		return 0;
 	return error_add(
 		EOPNOTSUPP, "needs-egress", NULL,
-		"a limit that shapes has no effect on hook %s of %s: what a device receives "
-		"cannot be queued, only what it sends: 'sluice %s-g %s attach DEV hook "
-		"egress' first",
+		"a limit that shapes has no effect on hook %s of %s, because only sent packets "
+		"can be delayed; attach on hook egress first: 'sluice %s-g %s attach DEV hook "
+		"egress'",
 		hook_names[all->hook], all->device, netns_typed(), gate->name);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: what limits that shape need of the devices. A packet with a departure time waits in the
- * qdisc fq; any other qdisc, and every hook but egress, sends it at once. So an fq must be on the
- * way of every packet: as the root, or below each queue of a root mq.
+ * Attach: checks that devices can delay packets, for limits that shape. Such a limit sets the
+ * departure time of a packet on hook egress, and the qdisc fq delays the packet until then. Other
+ * qdiscs send the packet at once. So every packet must pass an fq: the root qdisc, or the qdisc
+ * below each queue of a root mq.
  */
 #ifndef SLUICE_SHAPING_H
 #define SLUICE_SHAPING_H
@@ -15,30 +16,30 @@
 
 #define QDISC_KIND 16 /* the kernel's IFNAMSIZ */
 
-/* How many packets an fq holds, and for how long. */
+/* Options of an fq that limit how many packets it delays, and for how long. */
 struct fq_limits {
-	uint32_t limit;	     /* packets */
-	uint32_t flow_limit; /* packets of one flow; a socket is one */
-	uint64_t horizon_ns; /* the longest time until a departure; UINT64_MAX: any */
-	bool horizon_drop; /* a packet beyond the horizon is dropped; otherwise it departs there */
+	uint32_t limit;	     /* packets of all flows */
+	uint32_t flow_limit; /* packets of one flow, such as a socket */
+	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
+	bool horizon_drop;   /* drop a packet beyond the horizon; otherwise shorten its delay */
 };
 
 /* A qdisc that hands packets to the device. */
 struct qdisc {
-	uint16_t queue; /* 0: the root; 1 is the first queue of a root mq */
+	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 for the root */
 	bool is_fq;
 	struct fq_limits fq;
 };
 
 /*
- * The qdiscs of a device. Below a root mq the kernel lists the qdiscs that it made itself for the
- * queues in use (real_num_tx_queues), and for other queues only those that a command made, which
- * count, because a queue may come into use. A queue whose qdisc a command removed is not listed,
- * and drops its packets.
+ * The qdiscs of a device. Below a root mq, the kernel lists a qdisc for each queue in use
+ * (real_num_tx_queues), and for other queues only if tc added it. These qdiscs are checked as well,
+ * because the queues may come into use. If tc deleted the qdisc of a queue, it is not listed, and
+ * the queue drops its packets.
  */
 struct qdiscs {
-	char root[QDISC_KIND]; /* the kind; "noop": none, as on a device that was never up */
-	uint32_t handle;       /* of the root; 0: the kernel made it, and no command can name it */
+	char root[QDISC_KIND]; /* kind of the root; "noop" on a device that was never up */
+	uint32_t handle;       /* handle of the root; 0 if the kernel made it: tc cannot name it */
 	struct qdisc *list;
 	unsigned int count, room;
 	unsigned int ifindex;
@@ -49,12 +50,16 @@ struct qdiscs {
 		.root = "noop"                                                                     \
 	}
 
-/* Reads the qdiscs of a device of the current network namespace. qdiscs_free() frees them. */
+/*
+ * Reads the qdiscs of a device of the current network namespace. The caller frees them by
+ * qdiscs_free(). Returns 0 or a negative errno.
+ */
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret);
 
 /*
- * Adds the messages of a dump of RTM_GETQDISC to qdiscs, at first QDISCS_NONE. Returns 0 at the end
- * of the dump, 1 if more of it follows, or a negative errno.
+ * Parses one part of a dump of RTM_GETQDISC, and adds the device's qdiscs to `qdiscs`, which is
+ * QDISCS_NONE before the first part. Returns 0 at the end of the dump, 1 if another part follows,
+ * or a negative errno.
  */
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs);
 
@@ -62,58 +67,61 @@ void qdiscs_free(struct qdiscs *qdiscs);
 
 #define _cleanup_qdiscs_ _cleanup_(qdiscs_free)
 
-/* Whether every packet that the device sends passes an fq. */
+/* Returns whether every packet that the device sends passes an fq. */
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
 /*
- * Returns the least limits of a device's fq, or the limits of a new fq. need: the
- * least of the qdiscs that hold less; a qdisc that is no fq counts as a new fq.
+ * Returns the lowest value of each limit among the fqs of a device, or the defaults of a new fq if
+ * the device has none. If `need` is not NULL, only the qdiscs that do not satisfy it are compared,
+ * and a qdisc of another kind has the defaults of a new fq.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /*
- * Returns the command that puts an fq of at least these limits on the way of every packet. It
- * changes only the qdiscs that are no fq, or hold less; "": nothing is missing. The caller frees
- * the text. NULL: out of memory.
+ * Returns the tc command after which every packet passes an fq of at least these limits, or "" if
+ * it does already. The command changes only qdiscs that do not satisfy `need`. The caller frees the
+ * text. Returns NULL if there is no memory.
  */
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /* --- Limits that shape ----------------------------------------------------------------------- */
 
-/* The needs of all limits that shape: how many packets of a key wait, and for how long. */
+/* The fq that the limits of a gate need. */
 struct shaping {
-	bool any; /* there is such a limit */
+	bool any; /* a limit shapes */
 	struct fq_limits need;
 };
 
-/* Adds what the limits of a rule need. */
+/* Adds the needs of a rule's limits. */
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
-/* Returns what the rules in force need. */
+/* Computes the needs of the rules in force. Returns 0 or a negative errno. */
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * Checks that limits which shape have an effect: fails if there are attachments and none is on hook
- * egress, or, with the command that is missing, if a device on hook egress has no fq. may_lack:
- * a missing fq adds a notice, as an fq does that holds fewer packets than may wait.
+ * Checks that limits that shape have an effect. Fails if the gate has attachments, but none on hook
+ * egress. Fails if a device on hook egress has no fq, and names the tc command that adds it; if
+ * `may_lack` is set, this only adds a notice. A notice is also added if an fq holds fewer packets
+ * than may wait.
  *
- * all: the attachments that the gate will have; NULL: those that it has.
+ * all: the attachments to check, or NULL for the attachments that the gate has.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);
 
-/* shaping_check() for an attachment that is about to be made. */
+/* Does the work of shaping_check() before a device is attached. */
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 
-/* Whether a device on hook egress holds packets back. */
+/* Whether a device on hook egress can delay packets. */
 struct holding {
-	bool holds;    /* also if it is not known: the device is gone, or cannot be reached */
-	bool is_short; /* its fq holds fewer packets than may wait, and drops the rest */
+	bool holds;    /* every packet passes an fq; also set if the device cannot be read */
+	bool is_short; /* the fq holds fewer packets than may wait, and drops the rest */
 	struct fq_limits least;
-	char *command; /* the missing command, which the caller frees; NULL: none, or not known */
+	char *command; /* tc command that corrects it, freed by the caller; NULL if not needed */
 };
 
+/* Reads whether the device of an attachment can delay packets. Returns 0 or a negative errno. */
 int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
 		 struct holding *ret);
 
