@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: the size of an array, and arrays that grow. */
+/* Base: the number of items of an array, and arrays that grow. */
 #ifndef SLUICE_ARRAY_H
 #define SLUICE_ARRAY_H
 
@@ -11,10 +11,12 @@
 #define ARRAY_ROOM_FIRST 64
 
 /*
- * Makes room for one more item in an array that grows. items: the variable that points to the
- * array; NULL when it is empty. count: the number of items in use. room: the variable with the
- * number of items that fit; it doubles, which may move the items. False: out of memory, and the
- * array is unchanged. free(items) ends the array.
+ * Makes room for one more item at the end of an array. Returns false, and leaves the array
+ * unchanged, if there is no memory.
+ *
+ * items: the variable that points to the array, NULL at first; it may change. count: the number of
+ * items in use. room: the variable with the number of items that fit, 0 at first; it doubles. The
+ * caller frees `items`.
  */
 #define array_grow(items, count, room)                                                             \
 	({                                                                                         \
@@ -24,7 +26,7 @@
 		grown_ != NULL;                                                                    \
 	})
 
-/* Does the work of array_grow(): returns the items, or NULL. */
+/* Does the work of array_grow(). Returns the array, which may have moved, or NULL. */
 static inline void *array_room(void *items, unsigned int count, unsigned int *room, size_t size)
 {
 	unsigned int more = *room ? 2 * *room : ARRAY_ROOM_FIRST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: variables that are closed or freed when their scope ends. */
+/* Base: attributes of variables that are closed or freed at the end of their scope. */
 #ifndef SLUICE_CLEANUP_H
 #define SLUICE_CLEANUP_H
 
@@ -30,7 +30,9 @@ static inline void close_stream(FILE **stream)
 #define _cleanup_close_	 _cleanup_(close_fd)
 #define _cleanup_fclose_ _cleanup_(close_stream)
 
-/* Returns a value that its variable no longer owns: `return steal_fd(&fd);`. */
+/*
+ * Return the value of a variable, and clear it, so that it is not closed: `return steal_fd(&fd);`.
+ */
 static inline int steal_fd(int *fd)
 {
 	int stolen = *fd;

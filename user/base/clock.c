@@ -29,12 +29,12 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns the time, in ns, by which CLOCK_MONOTONIC of this process is ahead of the kernel's own. A
- * time namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns().
+ * Returns by how many ns CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(). A time
+ * namespace (Linux 5.6) shifts CLOCK_MONOTONIC of its processes, but not bpf_ktime_get_ns().
  *
- * The file has the offsets of the namespace of children. After unshare(2) only the children move;
- * the process follows at the next exec (from Linux 6.3), or never, so it is assumed to be in the
- * initial namespace.
+ * TIMENS_OFFSETS has the offsets of the namespace that children of this process are in. If this
+ * process called unshare(2), it is itself still in another namespace; that is assumed to be the
+ * initial one.
  */
 static int64_t offset_ns(void)
 {
@@ -54,8 +54,8 @@ static int64_t offset_ns(void)
 	file = fopen(TIMENS_OFFSETS, "re");
 	if (!file && errno != ENOENT)
 		error_notice("time-namespace", NULL,
-			     "cannot read " TIMENS_OFFSETS ": %s: in a time namespace, times are "
-			     "wrong",
+			     "cannot read " TIMENS_OFFSETS ": %s; in a time namespace, times will "
+			     "be wrong",
 			     strerror(errno));
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "monotonic %" SCNd64 " %" SCNd64, &seconds, &ns) == 2)
@@ -75,7 +75,7 @@ uint64_t uptime_ticks(void)
 	return uptime_ns() * SL_TICKS_PER_NS;
 }
 
-/* A moment beyond 32 bits becomes the last one that they hold, nine years after boot. */
+/* An end that exceeds 32 bits becomes the highest value, nine years after boot. */
 uint32_t until_after(uint64_t ns)
 {
 	uint64_t end, unit = 1ULL << SL_UNTIL_SHIFT;
@@ -83,7 +83,7 @@ uint32_t until_after(uint64_t ns)
 	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
 		return UINT32_MAX;
 	end >>= SL_UNTIL_SHIFT;
-	return end > UINT32_MAX ? UINT32_MAX : end; /* not 0: the machine is up */
+	return end > UINT32_MAX ? UINT32_MAX : end; /* never 0, because it is rounded up */
 }
 
 uint32_t until_at(time_t when)
@@ -98,10 +98,10 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * until_after() has rounded up, so the moment that was meant is in the unit before the end. The
- * search for a whole second begins one unit earlier, because the two clocks are read one after the
- * other, here and in until_at(). An end of whole seconds is the same each time, and any other is at
- * most one unit early.
+ * until_after() rounds up, so the exact end is within the unit before `until`. Start one unit
+ * earlier still, because here and in until_at() the two clocks are not read at the same moment, and
+ * return the next whole second. So an end of whole seconds is returned unchanged each time, and
+ * other ends are at most one unit early.
  */
 time_t until_time(uint32_t until)
 {
@@ -148,7 +148,7 @@ uint64_t jiffies_now(void)
 
 /* --- Calendar ------------------------------------------------------------------------------- */
 
-/* Parses "Z" or "+02:00". */
+/* Parses an offset from UTC, "Z" or "+02:00", to seconds. Returns false if it is invalid. */
 static bool offset_parse(const char *text, long *ret_seconds)
 {
 	unsigned int hours, minutes;
@@ -179,7 +179,7 @@ int moment_parse(const char *text, time_t *ret)
 
 		if (!fits)
 			return error_misuse("moment", NULL,
-					    "'%s' is not a moment: write 2026-11-21T13:00:00Z",
+					    "'%s' is not a time; write '2026-11-21T13:00:00Z'",
 					    text);
 		date[i] = toupper((unsigned char)text[i]);
 	}
@@ -187,21 +187,22 @@ int moment_parse(const char *text, time_t *ret)
 	if (text[0] == '.' && isdigit((unsigned char)text[1]))
 		text += 1 + strspn(text + 1, "0123456789");
 	if (!offset_parse(text, &offset))
-		return error_misuse("moment-offset", NULL,
-				    "'%s%s' does not end in Z or an offset from UTC: write +02:00",
-				    date, text);
+		return error_misuse(
+			"moment-offset", NULL,
+			"'%s%s' does not end in Z or an offset from UTC; write '+02:00'", date,
+			text);
 	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
-	when = timegm(&fields); /* carries what overflows into the next field */
+	when = timegm(&fields); /* changes an invalid date, such as 31 November to 1 December */
 	if (!is_real || strncmp(moment_format(when, again), date, length))
 		return error_misuse("no-such-moment", NULL,
-				    "'%s%s': the calendar has no such moment", date, text);
+				    "'%s%s': the calendar has no such date or time", date, text);
 	*ret = when - offset;
 	return 0;
 }
 
 /*
- * The longest time that an entry may last, 730d, and a day: a printed end is rounded up, and the
- * clock may have been set back before it is read.
+ * Latest end of an entry in a file: the longest duration, 730d, and one more day, because a printed
+ * end is rounded up, and the clock may be set back before the file is read.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 
@@ -215,7 +216,9 @@ int until_parse(const char *text, uint32_t *ret, bool *ret_ended)
 	if (when > now + UNTIL_MAX_SEC)
 		return error_misuse(
 			"until-too-late", NULL,
-			"until '%s' is more than 2 years away: without it, it is for good", text);
+			"until '%s' is more than 2 years away; for an entry without an end, omit "
+			"'until'",
+			text);
 	*ret_ended = when <= now;
 	*ret = until_at(when);
 	return 0;

@@ -11,38 +11,33 @@
 #include <sys/syscall.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 
 static _Thread_local struct {
 	struct sl_error *items;
 	unsigned int count, room;
-	bool has_lost; /* there was no memory for an item */
+	bool has_lost; /* an item was not added because there was no memory */
 } list;
 
 static char out_of_memory[] = "out of memory";
 
 static const struct sl_error lost = {.id = "no-memory", .text = out_of_memory};
 
-/* Returns the length of the text that the first `length` bytes of a format make. */
-static int part_length(const char *format, size_t length, va_list args)
-{
-	char *part = strndup(format, length);
-	int result = part ? vsnprintf(NULL, 0, part, args) : -1;
-
-	free(part);
-	return result;
-}
-
-/* Fills text, hint and object. Returns false if there is no memory. */
+/*
+ * Formats text, hint and object. The hint begins after the text that the format before its first
+ * "; " makes, because an argument may contain "; " as well. Returns false if there is no memory.
+ */
 static bool texts_make(struct sl_error *error, const char *object, const char *format, va_list args)
 {
 	const char *end = strstr(format, "; ");
+	_cleanup_free_ char *first = end ? strndup(format, end - format) : NULL;
 	int split = -1;
 	va_list again;
 
 	va_copy(again, args);
-	if (end)
-		split = part_length(format, end - format, again);
+	if (first)
+		split = vsnprintf(NULL, 0, first, again);
 	va_end(again);
 	if (vasprintf(&error->text, format, args) < 0) {
 		error->text = NULL;
@@ -68,7 +63,7 @@ static void error_free(struct sl_error *error)
 	free(error->hint);
 }
 
-/* Appends an item. If there is no memory for it, an item reports that. */
+/* Appends an item. If there is no memory, appends "out of memory", or sets has_lost. */
 static void append(struct sl_error error, const char *object, const char *format, va_list args)
 {
 	if (!array_grow(list.items, list.count, list.room)) {
@@ -185,11 +180,11 @@ char *error_format(const struct sl_error *error)
 
 /* --- Errno and capabilities ----------------------------------------------------------------- */
 
-/* In the order of a message. CAP_SYS_ADMIN includes the first two, as in the kernel. */
+/* The capabilities that Sluice requires, in the order of messages. */
 static const struct {
 	const char *name;
 	unsigned int number;
-	bool is_of_admin;
+	bool is_of_admin; /* the kernel also accepts CAP_SYS_ADMIN */
 } caps[] = {
 	{"CAP_BPF", 39, true},
 	{"CAP_PERFMON", 38, true},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: errors, warnings and notices as values. The library never prints.
+ * Base: errors, warnings and notices as values, because the library never prints.
  *
  * A function that fails returns a negative errno and adds a `struct sl_error` to the list of its
- * thread. Warnings and notices are added to the same list. A caller that can go on after a failure
- * takes the error from the list; the program prints what is left, by its printer.
+ * thread. Warnings and notices are added to the same list. If a caller can continue after a
+ * failure, it removes the error from the list. At the end the program prints the list.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H
@@ -14,31 +14,31 @@
 
 enum sl_severity {
 	SL_ERROR,
-	SL_WARNING, /* the command continues, but something is wrong */
-	SL_NOTICE,  /* a hint */
-	SL_INFO,    /* a service did something */
+	SL_WARNING, /* something is wrong, but the command continues */
+	SL_NOTICE,  /* something that the user may not expect */
+	SL_INFO,    /* a step that a service did */
 };
 
 struct sl_error {
-	const char *id; /* a literal, "no-such-limit"; programs and tests compare it */
+	const char *id; /* string literal, such as "no-such-limit", for programs and tests */
 	enum sl_severity severity;
-	bool is_misuse; /* an argument or a file is wrong: exit status 2 */
-	char *object;	/* what the error is about; "": nothing */
+	bool is_misuse; /* an argument or a file is wrong, so the exit status is 2 */
+	char *object;	/* device, prefix, limit or file with the error, or "" */
 	char *text;	/* what is wrong */
-	char *hint;	/* what to do; "": no advice */
+	char *hint;	/* what to do; "" if there is no advice */
 };
 
 /*
- * Add an error and return it: error_add() returns -abs(err), error_misuse() returns -EINVAL.
- * object: NULL if there is none. format: "what is wrong; what to do". The first "; " of the format
- * ends the text. Bytes that are not printable are replaced by '?'.
+ * Add an error. error_add() returns -abs(err), or -EIO if err is 0; error_misuse() returns -EINVAL.
+ * object: may be NULL. format: "what is wrong; what to do", split at the first "; " of
+ * the format. Bytes that are not printable are replaced by '?'.
  */
 int error_add(int err, const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 int error_misuse(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Add a warning, a notice, or a line about what a service did. */
+/* Add a warning, a notice, or information about a service. */
 void error_warn(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void error_notice(const char *id, const char *object, const char *format, ...)
@@ -46,13 +46,15 @@ void error_notice(const char *id, const char *object, const char *format, ...)
 void error_inform(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Returns the number of items in the list. The value marks a place for the functions below. */
+/*
+ * Returns the number of items in the list. Later items are "from `mark` on" in the functions below.
+ */
 unsigned int error_count(void);
 
-/* Returns an item of the list; it lives until it is dropped. */
+/* Returns an item of the list. The item is valid until it is removed. */
 const struct sl_error *error_get(unsigned int index);
 
-/* Returns the last item with severity SL_ERROR from `mark` on, or NULL. */
+/* Returns the last error among the items from `mark` on, or NULL. */
 const struct sl_error *error_last(unsigned int mark);
 
 /* Removes the items from `mark` on. */
@@ -61,35 +63,39 @@ void error_drop(unsigned int mark);
 /* Removes one item. */
 void error_remove(unsigned int index);
 
-/* Puts a place in a file, "rules.yaml:3:7", before the objects of the items from `mark` on. */
+/*
+ * Prefixes the objects of the items from `mark` on by a place in a file, such as "rules.yaml:3:7".
+ */
 void error_place(unsigned int mark, const char *place);
 
-/* Formats "OBJECT: text; hint". The caller frees the text. NULL: out of memory. */
+/*
+ * Formats "OBJECT: text; hint". The caller frees the result, which is NULL if there is no memory.
+ */
 char *error_format(const struct sl_error *error);
 
 /* --- Errno and capabilities ----------------------------------------------------------------- */
 
 /*
- * Returns the meaning of an errno of bpf(2) and similar calls, positive or negative: names the
- * missing capability, or a full memory or map. The text lives until the next call.
+ * Explains an errno of bpf(2) and similar calls, positive or negative: the missing capability, or
+ * whether memory or a map is full. The text is valid until the next call.
  */
 const char *why(int err);
 
 /*
- * Returns the capabilities that this process lacks, as "CAP_BPF, CAP_NET_ADMIN"; NULL: none. The
- * text lives until the next call.
+ * Returns the capabilities that this process lacks, such as "CAP_BPF, CAP_NET_ADMIN", or NULL if it
+ * has all. The text is valid until the next call.
  */
 const char *caps_missing(void);
 
-/* Fails, and names what is missing, unless the process has all capabilities. */
+/* Returns 0, or -EPERM with an error that names the capabilities that this process lacks. */
 int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */
 
-/* Sets the function of this program that prints an item. NULL: items are dropped. */
+/* Sets the function that prints an item. If it is NULL, items are not printed. */
 void error_set_printer(void (*print)(const struct sl_error *error));
 
-/* Prints the list and empties it. Services call it after each round. */
+/* Prints all items of the list, and empties it. */
 void error_flush(void);
 
 #endif

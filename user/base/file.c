@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* A file is read if it has not changed for this long. */
+/* How long a file must be unchanged before it is read. */
 #define STILL_MS 100
 
 /* Largest error of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
@@ -36,7 +36,7 @@ static int refuse_size(const char *name)
 		FILE_MAX >> 20);
 }
 
-/* Refuses what is not a regular file. A shell replaces `<(COMMAND)` by the path of a pipe. */
+/* Fails unless it is a regular file. A pipe may be from a shell: `deny -f <(COMMAND)`. */
 static int kind_check(const char *path, mode_t mode)
 {
 	bool is_pipe = S_ISFIFO(mode) || S_ISSOCK(mode);
@@ -49,14 +49,14 @@ static int kind_check(const char *path, mode_t mode)
 			    : S_ISSOCK(mode) ? "a socket"
 			    : S_ISLNK(mode)  ? "a symbolic link"
 					     : "a device",
-			    is_pipe ? ": write the output of a command to a file, or pipe it in "
-				      "and name '-' as the file, as in 'deny -f -' and 'apply -'"
+			    is_pipe ? "; write the output of a command to a file, or pipe it to "
+				      "'deny -f -' or 'apply -'"
 				    : "");
 }
 
 /*
- * Opens a regular file of at most FILE_MAX bytes. O_NONBLOCK: open(2) of a FIFO or a device returns
- * at once, and the file is refused.
+ * Opens a regular file of at most FILE_MAX bytes. With O_NONBLOCK, open(2) does not wait if the
+ * file is a FIFO or a device, which is then refused.
  */
 static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
@@ -76,7 +76,7 @@ static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_
 	return 0;
 }
 
-/* Reads from fd to its end, and appends a NUL. Refuses a NUL in the text. */
+/* Reads from fd until its end, and appends a NUL. Fails if the text contains a NUL. */
 static int file_fill(int fd, const char *name, struct file *file)
 {
 	size_t room = 0;
@@ -102,13 +102,14 @@ static int file_fill(int fd, const char *name, struct file *file)
 	} while (got);
 	file->text[file->size] = '\0';
 	if (memchr(file->text, '\0', file->size))
-		return error_misuse("nul-byte", NULL, "%s has a NUL byte: this is no text", name);
+		return error_misuse("nul-byte", NULL, "%s has a NUL byte, so it is not a text file",
+				    name);
 	return 0;
 }
 
 /*
- * Waits until the last change of the file is STILL_MS old: the times of a file are those when a
- * write began, not when it ended.
+ * Waits until the last change of the file is STILL_MS old, because an mtime is the time at which a
+ * write(2) began, and the data may follow later.
  */
 static void file_settle(const struct stat *st)
 {
@@ -119,7 +120,7 @@ static void file_settle(const struct stat *st)
 	age = (now.tv_sec - st->st_mtim.tv_sec) * 1000LL +
 	      (now.tv_nsec - st->st_mtim.tv_nsec) / 1000000;
 	wait = STILL_MS + (st->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
-	if (age <= 0) /* the file's time is from another clock */
+	if (age <= 0) /* the clock was set back, or the mtime is from another machine's clock */
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
@@ -131,8 +132,8 @@ static bool time_equal(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Refuses a file that was changed in place while it was read. Replacing the file has no effect: fd
- * still refers to the old file.
+ * Reads a file, and fails if it was changed in place meanwhile. If the file is replaced meanwhile,
+ * the old version is read, because fd still refers to it.
  */
 static int file_read_path(const char *path, struct file *file)
 {
@@ -152,7 +153,7 @@ static int file_read_path(const char *path, struct file *file)
 	    time_equal(&after.st_mtim, &before.st_mtim))
 		return 0;
 	return error_misuse("file-changing", NULL,
-			    "%s changed while it was read: try again when it is written", path);
+			    "%s changed while it was read; try again when it is complete", path);
 }
 
 int file_read(const char *path, struct file *ret)
@@ -202,7 +203,7 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b)
 	return a->inode && a->device == b->device && a->inode == b->inode;
 }
 
-/* --- Files of Sluice's own ------------------------------------------------------------------ */
+/* --- Files of Sluice ------------------------------------------------------------------------ */
 
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 {
@@ -220,7 +221,7 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 	if (!owner_alone_writes(&st))
 		return error_add(
 			EPERM, "untrusted-file", NULL,
-			"%s belongs to %s, mode %04o, and so is not trusted: it must belong to "
+			"%s belongs to %s, with mode %04o, so it is not trusted; it must belong to "
 			"root, the caller or user '" OWNER_USER "', and only its owner may write "
 			"to it",
 			path, owner_name(st.st_uid), st.st_mode & 07777);
@@ -242,7 +243,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	int err;
 
 	*ret_size = 0;
-	/* opening a device may have an effect */
+	/* check the kind before open(2), because opening some devices has effects */
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : call_failed("file-open", "open", path);
 	err = kind_check(path, st.st_mode) ?: file_open(path, O_NOFOLLOW, &fd, &st);
@@ -255,7 +256,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	return 0;
 }
 
-/* Writes the text and waits until the disk has it. Returns 0 or a negative errno. */
+/* Writes the text, and waits until it is on disk. Returns 0 or a negative errno. */
 static int fd_write(int fd, const char *text, size_t size)
 {
 	while (size) {
@@ -271,7 +272,7 @@ static int fd_write(int fd, const char *text, size_t size)
 	return fsync(fd) ? -errno : 0;
 }
 
-/* Writes NAME.new, and renames it. Returns 0 or a negative errno. */
+/* Writes NAME.new, and renames it to NAME. Returns 0 or a negative errno. */
 static int file_put(int directory, const char *name, const struct file *file, mode_t mode,
 		    gid_t group)
 {
@@ -281,12 +282,12 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 
 	if (snprintf(fresh, sizeof(fresh), "%s.new", name) > NAME_MAX)
 		return -ENAMETOOLONG;
-	unlinkat(directory, fresh, 0); /* of a writer that was killed */
+	unlinkat(directory, fresh, 0); /* a killed process may have left it */
 	fd = openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* a caller outside the group leaves the file to its own group */
+	/* ignore a failure: a caller that is not in the group keeps its own group */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))
@@ -308,7 +309,9 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	struct owner self;
 	struct stat st;
 
-	/* only root can make files as another user; a file of an untrusted user would be refused */
+	/*
+	 * only root can create files as another user; files of an untrusted user would be refused
+	 */
 	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
 		err = owner_become(directory, &self);
 		becomes = !err;

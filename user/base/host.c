@@ -25,7 +25,7 @@ int kernel_check(const char *release)
 	    (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR)))
 		return 0;
 	return error_add(EOPNOTSUPP, "kernel-old", NULL,
-			 "this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
+			 "this is Linux %s; sluice requires %d.%d or newer", release, OLDEST_MAJOR,
 			 OLDEST_MINOR);
 }
 
@@ -61,8 +61,8 @@ int machine_get(struct machine *ret)
 
 	if (!file)
 		return error_add(errno, "cpus", NULL,
-				 "cannot read " POSSIBLE_CPUS ": %s: 'mount -t sysfs sys /sys' if "
-				 "there is no sysfs",
+				 "cannot read " POSSIBLE_CPUS ": %s; if sysfs is not mounted: "
+				 "'mount -t sysfs sys /sys'",
 				 why(errno));
 	*ret = (struct machine){.cpus = cpus};
 	if (getline(&line, &size, file) > 0)
@@ -73,7 +73,7 @@ int machine_get(struct machine *ret)
 	if (cpus <= 0)
 		return error_add(cpus, "cpus", NULL, "cannot read the number of CPUs: %s",
 				 why(cpus));
-	/* the coarse clock advances once a jiffy */
+	/* the resolution of the coarse clock is one jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return error_add(EIO, "tick", NULL, "cannot read the length of the kernel's tick");
 	ret->jiffy_ns = tick.tv_nsec;
@@ -84,6 +84,7 @@ int machine_get(struct machine *ret)
 
 #define MOUNTINFO "/proc/self/mountinfo"
 
+/* Returns whether a mount point is `path`, or a directory above it. */
 static bool is_on_the_way(const char *point, const char *path)
 {
 	size_t length = strlen(point);
@@ -92,7 +93,7 @@ static bool is_on_the_way(const char *point, const char *path)
 	       (!strncmp(point, path, length) && (!path[length] || path[length] == '/'));
 }
 
-/* "36 35 0:31 / /sys/fs/bpf rw,nosuid shared:11 - bpf bpf rw,mode=700" */
+/* Parses a line such as "36 35 0:31 / /sys/fs/bpf rw,nosuid shared:11 - bpf bpf rw,mode=700". */
 static bool line_parse(const char *line, dev_t *ret_device, struct mount *ret)
 {
 	unsigned int major, minor;
@@ -112,7 +113,10 @@ bool mount_hides_in(const char *text, const char *path, dev_t device, struct mou
 	struct mount mount;
 	dev_t found;
 
-	/* a mount is listed after those that it covers */
+	/*
+	 * the kernel lists a mount after the mounts that it hides, so the last one on the path
+	 * counts
+	 */
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (!line_parse(line, &found, &mount) || !is_on_the_way(mount.point, path))

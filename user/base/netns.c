@@ -30,7 +30,7 @@ uint64_t netns_current(void)
 	return netns_of(NETNS_SELF);
 }
 
-/* The namespace of the process before netns_enter(); 0: it was not called. */
+/* Inode of the namespace before netns_enter() or netns_visit(); 0 if neither was called. */
 static uint64_t home;
 
 uint64_t netns_home(void)
@@ -46,12 +46,12 @@ int netns_enter(const char *name)
 	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)
 		return error_misuse(
 			"netns-name", NULL,
-			"'%s' is not a name of a network namespace: see 'ip netns list'", name);
+			"'%s' is not a name of a network namespace; see 'ip netns list'", name);
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return error_add(ENOENT, "no-such-netns", NULL,
-				 "there is no network namespace '%s': see 'ip netns list'", name);
+				 "there is no network namespace '%s'; see 'ip netns list'", name);
 	if (fd < 0)
 		return error_add(errno, "netns-open", NULL,
 				 "cannot open network namespace '%s': %s", name, why(errno));
@@ -70,14 +70,16 @@ uint64_t netns_named(const char *name)
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	if (stat(path, &st) || stat(NETNS_SELF, &self))
 		return 0;
-	/* `ip netns add` makes a plain file first */
+	/*
+	 * a file on another file system is no namespace: `ip netns add` creates a plain file first
+	 */
 	if (st.st_dev == self.st_dev)
 		return st.st_ino;
 	errno = ENOENT;
 	return 0;
 }
 
-/* Lists the files of named namespaces. Returns 0 or a negative errno: no namespace is overlooked. */
+/* Lists the files of all named namespaces. Returns 0 or a negative errno. */
 static int named_list(glob_t *ret)
 {
 	int result = glob(NETNS_DIR "/*", GLOB_NOSORT | GLOB_ERR, NULL, ret);
@@ -87,7 +89,9 @@ static int named_list(glob_t *ret)
 	return result == GLOB_ABORTED && errno != ENOENT ? -errno : 0;
 }
 
-/* Finds the path of the namespace of that number. -ENOENT: it is neither named nor the initial. */
+/*
+ * Finds the path of the initial or a named namespace. Returns 0, -ENOENT or another negative errno.
+ */
 static int netns_path(uint64_t netns, char path[NETNS_PATH])
 {
 	_cleanup_(globfree) glob_t named = {0};
@@ -125,11 +129,12 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* netns_home() is asked for during the visit, too */
+	home = netns_home(); /* keep the present namespace for netns_home() during the visit */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
-		return errno == EACCES ? -EPERM : -errno; /* /proc/1/ns/net needs the same right */
+		return errno == EACCES ? -EPERM
+				       : -errno; /* EACCES: opening /proc/1/ns/net failed */
 	*ret_back = steal_fd(&here);
 	return 0;
 }
@@ -198,7 +203,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 
 const char *netns_exec(const char *option, char text[NETNS_EXEC])
 {
-	const char *name = strchr(option, ' '); /* after -n */
+	const char *name = strchr(option, ' '); /* the name after "-n", or NULL if option is "" */
 
 	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;

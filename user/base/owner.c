@@ -42,7 +42,7 @@ const char *group_name(gid_t group)
 	return found ? found->gr_name : number;
 }
 
-/* setfsuid(2) and setfsgid(2) return no error, but the previous id; -1 changes nothing. */
+/* An invalid id: setfsuid(2) and setfsgid(2) then change nothing, and return the present id. */
 #define ID_SAME ((uid_t)-1)
 
 int owner_become(int directory, struct owner *ret_before)
@@ -52,7 +52,7 @@ int owner_become(int directory, struct owner *ret_before)
 
 	if (fstat(directory, &st))
 		return -errno;
-	/* in its own directory the command makes no such call, which the unit's filter refuses */
+	/* call only if needed: SystemCallFilter= of a unit may forbid these calls */
 	if (st.st_gid != getegid())
 		before.group = setfsgid(st.st_gid);
 	if (st.st_uid != geteuid())

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: whose files and directories are trusted. What a command makes in a directory belongs to
- * the directory's owner and group, so that root and the user OWNER_USER can change the same gate.
+ * Base: decides whether files and directories are trusted, by their owner. Files that a command
+ * creates get the owner and group of their directory, so that root and the user OWNER_USER can
+ * change the same gate.
  */
 #ifndef SLUICE_OWNER_H
 #define SLUICE_OWNER_H
@@ -9,18 +10,20 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#define OWNER_USER "sluice" /* the user that may run Sluice without being root */
+#define OWNER_USER "sluice" /* user that services of Sluice run as, instead of root */
 
-/* Whether files of this owner are trusted: it is root, the caller, or OWNER_USER. */
+/* Returns whether an owner is trusted: root, the effective user, or OWNER_USER. */
 bool owner_is_trusted(uid_t owner);
 
-/* Whether a file has a trusted owner, and its group and others may not write to it. */
+/*
+ * Returns whether the owner of a file is trusted, and neither its group nor others may write to it.
+ */
 bool owner_alone_writes(const struct stat *st);
 
-/* The name of a user, or the number of one without a name. Lives until the next call. */
+/* Returns the name of a user, or its number if it has no name. Valid until the next call. */
 const char *owner_name(uid_t owner);
 
-/* The name of a group, or the number of one without a name. Lives until the next call. */
+/* Returns the name of a group, or its number if it has no name. Valid until the next call. */
 const char *group_name(gid_t group);
 
 struct owner {
@@ -29,10 +32,10 @@ struct owner {
 };
 
 /*
- * Makes files as the owner of the open directory, until owner_leave(): the kernel gives what is
- * made to that user, and checks each access as the user's. So a directory of another user cannot
- * make root change a file elsewhere. Returns 0 or a negative errno; -EACCES: it is another user's,
- * and this takes CAP_SETUID.
+ * Accesses files as the owner of an open directory until owner_leave(): new files belong to the
+ * owner, and the kernel checks the owner's permissions. So the owner cannot make root change other
+ * files by a symbolic link. Returns 0, -EACCES if this requires CAP_SETUID, or another negative
+ * errno.
  */
 int owner_become(int directory, struct owner *ret_before);
 void owner_leave(const struct owner *before);

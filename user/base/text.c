@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No word of the command line is longer, with two letters to spare. */
+/* Longest word that is compared: no word of the command line is longer than 22 letters. */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -20,9 +20,9 @@ static bool letters_equal(char a, char b)
 }
 
 /*
- * The optimal string alignment distance: the fewest letters to insert, delete, replace or swap with
- * a neighbour, where each place changes once. d[i][j] is the distance between the first i letters
- * of a and the first j of b.
+ * Returns the optimal string alignment distance: the least number of letters to insert, delete,
+ * replace or swap with a neighbour, if no letter is changed twice. d[i][j] is the distance between
+ * the first i letters of a and the first j letters of b.
  */
 static unsigned int distance(const char *a, size_t rows, const char *b, size_t columns)
 {
@@ -58,12 +58,9 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		if (!strcmp(typed, words[i])) /* the word is right, and in the wrong place */
+		if (!strcmp(typed, words[i])) /* the word is correct, but not expected here */
 			return NULL;
-		/*
-		 * among equal distances the longest word: letters are omitted more often than
-		 * mistyped
-		 */
+		/* prefer the longest of equally similar words: omitted letters are most common */
 		if (far > best || (far == best && (!found || letters <= strlen(found))))
 			continue;
 		best = far;
@@ -97,7 +94,7 @@ size_t text_character(const char *text, uint32_t *ret)
 	return length;
 }
 
-/* Returns the length of the printable character that a text begins with; 0: it begins with none. */
+/* Returns the length of the first character of a text, or 0 if it is invalid or not printable. */
 static size_t printable_length(const char *text)
 {
 	uint32_t code;
@@ -131,7 +128,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* A byte takes four characters as an octal number; the rest is for quotes, printf and "-- ". */
+/* Room for a quoted word: 4 characters for each byte in octal, and quotes, printf and "-- ". */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)
@@ -163,9 +160,9 @@ static void quotes_write(const char *word, char *end)
 }
 
 /*
- * Writes all but letters and digits as octal numbers, because %, \ and a leading - are special to
- * printf(1). A word that ends in a newline needs $'...' (bash, POSIX.1-2024), because a shell drops
- * newlines at the end of $(...).
+ * Writes each byte as an octal number, except letters and digits, because %, \ and a leading - are
+ * special to printf(1). If the word ends in a newline, writes $'...' (bash, POSIX.1-2024), because
+ * a shell drops newlines at the end of $(...).
  */
 static void octal_write(const char *word, char *end)
 {
@@ -223,7 +220,7 @@ int word_find(const char *const words[], int count, const char *word)
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* a name of a gate has at most GATE_NAME letters */
+	static char text[64]; /* GATE_NAME, the longest name of a gate, is shorter */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";
