@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/attach/netdevs.h: which device gets packets of which. */
+/* user/attach/netdevs.h: which devices are stacked, such as a bond on its ports. */
 #include "test.h"
 #include "attach/netdevs.h"
 
-/* A bond (3) of eth0 (1) and eth1 (2), VLAN 4 on the bond, VLAN 5 on VLAN 4; eth2 (6) alone. */
+/* Bond 3 has ports 1 and 2; VLAN 4 is on bond 3, and VLAN 5 on VLAN 4; VLAN 8 is on device 6. */
 static struct netdev list[] = {
 	{.ifindex = 1, .master = 3, .name = "eth0"},
 	{.ifindex = 2, .master = 3, .name = "eth1"},
@@ -42,7 +42,9 @@ TEST(test_which_device_is_above)
 			fail_msg("%s", cases[i].name);
 }
 
-/* The kernel makes no circle; a dump that changes meanwhile may show one. */
+/*
+ * The kernel allows no cycle of devices, but a dump that is interrupted by changes may contain one.
+ */
 TEST(test_a_circle_ends)
 {
 	struct netdev circle[] = {
@@ -61,7 +63,7 @@ TEST(test_the_program_that_is_in_the_way)
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[2].has_xdp = true; /* the bond */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
-	assert_null(netdevs_find_xdp(&links, 3)); /* its own program is none of another device */
+	assert_null(netdevs_find_xdp(&links, 3)); /* the device's own program does not count */
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
 	list[1].has_xdp = true; /* a port */
@@ -70,13 +72,4 @@ TEST(test_the_program_that_is_in_the_way)
 	list[1].has_xdp = false;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_which_device_is_above),
-		cmocka_unit_test(test_a_circle_ends),
-		cmocka_unit_test(test_the_program_that_is_in_the_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

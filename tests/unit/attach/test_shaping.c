@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/shaping.h: what messages of the kernel say of a device's qdiscs, and the command that
- * is missing. test_shaping_devices.c reads those of real devices.
+ * user/attach/shaping.h: parses recorded dumps of qdiscs, and suggests the tc command that adds an
+ * fq. test_shaping_devices.c reads real devices.
  */
 #include <errno.h>
 #include "test.h"
@@ -15,7 +15,9 @@ struct bytes {
 	size_t size;
 };
 
-/* On the heap, so that the sanitizer sees a read beyond the end. */
+/*
+ * Parses hexadecimal digits to bytes on the heap, where the sanitizer detects reads past the end.
+ */
 static struct bytes bytes_of(const char *hex)
 {
 	struct bytes bytes = {.size = strlen(hex) / 2};
@@ -30,7 +32,7 @@ static struct bytes bytes_of(const char *hex)
 	return bytes;
 }
 
-/* Parses bytes as a dump of a device. */
+/* Parses the first `size` bytes as a dump, and frees them. Returns the result of qdiscs_parse(). */
 static int parse(struct bytes bytes, size_t size, unsigned int ifindex, struct qdiscs *ret)
 {
 	int more;
@@ -102,7 +104,7 @@ TEST(test_qdiscs_below_another_root_than_mq_are_ignored)
 	struct bytes bytes = bytes_of(MQ MQ_2_FQ MQ_1_FQ DONE);
 	struct qdiscs qdiscs;
 
-	bytes.data[40] = 'x'; /* of "mq" */
+	bytes.data[40] = 'x'; /* changes the kind "mq" to "xq" */
 	assert_int_equal(parse(bytes, bytes.size, DEVICE, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "xq");
 	assert_int_equal(qdiscs.count, 1);
@@ -119,7 +121,7 @@ TEST(test_a_dump_in_two_parts_is_one)
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
 	assert_int_equal(qdiscs.count, 2);
-	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted */
+	assert_int_equal(qdiscs.list[0].queue, 1); /* the dump lists queue 2 first */
 	assert_int_equal(qdiscs.list[1].queue, 2);
 	qdiscs_free(&qdiscs);
 	free(second.data);
@@ -135,7 +137,7 @@ static void expect_failure(struct bytes bytes, size_t size, int err)
 	qdiscs_free(&qdiscs);
 }
 
-/* The first bytes of some, on the heap. */
+/* Copies the first `size` bytes to the heap. */
 static struct bytes first_bytes(const struct bytes *whole, size_t size)
 {
 	struct bytes cut = {malloc(size ?: 1), size};
@@ -144,7 +146,7 @@ static struct bytes first_bytes(const struct bytes *whole, size_t size)
 	return cut;
 }
 
-/* Wherever a dump is cut, the part is incomplete, between two messages, or damaged. */
+/* A dump that is cut between two messages is an incomplete dump; anywhere else it is damaged. */
 TEST(test_a_cut_dump_is_refused)
 {
 	static const char *const parts[] = {"", LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,
@@ -161,7 +163,7 @@ TEST(test_a_cut_dump_is_refused)
 	free(whole.data);
 }
 
-/* Cuts a message at each attribute up to HORIZON_DROP, and sets its length accordingly. */
+/* Shortens a message, and the length in its header, to end before each attribute. */
 TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);
@@ -175,7 +177,7 @@ TEST(test_a_short_message_is_refused)
 	free(whole.data);
 }
 
-/* One byte of a dump is another one. */
+/* Dumps of which one byte is changed. */
 static const struct {
 	const char *name, *dump;
 	size_t at;
@@ -201,7 +203,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Whatever byte is another one: no read beyond the message, which the sanitizer would see. */
+/* Changes each byte of a dump in turn: the sanitizer detects any read past the end of a message. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
@@ -321,18 +323,4 @@ TEST(test_the_missing_command)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dumps_are_read),
-		cmocka_unit_test(test_qdiscs_below_another_root_than_mq_are_ignored),
-		cmocka_unit_test(test_a_dump_in_two_parts_is_one),
-		cmocka_unit_test(test_a_cut_dump_is_refused),
-		cmocka_unit_test(test_a_short_message_is_refused),
-		cmocka_unit_test(test_a_wrong_message_is_refused),
-		cmocka_unit_test(test_a_wrong_byte_does_no_harm),
-		cmocka_unit_test(test_the_missing_command),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/shaping.h: the qdiscs of devices in a network namespace of the test's own, as this
- * kernel lists them, and what the command that is missing makes of them.
+ * user/attach/shaping.h: reads the qdiscs of real devices in a new network namespace, and runs the
+ * suggested tc commands.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,18 +13,12 @@
 #include "attach/shaping.h"
 #include "base/error.h"
 
-#define TAP_QUEUES 3 /* in use; Linux allocates 256 or more */
+#define TAP_QUEUES 3 /* queues in use, of the 256 or more that Linux allocates */
 
-/* Each test has an empty namespace, which ends with the next one or with the process. */
-static int begin(void **state)
+/* Enters an empty network namespace, which exists until the next call or the end of the process. */
+static void begin_or_skip(void)
 {
-	(void)state;
-	return unshare(CLONE_NEWNET);
-}
-
-static void begin_or_skip(void **state)
-{
-	if (!begin(state))
+	if (!unshare(CLONE_NEWNET))
 		return;
 	assert_int_equal(errno, EPERM);
 	skip_because("making a network namespace takes root");
@@ -45,7 +39,7 @@ static struct qdiscs read_qdiscs(void)
 	return qdiscs;
 }
 
-/* dev0 is a tap with queues of which a process uses some. Its fds end them. */
+/* Makes dev0 a tap of which this process uses `count` queues, one for each fd. */
 static void tap_begin(int fds[TAP_QUEUES], unsigned int count)
 {
 	struct ifreq request = {.ifr_name = "dev0",
@@ -68,7 +62,7 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
 	"ip link set dev0 up"
 
-/* What dev0 is, and what is read of it; every kernel has these. */
+/* Commands that set up dev0 with qdiscs that every kernel has, and what is read from dev0. */
 static const struct {
 	const char *name;
 	const char *setup;
@@ -94,14 +88,14 @@ static const struct {
 	 "mq", 3},
 };
 
-static void test_devices_without_fq(void **state)
+TEST(test_devices_without_fq)
 {
-	begin_or_skip(state);
+	begin_or_skip();
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
 		struct qdiscs qdiscs;
 
 		print_message("# %s\n", devices[i].name);
-		assert_int_equal(begin(state), 0);
+		begin_or_skip();
 		assert_true(run(devices[i].setup));
 		qdiscs = read_qdiscs();
 		assert_string_equal(qdiscs.root, devices[i].root);
@@ -111,12 +105,12 @@ static void test_devices_without_fq(void **state)
 	}
 }
 
-static void test_of_many_queues_those_in_use_count(void **state)
+TEST(test_of_many_queues_those_in_use_count)
 {
 	struct qdiscs qdiscs;
 	int fds[TAP_QUEUES];
 
-	begin_or_skip(state);
+	begin_or_skip();
 	for (unsigned int used = 1; used <= TAP_QUEUES; used++) {
 		tap_begin(fds, used);
 		assert_true(run("ip link set dev0 up"));
@@ -131,12 +125,12 @@ static void test_of_many_queues_those_in_use_count(void **state)
 	}
 }
 
-static void test_a_missing_device_is_told(void **state)
+TEST(test_a_missing_device_is_told)
 {
 	const struct netdev gone = {.name = "dev0", .ifindex = 4711};
 	struct qdiscs qdiscs;
 
-	begin_or_skip(state);
+	begin_or_skip();
 	assert_int_equal(qdiscs_read(gone.ifindex, gone.name, &qdiscs), -ENODEV);
 	assert_string_equal(error_last(0)->id, "qdiscs-read");
 	error_drop(0);
@@ -144,15 +138,15 @@ static void test_a_missing_device_is_told(void **state)
 
 /* --- fq ------------------------------------------------------------------------------------- */
 
-static void fq_or_skip(void **state)
+static void fq_or_skip(void)
 {
-	begin_or_skip(state);
+	begin_or_skip();
 	assert_true(run(VETH));
 	if (!run("tc qdisc replace dev dev0 root fq 2>/dev/null"))
 		skip_because("this kernel has no qdisc fq; scripts/vm-tests runs kernels that do");
 }
 
-/* Types the command that is missing, which then is everywhere. */
+/* Runs the suggested tc command, and checks that an fq is then below every queue. */
 static void check_command(const struct fq_limits *need, const char *options)
 {
 	struct qdiscs qdiscs = read_qdiscs();
@@ -183,24 +177,24 @@ static void check_commands(void)
 		      " fq limit 20000 horizon 20000000us");
 }
 
-static void test_the_missing_command_is_all_that_is_missing(void **state)
+TEST(test_the_missing_command_is_all_that_is_missing)
 {
-	fq_or_skip(state);
+	fq_or_skip();
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
 		print_message("# %s\n", devices[i].name);
-		assert_int_equal(begin(state), 0);
+		begin_or_skip();
 		assert_true(run(devices[i].setup));
 		check_commands();
 	}
 }
 
-static void test_the_missing_command_below_an_mq_of_the_kernel(void **state)
+TEST(test_the_missing_command_below_an_mq_of_the_kernel)
 {
 	struct qdiscs qdiscs;
 	int fds[TAP_QUEUES];
 
-	fq_or_skip(state);
-	assert_int_equal(begin(state), 0);
+	fq_or_skip();
+	begin_or_skip();
 	tap_begin(fds, TAP_QUEUES);
 	assert_true(run("ip link set dev0 up"));
 	check_commands();
@@ -224,21 +218,21 @@ static void check_least(struct fq_limits right)
 	qdiscs_free(&qdiscs);
 }
 
-static void test_fq_says_what_it_holds(void **state)
+TEST(test_fq_says_what_it_holds)
 {
-	fq_or_skip(state);
-	/* what fq_least() says of a device without an fq, too */
+	fq_or_skip();
+	/* fq_least() also returns these defaults for a device without an fq */
 	check_least((struct fq_limits){10000, 100, 10 * SEC_NS, true});
 	assert_true(run("tc qdisc replace dev dev0 root fq limit 7000 flow_limit 77 horizon 7ms "
 			"horizon_cap"));
 	check_least((struct fq_limits){7000, 77, SEC_NS / 1000 * 7, false});
 }
 
-static void test_one_queue_without_fq_is_found(void **state)
+TEST(test_one_queue_without_fq_is_found)
 {
 	struct qdiscs qdiscs;
 
-	fq_or_skip(state);
+	fq_or_skip();
 	assert_true(run("tc qdisc replace dev dev0 root handle 7: mq && "
 			"for n in 1 2 4; do tc qdisc replace dev dev0 parent 7:$n fq; done"));
 	qdiscs = read_qdiscs();
@@ -250,17 +244,4 @@ static void test_one_queue_without_fq_is_found(void **state)
 	check_command(&(struct fq_limits){0}, "dev dev0 parent 7:3 fq");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_devices_without_fq),
-		cmocka_unit_test(test_of_many_queues_those_in_use_count),
-		cmocka_unit_test(test_a_missing_device_is_told),
-		cmocka_unit_test(test_the_missing_command_is_all_that_is_missing),
-		cmocka_unit_test(test_the_missing_command_below_an_mq_of_the_kernel),
-		cmocka_unit_test(test_fq_says_what_it_holds),
-		cmocka_unit_test(test_one_queue_without_fq_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

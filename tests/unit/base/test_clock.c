@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/clock.h: the packet path's clocks, when list entries end, RFC 3339. */
+/* user/base/clock.h: the clocks of the packet path, the ends of list entries, and RFC 3339. */
 #include <errno.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* The longest time between two readings of a clock: the machine may stop. */
+/* Longest time between two readings of a clock: another process may run in between. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -20,12 +20,15 @@
 #define CLONE_NEWTIME 0x80
 #endif
 
-/* Exit statuses of processes of the next test. */
+/* Exit statuses of the child processes of test_a_time_namespace_changes_nothing(). */
 #define RIGHT	 0
 #define WRONG	 1
 #define NOT_HERE 77
 
-/* Moves the clock of children ten days ahead; false: not here. */
+/*
+ * Makes a time namespace for children, whose CLOCK_MONOTONIC is ten days ahead. Returns false if
+ * this process may not, or if the kernel has no time namespaces.
+ */
 static bool namespace_make(void)
 {
 	FILE *offsets = unshare(CLONE_NEWTIME) ? NULL : fopen("/proc/self/timens_offsets", "we");
@@ -52,7 +55,10 @@ static bool clock_is_right(uint64_t before)
 	return now + SLACK > before && now < before + SLACK;
 }
 
-/* The process that makes the namespace is not in it; one that it forks then is. */
+/*
+ * Checks the clock in the process that makes a time namespace, which stays outside of it, and in a
+ * child, which is in it.
+ */
 static int clocks_try(uint64_t before)
 {
 	pid_t child;
@@ -65,9 +71,10 @@ static int clocks_try(uint64_t before)
 	return clock_is_right(before) ? exit_status_of(child) : WRONG;
 }
 
+/* This is the first test, because uptime_ns() reads the offset of the namespace only once. */
 TEST(test_a_time_namespace_changes_nothing)
 {
-	struct timespec now; /* and not uptime_ns(), which remembers what the namespace adds */
+	struct timespec now;
 	pid_t child;
 	int status;
 
@@ -91,7 +98,7 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* An entry ends no sooner than asked for, and later by one unit at most. An end is never 0. */
+/* An entry lasts as long as requested, and at most one unit longer. */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,
@@ -126,7 +133,9 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* A file tells whole seconds: what is read back ends at most a unit sooner or a second later. */
+/*
+ * Files have whole seconds: an end that is read back is at most a unit earlier or a second later.
+ */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);
@@ -138,7 +147,7 @@ TEST(test_there_and_back)
 	}
 }
 
-/* As a dump that is applied, and dumped again: no round lengthens a ban. */
+/* An entry does not last longer each time that a dump is applied and dumped again. */
 TEST(test_a_moment_stays_as_it_is)
 {
 	time_t now = time(NULL);
@@ -154,7 +163,7 @@ TEST(test_moments_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		time_t when;
-		const char *printed; /* NULL: as it was written */
+		const char *printed; /* NULL if it equals `text` */
 	} cases[] = {
 		{"1970-01-01T00:00:00Z", 0, NULL},
 		{"2001-09-09T01:46:40Z", 1000000000, NULL},
@@ -223,7 +232,7 @@ TEST(test_wrong_moments_are_refused)
 	}
 }
 
-/* It is rounded up when it is told, and so more than that span away. */
+/* The printed end is rounded up, so it is more than 730 days away. */
 TEST(test_the_end_of_the_longest_span_can_be_read)
 {
 	uint32_t until = until_after(730 * 86400 * SEC_NS), again;
@@ -235,7 +244,7 @@ TEST(test_the_end_of_the_longest_span_can_be_read)
 	assert_true(until_equal(again, until));
 }
 
-/* Runs a program that writes bpf_jiffies64(), whose value has more than 32 bits, to its context. */
+/* Returns bpf_jiffies64() from a BPF program, which writes the 64 bits to its context. */
 static uint64_t jiffies_of_packets(void)
 {
 	static const struct bpf_insn instructions[] = {
@@ -271,21 +280,4 @@ TEST(test_jiffies_are_those_of_packets_or_up_to_10_ms_later)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* first: the process must not have read the clock before */
-		cmocka_unit_test(test_a_time_namespace_changes_nothing),
-		cmocka_unit_test(test_the_clock_runs),
-		cmocka_unit_test(test_jiffies_are_those_of_packets_or_up_to_10_ms_later),
-		cmocka_unit_test(test_the_end_of_an_entry),
-		cmocka_unit_test(test_moments_of_the_calendar),
-		cmocka_unit_test(test_there_and_back),
-		cmocka_unit_test(test_a_moment_stays_as_it_is),
-		cmocka_unit_test(test_moments_are_read_and_written_back),
-		cmocka_unit_test(test_wrong_moments_are_refused),
-		cmocka_unit_test(test_the_end_of_the_longest_span_can_be_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

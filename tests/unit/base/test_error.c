@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/error.h */
+/* user/base/error.h: texts of errors, and the list of errors. */
 #include <errno.h>
 #include "test.h"
 #include "base/error.h"
@@ -86,14 +86,4 @@ TEST(test_a_flush_prints_all_items_once)
 	error_set_printer(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_first_semicolon_of_the_format_begins_the_hint),
-		cmocka_unit_test(test_items_from_a_mark_get_a_place_and_are_dropped),
-		cmocka_unit_test(test_one_item_is_removed),
-		cmocka_unit_test(test_a_flush_prints_all_items_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/file.h: what is read, and what is refused. */
+/* user/base/file.h: reads files, and refuses those that are no text or change. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "scratch.h"
 
-/* Reads a file of these bytes. */
+/* Reads a temporary file with these bytes. Returns the result of file_read(). */
 static int bytes_read(const char *text, size_t size, struct file *ret)
 {
 	int status;
@@ -21,7 +21,7 @@ static int bytes_read(const char *text, size_t size, struct file *ret)
 	return status;
 }
 
-/* Takes the id of the error from the list; "": there is none. */
+/* Empties the list of errors. Returns the id of the last error, or "". */
 static const char *error_taken(void)
 {
 	const struct sl_error *error = error_last(0);
@@ -31,7 +31,7 @@ static const char *error_taken(void)
 	return id;
 }
 
-/* Expects that a file is refused with this error, and that `ret` stays. */
+/* Fails the test unless file_read() returns this error, and does not change `ret`. */
 static void expect_refused(const char *path, int err, const char *id)
 {
 	struct file file = {.size = 42};
@@ -49,7 +49,7 @@ TEST(test_any_bytes_but_nul_are_read)
 		const char *bytes;
 		size_t size;
 		const char *error;
-		size_t skipped; /* a byte order mark */
+		size_t skipped; /* length of the byte order mark */
 	} cases[] = {
 		{"", 0, "", 0},
 		{"a\n\tb", 4, "", 0},
@@ -93,7 +93,7 @@ TEST(test_all_bytes_of_any_size_are_read)
 	}
 }
 
-/* --- What is no such file ------------------------------------------------------------------- */
+/* --- Refused files -------------------------------------------------------------------------- */
 
 TEST(test_what_is_no_regular_file_is_refused)
 {
@@ -115,11 +115,11 @@ TEST(test_a_file_above_90_mib_is_refused)
 	expect_refused("large", -EINVAL, "file-too-large");
 	close(fd);
 	unlink("large");
-	assert_int_equal(bytes_read("", 0, &file), 0); /* not a matter of the last one */
+	assert_int_equal(bytes_read("", 0, &file), 0); /* the next file is read again */
 	file_free(&file);
 }
 
-/* Standard input may be of any kind, and no larger. */
+/* Standard input may be a pipe or a device, and has the same largest size. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
@@ -144,8 +144,8 @@ TEST(test_standard_input_may_be_of_any_kind)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /*
- * A program may write a temporary file and run sluice while the file is open, and a clock may have
- * been set back.
+ * A program may run sluice while its temporary file is still open, and an mtime is in the future if
+ * the clock was set back.
  */
 TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 {
@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* 0: append; else written over the first */
+	char letter; /* 0 to append letters; otherwise the first byte is overwritten */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -188,7 +188,10 @@ static void *writer_run(void *data)
 	return NULL;
 }
 
-/* Reads the file until the writer, which a busy machine may hold up, wrote during the call. */
+/*
+ * Reads the file again and again, until the writer wrote during a read, which takes long on a busy
+ * machine. Returns the id of the error.
+ */
 static const char *refusal_amid(struct writer *writer)
 {
 	for (int attempts = 500; attempts; attempts--) {
@@ -204,7 +207,7 @@ static const char *refusal_amid(struct writer *writer)
 	return "the writer did not get to write";
 }
 
-/* A file that grows, or is written over, while it is read is refused. */
+/* A file that is appended to or overwritten while it is read is refused. */
 TEST(test_a_file_that_changes_is_refused)
 {
 	for (int over = 0; over < 2; over++) {
@@ -222,7 +225,7 @@ TEST(test_a_file_that_changes_is_refused)
 	unlink("file");
 }
 
-/* Appends a byte, and gives the file the time of before, in whole seconds. */
+/* Appends a byte, and sets the mtime to `when`, a whole second. */
 static void append_at(int fd, time_t when)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = when}};
@@ -238,7 +241,7 @@ static void *append_later(void *data)
 	return NULL;
 }
 
-/* A file that seems to be old may be written now, where times are rounded. */
+/* If a file system rounds times, a file that is being written may have an old mtime. */
 TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
@@ -252,18 +255,4 @@ TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 	unlink("file");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_bytes_but_nul_are_read),
-		cmocka_unit_test(test_all_bytes_of_any_size_are_read),
-		cmocka_unit_test(test_what_is_no_regular_file_is_refused),
-		cmocka_unit_test(test_a_file_above_90_mib_is_refused),
-		cmocka_unit_test(test_standard_input_may_be_of_any_kind),
-		cmocka_unit_test(test_a_file_that_is_open_or_from_the_future_is_read),
-		cmocka_unit_test(test_a_file_that_changes_is_refused),
-		cmocka_unit_test(test_a_file_with_a_rounded_time_that_changes_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS(scratch_make, scratch_remove)

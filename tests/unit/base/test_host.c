@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/host.h: refused kernels, CPUs and the jiffy, and mounts that hide a file system. */
+/* user/base/host.h: old kernels, CPUs and the jiffy, and mounts that hide a file system. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -17,7 +17,6 @@ TEST(test_kernels_from_6_1_on_are_accepted)
 	assert_int_equal(kernel_require(), 0);
 }
 
-/* Text that is no release is refused as well. */
 TEST(test_older_kernels_are_refused_by_name)
 {
 	static const char *const releases[] = {"6.0.19", "5.15.0-91-generic", "5.10.0", "4.19",
@@ -60,7 +59,7 @@ TEST(test_the_end_of_a_cpu_list_is_behind_its_highest)
 #define BPF  "3 2 0:30 / /sys/fs/bpf rw shared:9 - bpf bpf rw,mode=700\n"
 
 static const struct {
-	const char *name, *text, *hides; /* "TYPE POINT"; NULL: nothing is hidden */
+	const char *name, *text, *hides; /* "TYPE POINT" of the mount that hides, or NULL */
 } cases[] = {
 	{"it is there", ROOT SYS BPF, NULL},
 	{"another bpffs", ROOT SYS BPF "9 3 0:31 / /sys/fs/bpf rw - bpf bpf rw\n",
@@ -109,16 +108,4 @@ TEST(test_nothing_hides_the_root)
 	assert_false(mount_hides("/", st.st_dev, &mount));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernels_from_6_1_on_are_accepted),
-		cmocka_unit_test(test_older_kernels_are_refused_by_name),
-		cmocka_unit_test(test_this_machine_has_cpus_and_a_jiffy),
-		cmocka_unit_test(test_the_end_of_a_cpu_list_is_behind_its_highest),
-		cmocka_unit_test(test_what_hides_a_file_system),
-		cmocka_unit_test(test_nothing_hides_the_root),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/owner.h: root makes files as the owner of a directory, with that user's rights. */
+/*
+ * user/base/owner.h: root creates files as the owner of a directory, with the owner's permissions.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/* The directory of another user, and a file of root's outside of it. */
+/* A directory of another user, and a file of root in another directory. */
 struct place {
 	char directory[32], secret[32];
 	int fd;
@@ -80,7 +82,7 @@ static void test_what_is_made_is_the_owners(void **state)
 	assert_int_equal(st.st_gid, getegid());
 }
 
-/* So a symbolic link that the owner puts in the way leads to nothing that is not the owner's. */
+/* A symbolic link in the owner's directory does not give access to a file of root. */
 static void test_it_has_the_rights_of_the_owner(void **state)
 {
 	const struct place *place = place_or_skip(state);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/text.h: which texts a file can have, names as they are shown, and words as a shell
- * reads them. */
+/* user/base/text.h: printable texts and names, and words quoted for a shell. */
 #include "test.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -55,7 +54,6 @@ TEST(test_a_word_is_quoted_where_a_shell_would_change_it)
 		assert_string_equal(word_typed(cases[i][0]), cases[i][1]);
 }
 
-/* A shell reads back what it was given. */
 TEST(test_a_shell_reads_a_quoted_word_back)
 {
 	static const char *const words[] = {
@@ -104,7 +102,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* A message has several of them. */
+/* A message may contain several words. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];
@@ -141,17 +139,4 @@ TEST(test_an_operand_is_no_option)
 	assert_string_equal(operand_typed("-a b"), "-- '-a b'");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_printable_text_is_utf8_without_control_characters),
-		cmocka_unit_test(test_a_word_is_quoted_where_a_shell_would_change_it),
-		cmocka_unit_test(test_a_shell_reads_a_quoted_word_back),
-		cmocka_unit_test(test_an_operand_is_no_option),
-		cmocka_unit_test(test_a_name_is_shown_without_what_acts_on_a_terminal),
-		cmocka_unit_test(test_words_live_beside_each_other),
-		cmocka_unit_test(test_the_longest_word_has_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)
