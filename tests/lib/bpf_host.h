@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Compiles headers of bpf/ for the host: include it before them. One CPU runs at a time, by the
- * injected clock of bpf/base.h. The maps are the test's:
+ * Compiles headers of bpf/ as a host program. Include it before them. Code runs on one CPU at a
+ * time, with the injected clock of bpf/base.h. A test defines or sets:
  *
- *   map_find         bpf_map_lookup_elem: the value of a key, or NULL
- *   host_cpu         the number of the CPU
- *   host_meanwhile   NULL, or what another CPU does between two rounds of a bpf_loop()
+ *   map_find()       bpf_map_lookup_elem(): returns the value of a key, or NULL
+ *   host_cpu         the number of the present CPU
+ *   host_meanwhile   called between two iterations of bpf_loop() to act as another CPU, or NULL
  */
 #ifndef SLUICE_TEST_BPF_HOST_H
 #define SLUICE_TEST_BPF_HOST_H
@@ -41,14 +41,14 @@ static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), voi
 #define bpf_loop(times, call, ctx, flags) host_loop(times, call, ctx)
 
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* unroll, which gcc does not know */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* gcc does not know #pragma unroll */
 #endif
 
 #define asm __asm__
 #define typeof __typeof__
 #define SL_TEST_CLOCK
 
-/* The entry of a map that is an array of `count` items; NULL: the key is beyond it. */
+/* Looks up a key in an array map of `count` items. Returns NULL if the key is out of range. */
 static inline void *array_entry(void *array, size_t size, size_t count, const void *key)
 {
 	uint32_t index;

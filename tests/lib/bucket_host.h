@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of bpf/bucket.h for one CPU on the host: the test evicts entries, or refuses insertions.
- * Include it between bpf_host.h and bucket.h.
+ * The maps of bpf/bucket.h on the host, for one CPU. A test can evict all entries, or make
+ * insertions fail. Include it between bpf_host.h and bucket.h.
  */
 #ifndef SLUICE_TEST_BUCKET_HOST_H
 #define SLUICE_TEST_BUCKET_HOST_H
@@ -18,12 +18,12 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 
 static struct {
 	struct {
-		const void *map; /* NULL: free */
+		const void *map; /* map that has this entry, or NULL if it is free */
 		__u8 key[16];
 		struct sl_bucket bucket;
 	} entry[HOST_BUCKETS];
 	struct sl_in_use in_use;
-	long err; /* of each insertion; 0: it succeeds */
+	long err; /* negative errno of all insertions, or 0 */
 } bucket_host;
 
 static void bucket_host_begin(void)
@@ -31,7 +31,7 @@ static void bucket_host_begin(void)
 	memset(&bucket_host, 0, sizeof(bucket_host));
 }
 
-/* bpf_map_lookup_elem() of the maps of buckets; NULL also for another map. */
+/* Looks up a key in one of these maps. Returns NULL if there is no entry, or for other maps. */
 static inline void *bucket_host_find(const void *map, const void *key)
 {
 	size_t size = map == &buckets4 ? 4 : 16;
@@ -51,7 +51,7 @@ static inline bool bucket_host_has(const void *map)
 	return map == &buckets4 || map == &buckets6 || map == &in_use;
 }
 
-/* Adds a key without an entry, as the kernel does. */
+/* Inserts an entry for a key that has none. Returns 0 or a negative errno. */
 static long bucket_host_add(const void *map, const void *key, const void *value)
 {
 	assert_null(bucket_host_find(map, key));
@@ -66,7 +66,7 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 	return bucket_host.err ?: -ENOMEM;
 }
 
-/* Evicts all entries. A program may still use the values, as in the kernel. */
+/* Evicts all entries. As in the kernel, a program may still use the value of an evicted entry. */
 static inline void bucket_host_evict(void)
 {
 	for (int i = 0; i < HOST_BUCKETS; i++)

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A reference for include/credit.h: a bucket that knows nothing of states and slices. */
+/* A reference model for include/credit.h: a token bucket without states and slices. */
 #ifndef SLUICE_TEST_BUCKET_MODEL_H
 #define SLUICE_TEST_BUCKET_MODEL_H
 
 #include "sluice.h"
 
-/* Time as it really is: it neither wraps nor runs backwards, and begins at 0. */
+/* Time in ticks that starts at 0, and neither wraps nor goes back. */
 typedef __int128 true_time;
 
 /*
- * A plain token bucket, in 1/65536 tick, told as a level and not as a moment. It is the exact upper
- * envelope of promise 1: for all spans [s, t], admitted <= burst + (t - s), if and only if this
- * bucket, charged with each admitted packet, never falls below zero. A packet that costs more than
- * `refill` may take it below, by the rest of its cost; the time that passes takes that leave back.
- * So where no packet costs more than `refill`, the bound is the burst's.
+ * A plain token bucket, in units of 1/65536 tick. It checks promise 1: in every span [s, t],
+ * admitted <= burst + (t - s). The promise holds if and only if this bucket, charged with each
+ * admitted packet, never falls below zero.
+ *
+ * A packet that costs more than `refill` may take the level below zero, by the difference. That
+ * allowance shrinks as time passes. If no packet costs more than `refill`, there is no allowance.
  */
 struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* how far below zero the level may be */
-	__int128 lowest; /* below zero: the promise is broken, by this much */
-	true_time at;
+	__int128 leave;	 /* present allowance: how far below zero the level may be */
+	__int128 lowest; /* lowest level + leave so far; the promise is broken if it is negative */
+	true_time at;	 /* time of `level` */
 };
 
 static inline struct reference reference_full(const struct sl_limit *limit, true_time now)

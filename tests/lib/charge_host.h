@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate on the host with one policy, and a packet's way through bpf/sluice.bpf.c: the state of the
- * maps, the injected clock, and host_send(). An includer that replaces an atomic builtin does so
- * before, and may define HOST_CPUS and HOST_SKETCH (table_host.h).
+ * A gate on the host, with one policy for all sources: its maps, an injected clock, and
+ * host_send(), which sends a packet through the code of bpf/sluice.bpf.c. Before including it, a
+ * test may replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
  */
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
 
-#include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
+#include <errno.h> /* makes the compiler check the errnos that bpf/table.h defines */
 #include "test.h"
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-/* NULL, or what another CPU does right before a word changes by compare-and-swap. */
+/* Called right before each compare-and-swap to act as another CPU, or NULL. */
 static void (*host_before_swap)(const void *word);
 
-/* within a macro its own name is the builtin */
+/* a macro does not expand its own name, so the name inside is the builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))
@@ -26,7 +26,7 @@ static void (*host_before_swap)(const void *word);
 
 static struct {
 	struct sl_policy policy;
-	struct sl_rule rule; /* of the trie: every source has the policy */
+	struct sl_rule rule; /* rule of every source, which selects the policy */
 	struct sl_admission admission[HOST_CPUS];
 	struct sl_state budget;
 	struct sl_budget_slice budget_slice[HOST_CPUS];
@@ -74,13 +74,13 @@ static inline struct sl_limit spec_limit(struct sl_limit_spec spec, uint32_t cpu
 	return limit_compile(&limit, host.family, &machine);
 }
 
-/* A token bucket in packets, and packets per second. With one CPU it is worth a slice. */
+/* Returns a token bucket of `rate` packets a second and `burst` packets, compiled for some CPUs. */
 static inline struct sl_limit limit_of(uint64_t rate, uint64_t burst, uint32_t cpus)
 {
 	return spec_limit((struct sl_limit_spec){.rate = rate, .burst = burst}, cpus);
 }
 
-/* An empty gate at 1000 s, without limits. sets: of the table. */
+/* Makes an empty gate without limits at 1000 s of uptime. sets: number of sets in its table. */
 static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 {
 	memset(&host, 0, sizeof(host));
@@ -96,7 +96,7 @@ static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 	clock_set(1000 * SL_TICKS_PER_SEC);
 }
 
-/* Adds a limit to the policy, in the next slot. */
+/* Adds a limit to the policy in the next slot. Returns the limit in the policy. */
 static inline struct sl_limit *host_add(const struct sl_limit *limit)
 {
 	uint8_t slot = host.policy.limits[host.family]++;
@@ -108,7 +108,7 @@ static inline struct sl_limit *host_add(const struct sl_limit *limit)
 	return added;
 }
 
-/* Gives the policy a budget; the first limit counts by source. */
+/* Sets the policy's budget. The policy must have a limit whose key is the source. */
 static inline void host_set_budget(struct sl_limit budget)
 {
 	for (int i = 0; i < host.policy.limits[host.family]; i++) {
@@ -120,7 +120,7 @@ static inline void host_set_budget(struct sl_limit budget)
 	host.budget = credit_full(&budget, test_clock_ticks);
 }
 
-/* Source 1 is the address 1.0.0.0, or 100::. */
+/* Returns a packet from a source by its number: source 1 is 1.0.0.0 or 100::. */
 static inline struct packet packet_from(uint32_t source)
 {
 	struct packet packet = {.packets = 1, .bytes = 60};
@@ -131,7 +131,7 @@ static inline struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-/* Charges a packet of a source whose CPU has this bucket, or NULL. */
+/* Charges a packet of a source, whose bucket may be NULL. Returns the reason of the verdict. */
 static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *bucket,
 					 struct verdict *ret)
 {
@@ -142,7 +142,7 @@ static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *buck
 	return ret->reason;
 }
 
-/* Sends a packet of a source through all of the packet path. */
+/* Sends a packet of a source through the whole packet path. Returns the reason of the verdict. */
 static inline enum sl_reason host_send(uint32_t source)
 {
 	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
@@ -176,7 +176,7 @@ static inline struct sl_bucket *bucket_of(uint32_t source)
 	return bucket_find(&packet);
 }
 
-/* The entry of a source under a limit, or NULL. */
+/* Returns the table's entry of a source for a limit, or NULL. */
 static inline struct sl_entry *entry_under(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
@@ -191,7 +191,7 @@ static inline struct sl_entry *entry_of(uint32_t source)
 	return entry_under(source, host.policy.limit[host.family]);
 }
 
-/* Makes every packet of a new key a packet of a flood. */
+/* Makes every CPU detect a flood, without an end. */
 static inline void host_flood(void)
 {
 	for (int cpu = 0; cpu < HOST_CPUS; cpu++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The ends of entries, which depend on when a test runs, as spans that do not. */
+/* Replaces times in printed entries by durations, so that a test can compare them. */
 #ifndef SLUICE_TEST_ENDS_H
 #define SLUICE_TEST_ENDS_H
 
@@ -9,7 +9,10 @@
 #include "base/clock.h"
 #include "rules/value.h"
 
-/* A text with "in 1h" in place of "until MOMENT", to the minute. Lives until the next call. */
+/*
+ * Returns the text with each "until TIME" replaced by a duration in whole minutes, such as "in 1h".
+ * Valid until the next call.
+ */
 static inline const char *ends_as_spans(const char *text)
 {
 	static char out[1 << 16];

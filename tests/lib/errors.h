@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The errors that a call has added: their ids, objects and places. */
+/* Checks of the list of errors: ids, objects and places in files. */
 #ifndef SLUICE_TEST_ERRORS_H
 #define SLUICE_TEST_ERRORS_H
 
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "test.h"
 
-/* Copies the next of the parts of a text, which are between bars. Returns false if there is none. */
+/* Copies the next part of a text such as "a|b|c". Returns false at the end of the text. */
 static inline bool part_next(const char **rest, char part[128])
 {
 	size_t length = *rest ? strcspn(*rest, "|") : 0;
@@ -19,7 +19,7 @@ static inline bool part_next(const char **rest, char part[128])
 	return true;
 }
 
-/* Fails unless the list has one error, with this id, whose object has this part. Empties the list. */
+/* Fails unless the list has one error, with this id, and `part` in its object. Empties the list. */
 static inline void assert_one_error(const char *id, const char *part)
 {
 	const struct sl_error *error = error_last(0);
@@ -32,7 +32,9 @@ static inline void assert_one_error(const char *id, const char *part)
 	error_drop(0);
 }
 
-/* Returns the length of the places that an object begins with, "rules.yaml:3:7: list.txt:2". */
+/*
+ * Returns the length of the places at the start of an object, such as "rules.yaml:3:7: list.txt:2".
+ */
 static inline size_t places_length(const char *object)
 {
 	size_t length = 0;
@@ -51,8 +53,8 @@ static inline size_t places_length(const char *object)
 }
 
 /*
- * Formats the list of errors as their places in a file, and their ids: "3:7 no-unit; 9:1 bad-name".
- * Without places it is the object. Empties the list. The text lives until the next call.
+ * Formats the list of errors as places in `file` and ids, such as "3:7 no-unit; 9:1 bad-name". An
+ * error without a place has its object instead. Empties the list. Valid until the next call.
  */
 static inline const char *errors_text(const char *file)
 {

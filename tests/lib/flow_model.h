@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
- * state, charged as packets charge it and by user/share/debt.h, and a flow (user/share/flow.h). The
- * judge is one bucket that is charged with all that any node admits.
+ * A simulation of nodes that share the limit of one source through a store. Time advances in steps,
+ * and traffic is a continuous amount instead of packets. Each node has a state, which traffic and
+ * user/share/debt.h charge, and a flow (user/share/flow.h). One more bucket, the judge, is charged
+ * with the traffic that all nodes admit.
  *
- *   world_begin   nodes at rest
- *   world_run     time passes
- *   world_mean    what was admitted over a span, over the rate
- *   world_second  the most or least of any second within a span, over the rate
+ *   world_begin()    starts with idle nodes
+ *   world_run()      advances the time
+ *   world_mean()     returns the admitted rate in a span, as a multiple of the limit's rate
+ *   world_second()   returns the highest or lowest admitted rate of any second in a span, likewise
  */
 #ifndef SLUICE_TEST_FLOW_MODEL_H
 #define SLUICE_TEST_FLOW_MODEL_H
@@ -20,61 +21,61 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* How long the expiry of a key is taken to last: user/share/accounts.c. */
+/* How long a node relies on the TTL that it set on a key: as in user/share/accounts.c. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_entry entry;	/* with its state */
-	struct flow_count own;	/* what it admitted and was offered */
-	int64_t alone, lowest;	/* the level of a bucket charged with that and nothing else */
-	struct flow_count seen; /* of that, what the last round saw */
-	uint64_t seen_at;
-	uint64_t excess;    /* while it does not share */
-	uint64_t expiry_at; /* when the key in the store was made to last; 0: never */
+	struct sl_entry entry; /* contains the state */
+	struct flow_count own; /* traffic that the node admitted, and that it was offered */
+	int64_t alone, lowest; /* level of a bucket that only `own` charges, and its lowest level */
+	struct flow_count seen; /* value of `own` in the last round */
+	uint64_t seen_at;	/* time of the last round */
+	uint64_t excess;	/* traffic above 1/100 of rate/nodes that was not reported */
+	uint64_t expiry_at;	/* when the node set the TTL of the key; 0 if it never did */
 	struct flow_count answer;
 	uint64_t beat;	    /* when the next round should begin */
-	uint64_t due;	    /* when it does */
-	uint64_t answer_at; /* 0: no answer is under way */
-	unsigned int lost;  /* rounds in a row */
-	bool shares;	    /* its flow has begun */
-	bool is_left_out;   /* and never will: other keys have all accounts */
-	bool sleeps;	    /* its daemon: packets go on */
+	uint64_t due;	    /* when the next round begins, with jitter */
+	uint64_t answer_at; /* when the reply arrives; 0 if no reply is pending */
+	unsigned int lost;  /* failed rounds in a row */
+	bool shares;	    /* the node reports the key */
+	bool is_left_out;   /* the node never reports the key, because it has no free account */
+	bool sleeps;	    /* the daemon is stopped, and packets are still judged */
 };
 
 struct world {
-	/* what a test sets before world_begin */
+	/* set before world_begin(); times are in ticks */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter;	    /* of the begin of a round, as a part of it */
-	uint64_t late;	    /* an answer takes up to so much more than `delay`, at random */
-	bool spread;	    /* rounds begin one after the other, and not at random */
-	uint64_t seed;	    /* of what is random */
-	bool divides;	    /* limits, where the store or a daemon is away */
-	bool starts_shared; /* a full state is born with burst/nodes */
-	unsigned int lose;  /* one answer of so many; 0: none */
+	double jitter;	    /* largest delay of a round, as a part of the interval `round` */
+	uint64_t late;	    /* largest random delay of a reply, in addition to `delay` */
+	bool spread;	    /* the nodes' rounds begin at equal distances, not at random */
+	uint64_t seed;	    /* seed of the random numbers */
+	bool divides;	    /* a node divides its limit while it cannot reach the store */
+	bool starts_shared; /* a new state has burst/nodes */
+	unsigned int lose;  /* one reply in `lose` is lost; 0 if none */
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double level; /* for `offered`, in times of the rate */
-	/* at any time */
-	bool cut;     /* the store cannot be reached */
-	bool silent;  /* with `cut`: but takes reports */
-	bool forgets; /* and loses them */
-	/* the result */
+	double level; /* offered rate of all nodes, as a multiple of the limit's rate */
+	/* may be set at any time */
+	bool cut;     /* the store sends no replies */
+	bool silent;  /* with `cut`: the store still receives reports */
+	bool forgets; /* the store loses the reports that it receives */
+	/* results */
 	struct world_node *node;
 	struct sl_limit limit;
 	struct flow_count totals;
 	uint64_t now, begin, random;
-	uint64_t commands; /* to the store, for the key, of all nodes */
-	double *passed;	   /* in each step, in seconds at the rate */
+	uint64_t commands; /* commands that all nodes sent to the store */
+	double *passed;	   /* traffic admitted in each step, in seconds at the limit's rate */
 	size_t steps, room;
-	double judge, lowest; /* the level of the bucket of all, in seconds */
+	double judge, lowest; /* level of the judge, and its lowest level, in seconds at the rate */
 };
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Without slices. What is charged is a span of time, so packets have no cost of their own. */
+/* Returns a limit without slices. Traffic is charged in ticks, so packets have no cost. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -85,12 +86,6 @@ static inline double world_random(struct world *world)
 	return (random_next(&world->random) >> 11) * 0x1p-53;
 }
 
-/* When within a round a node reports. */
-static inline double world_phase(struct world *world, unsigned int node)
-{
-	return world->spread ? (node + 0.5) / world->nodes : world_random(world);
-}
-
 static inline void world_begin(struct world *world)
 {
 	world->node = calloc(world->nodes, sizeof(*world->node));
@@ -98,13 +93,15 @@ static inline void world_begin(struct world *world)
 		abort();
 	if (!world->step)
 		world->step = WORLD_SEC / 100;
-	world->step |= 1; /* timers know nothing of the store's units */
+	world->step |= 1; /* odd, so that steps are no multiple of the store's units */
 	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
-	world->now = world->begin = -30 * WORLD_SEC; /* moments wrap soon */
+	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps after 30 s */
 	world->judge = (double)world->burst / WORLD_SEC;
 	world->limit = world_limit(world->burst);
 	world->limit.start_share = world->starts_shared;
 	for (unsigned int i = 0; i < world->nodes; i++) {
+		double phase = world->spread ? (i + 0.5) / world->nodes : world_random(world);
+
 		world->node[i].entry.limit = world_key.limit;
 		*entry_state(&world->node[i].entry) =
 			credit_new(&world->limit, world->nodes, world->now);
@@ -112,7 +109,7 @@ static inline void world_begin(struct world *world)
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
 		world->node[i].seen = world->node[i].own;
 		world->node[i].seen_at = world->now;
-		world->node[i].beat = world->now + (uint64_t)(world_phase(world, i) * world->round);
+		world->node[i].beat = world->now + (uint64_t)(phase * world->round);
 		world->node[i].due = world->node[i].beat;
 	}
 }
@@ -133,13 +130,13 @@ static inline int64_t world_level(const struct world *world, const struct world_
 	return credit_level(&world->limit, (const struct sl_state *)&node->entry.state, world->now);
 }
 
-/* The store counts whole units only. */
+/* Rounds down to the units that the store counts. */
 static inline uint64_t world_units(uint64_t ticks)
 {
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* What a node admits in a step, of a limit that is divided or not. */
+/* Charges the traffic of one step on a node. Returns the part that is admitted. */
 static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
 {
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
@@ -158,8 +155,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * A source far from its limit is not reported. As in user/share/accounts.c, what was taken without a
- * report is the excess, less a hundredth of rate/nodes.
+ * Starts to report the key if it is close to its limit. As in user/share/accounts.c, the unreported
+ * traffic above 1/100 of rate/nodes is the excess, which the first report contains.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {
@@ -183,7 +180,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	flow_begin(&node->flow, &reported, world->now - passed);
 }
 
-/* A round of a node has ended, with an answer or without. */
+/* Ends a round of a node. is_answered: the store replied. */
 static inline void world_judge(struct world *world, struct world_node *node, bool is_answered)
 {
 	node->lost = is_answered ? 0 : node->lost + 1;
@@ -232,14 +229,14 @@ static inline void world_answer(struct world *world, struct world_node *node)
 	world_judge(world, node, true);
 }
 
-/* What the process of a node does after a step. */
+/* Runs the daemon of a node after a step: processes a reply, and starts a round if it is due. */
 static inline void world_daemon(struct world *world, struct world_node *node)
 {
 	if (node->answer_at && credit_span(node->answer_at, world->now) >= 0)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* each round begins where it would, however late the one before was */
+	/* a late round does not delay the rounds after it */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =
@@ -273,16 +270,6 @@ static inline void world_note(struct world *world, double passed)
 		world->lowest = world->judge;
 }
 
-/* What a daemon does at each step. */
-static inline void world_step(struct world *world, struct world_node *node)
-{
-	if (world->divides && division_step(&node->division, world->now))
-		flow_forget(&node->flow, world->now);
-	else if (node->shares)
-		debt_step(&world->limit, &node->entry, &world_key, &node->flow, &node->debt,
-			  world->now);
-}
-
 static inline void world_run(struct world *world, double seconds)
 {
 	uint64_t end = world->now + (uint64_t)(seconds * WORLD_SEC);
@@ -294,8 +281,12 @@ static inline void world_run(struct world *world, double seconds)
 		for (unsigned int i = 0; i < world->nodes; i++) {
 			struct world_node *node = &world->node[i];
 
-			if (!node->sleeps)
-				world_step(world, node);
+			if (!node->sleeps && world->divides &&
+			    division_step(&node->division, world->now))
+				flow_forget(&node->flow, world->now);
+			else if (!node->sleeps && node->shares)
+				debt_step(&world->limit, &node->entry, &world_key, &node->flow,
+					  &node->debt, world->now);
 			passed += world_admit(world, node, world->offered(world, i, at));
 		}
 		world_note(world, passed / WORLD_SEC);
@@ -326,7 +317,7 @@ static inline double world_mean(const struct world *world, double from, double t
 	return world_sum(world, from, to) / (to - from);
 }
 
-/* sign: 1 for the most of any second, -1 for the least. */
+/* Returns the highest (sign 1) or lowest (sign -1) admitted rate of any second in a span. */
 static inline double world_second(const struct world *world, double from, double to, int sign)
 {
 	double found = world_sum(world, from, from + 1);
@@ -340,13 +331,13 @@ static inline double world_second(const struct world *world, double from, double
 	return found;
 }
 
-/* What one node admitted so far, over the rate. */
+/* Returns the rate that one node admitted so far, as a multiple of the limit's rate. */
 static inline double world_part(const struct world *world, unsigned int node)
 {
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* By how much more was admitted than burst + rate x t, over any span, in seconds at the rate. */
+/* Returns the largest excess over burst + rate x t in any span, in seconds at the rate. */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes of the headers without options, in tests and in their BPF programs. */
+/* Sizes in bytes of headers without options, for tests and their BPF programs. */
 #ifndef SLUICE_TEST_HEADER_SIZES_H
 #define SLUICE_TEST_HEADER_SIZES_H
 

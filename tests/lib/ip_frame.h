@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Frames with the headers of a UDP packet: of the datapath tests, the benchmarks and forge. */
+/* Writes Ethernet frames with an IP header for UDP. */
 #ifndef SLUICE_TEST_IP_FRAME_H
 #define SLUICE_TEST_IP_FRAME_H
 
@@ -9,7 +9,7 @@
 #include "header_sizes.h"
 #include "rules/prefix.h"
 
-/* Of 20 bytes, with zero where the sum will stand. */
+/* Returns the checksum of an IPv4 header without options, whose checksum field is 0. */
 static inline uint16_t ipv4_checksum(const uint8_t *ip)
 {
 	uint32_t sum = 0;
@@ -41,8 +41,8 @@ static inline void ipv6_write(uint8_t *ip, uint32_t size, const uint8_t *source)
 }
 
 /*
- * Writes an Ethernet header and an IP header, from an address to 198.51.100.7 or 2001:db8::, for a
- * UDP packet that fills the frame. All behind these headers is zeros.
+ * Writes the Ethernet and IP headers of a UDP packet that fills the frame, from an address to
+ * 198.51.100.7 or 2001:db8::. The rest of the frame is zeros.
  */
 static inline void ip_frame_write(uint8_t *bytes, uint32_t size, const struct sl_prefix *source)
 {

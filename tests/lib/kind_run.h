@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One source under one limit of any kind, on several CPUs, each with a clock of its own: what the
- * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/charge.h
- * (state_host.h); the references judge the packets that pass. In some runs CPUs have buckets, with
- * slices and the refusals that slices remember, limits block, and sources start empty.
+ * Random runs of one source under one limit of any kind, for the property test and the fuzzer of
+ * include/kinds.h. Several CPUs, whose clocks differ, run the code of bpf/charge.h (state_host.h),
+ * and reference models check the packets that pass. In some runs the CPUs have buckets with slices,
+ * the limit blocks, or the source starts with an empty state.
  *
- *   run_draw     a limit, clocks and an epoch, chosen at random or by a fuzzer
- *   run_packet   a packet on a CPU
- *   run_rest     time passes
- *   run_end      what is wrong with all that has passed
+ *   run_draw()     chooses a limit, clocks and a start time
+ *   run_packet()   judges a packet on a CPU
+ *   run_rest()     advances the time
+ *   run_end()      checks all packets that passed; run.fault is the first fault
  *
- * The includer defines run_choose(): each choice comes from there.
+ * The includer defines run_choose(), which makes all choices: at random, or from a fuzzer's input.
  */
 #ifndef SLUICE_TEST_KIND_RUN_H
 #define SLUICE_TEST_KIND_RUN_H
@@ -22,36 +22,36 @@
 
 #define RUN_CPUS 5
 
-/* A number below `bound`, which is above 0. */
+/* Returns a number below `bound`. bound: not 0. */
 static uint64_t run_choose(uint64_t bound);
 
 struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
 	true_time now;
-	uint64_t epoch; /* what a clock that does not lag shows at time 0 */
-	uint64_t lag[RUN_CPUS];
+	uint64_t epoch;		/* clock value, without lag, at time 0 */
+	uint64_t lag[RUN_CPUS]; /* by how much the clock of each CPU is behind */
 	int cpus;
-	uint64_t stall_most; /* how long a packet may take */
-	bool comes_round;    /* rests bring the index of a window round, and a stall is T at most */
-	bool sequential;     /* no packet comes while another is judged */
-	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
-	bool buckets;	     /* each CPU has a bucket, and loses it at times */
+	uint64_t stall_most; /* longest time from the arrival of a packet to its verdict */
+	bool comes_round;    /* rests are so long that the index of a window wraps */
+	bool sequential;     /* each packet is judged before the next one arrives */
+	bool refunds;	     /* another limit refuses some packets, so they are refunded */
+	bool buckets;	     /* each CPU has a bucket, which is evicted at times */
 	struct sl_bucket bucket[RUN_CPUS];
-	uint64_t jiffy;		 /* its length in ticks */
-	uint64_t jiffy_late;	 /* how late the kernel counts */
-	uint64_t jiffies;	 /* counted so far */
-	struct sl_policy policy; /* has the limit, for refunds */
-	true_time began[RUN_CPUS];
-	bool is_busy[RUN_CPUS]; /* a CPU judges a packet */
+	uint64_t jiffy;		   /* length of a jiffy, in ticks */
+	uint64_t jiffy_late;	   /* delay until the kernel counts a jiffy, in ticks */
+	uint64_t jiffies;	   /* jiffies that were counted so far */
+	struct sl_policy policy;   /* contains the limit, for refunds */
+	true_time began[RUN_CPUS]; /* arrival of the CPU's last packet */
+	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
 	uint64_t passed, refused, contended;
-	/* the references */
+	/* reference models */
 	struct window_log window_log;
 	struct shape_log shape_log;
 	struct window_plain window_plain;
 	struct shape_plain shape_plain;
 	struct reference reference;
-	const char *fault; /* the first that was found */
+	const char *fault; /* first fault that was found, or NULL */
 };
 
 static struct run run;
@@ -63,7 +63,7 @@ static inline bool run_one_in(uint64_t n)
 	return !run_choose(n);
 }
 
-/* 1 to 2^bits: every order of magnitude as likely as every other. */
+/* Returns a number from 1 to 2^bits, of which each order of magnitude is equally likely. */
 static inline uint64_t run_scale(int bits)
 {
 	uint64_t top = 1ULL << run_choose(bits + 1);
@@ -93,7 +93,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* often just before the clock wraps: a few sub-windows, bursts or horizons */
+	/* often start a few sub-windows, bursts or horizons before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -106,7 +106,7 @@ static inline uint64_t run_clock(int cpu)
 	return run.epoch + (uint64_t)run.now - run.lag[cpu];
 }
 
-/* jiffies64, which never goes back. */
+/* Returns the value of jiffies64, which never decreases. */
 static inline uint64_t run_jiffies(void)
 {
 	true_time counted = (run.now - run.jiffy_late) / (true_time)run.jiffy;
@@ -116,13 +116,13 @@ static inline uint64_t run_jiffies(void)
 	return run.jiffies + (1 << 20);
 }
 
-/* The same, without its wrap. */
+/* Returns the clock of a CPU without its wrap. */
 static inline true_time run_long_clock(int cpu)
 {
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* How long time may still pass until a packet that is judged now has taken too long. */
+/* Returns how far time may advance before a packet that is being judged exceeds stall_most. */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -143,7 +143,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* To a moment at which something may change, or one tick to either side. */
+/* Returns the time until a verdict may change, or one tick more or less. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -172,7 +172,7 @@ static inline uint64_t run_span(void)
 		return run_to_edge();
 	case 5:
 		return run_choose(unit);
-	case 6: /* 16: as often the tag of `past` comes round */
+	case 6: /* up to 18 units, because the tag of `past` wraps after 16 */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
 		if (run.comes_round && run_one_in(2))
@@ -194,15 +194,15 @@ static inline void run_rest(void)
 		run.now += span;
 }
 
-/* --- A source that has just come ------------------------------------------------------------ */
+/* --- A new source --------------------------------------------------------------------------- */
 
-/* `slice` is another word in a window. */
+/* Returns whether the limit has slices. In a window, `slice` is part of a union. */
 static inline bool run_has_slices(void)
 {
 	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
 }
 
-/* What buckets, blocks and the start add to a limit. */
+/* Gives the CPUs buckets, and chooses whether the limit blocks or starts empty. */
 static inline void run_draw_manner(enum sl_kind kind)
 {
 	uint64_t jiffy_ns = 1 + WINDOW_CLOCKS / SL_TICKS_PER_NS + run_scale(26);
@@ -217,7 +217,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* else few bursts are long enough for slices */
+	/* raise the burst, because few random bursts are large enough for slices */
 	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
@@ -261,15 +261,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* What the state of a bucket holds, in packets or bytes. */
-static inline uint64_t run_level(void)
-{
-	int64_t level = credit_level(&run.limit, host_state, run_clock(0));
-
-	return credit_units(&run.limit, credit_max(0, level));
-}
-
-/* How many packets, or bytes: often all, or a share, of what may pass. */
+/* Returns the size of a packet in packets or bytes, which is often what the limit still passes. */
 static inline uint32_t run_amount(void)
 {
 	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
@@ -287,16 +279,18 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* what is left, as this CPU sees it */
+	case 3: /* the amount that may still pass */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
-			amount = run_level();
+			amount = credit_units(
+				&run.limit,
+				credit_max(0, credit_level(&run.limit, host_state, run_clock(0))));
 	}
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* By how much clocks differ, and how long a packet may take. */
+/* Returns how much more may pass than promised, because clocks differ and packets are delayed. */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
@@ -308,7 +302,7 @@ static inline void run_fail(const char *fault)
 		run.fault = fault;
 }
 
-/* Without races the verdict is that of a plain model. */
+/* Compares a verdict with the verdict of a plain model. They are equal if there are no races. */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {
 	true_time clock = run_long_clock(cpu), depart;
@@ -339,8 +333,8 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 }
 
 /*
- * The moment of a packet of a window lies between its coming and its verdict: when it came, or when
- * its sub-window began on the state, if another CPU began that meanwhile.
+ * Returns the time at which a packet counts in a window: its arrival or, if another CPU began a
+ * later sub-window before the verdict, the begin of that sub-window.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -365,7 +359,7 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			      });
 }
 
-/* Whether a window is turned at a moment into a sub-window at which its index comes round. */
+/* Returns whether the index of a window wraps when it moves to the sub-window at `now`. */
 static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 {
 	return window_is_over(&run.limit, state, now) &&
@@ -374,16 +368,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
-/*
- * Gives back what a packet was charged: by policy_refund(), as if a later limit had refused it.
- */
-static inline void run_refund(const struct packet *packet, struct sl_bucket *bucket)
-{
-	policy_refund(packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
-	run.shape_log.given_back += host_cost(&run.limit, packet);
-}
-
-/* What the state and all slices that can still be spent hold together: one burst at most. */
+/* Returns the credit of the state and of all valid slices, which together is at most one burst. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -400,7 +385,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* No other CPU judges a packet, so no copy of a slice is about to be published. */
+/* Returns whether no other CPU judges a packet, so that no slice is about to be stored. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -409,7 +394,7 @@ static inline bool run_is_quiet(int self)
 	return true;
 }
 
-/* How long a block lasts, by a clock that does not lag; 0: there is none. */
+/* Returns how long a block still lasts, by a clock without lag, or 0 if there is no block. */
 static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);
@@ -418,7 +403,7 @@ static inline uint64_t run_block_left(void)
 							: 0;
 }
 
-/* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
+/* Judges a packet that arrives now on an idle CPU, and checks the verdict. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
@@ -432,7 +417,7 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* what counted then counts once more */
+	/* if the index wraps, the old sub-windows count again */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
@@ -459,18 +444,22 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		run_refund(&packet, bucket);
+		/* as if a later limit of the policy had refused the packet */
+		policy_refund(&packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
+		run.shape_log.given_back += cost;
 	} else {
 		run.passed++;
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* where the packets of CPUs are nested */
+	host_notes = notes; /* another CPU's packet may be judged inside of this one */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */
 
-/* Ends the run. What is wrong with all that has passed is in run.fault, if anything is. */
+/*
+ * Ends the run: checks all packets that passed, and frees the logs. run.fault is the first fault.
+ */
 static inline void run_end(void)
 {
 	__int128 slack = run_slack();

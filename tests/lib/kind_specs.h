@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Limits of each kind for the tests, compiled by the command's code from what a user writes. */
+/* Limits of each kind for tests, compiled by the same code as in the command. */
 #ifndef SLUICE_TEST_KIND_SPECS_H
 #define SLUICE_TEST_KIND_SPECS_H
 
@@ -18,7 +18,9 @@ static inline struct sl_limit spec_compile_for(const struct sl_limit_spec *spec,
 	return limit_compile(&limit, SL_IPV4, machine);
 }
 
-/* Without slices, because no slice of so many CPUs holds two packets: each packet asks its state. */
+/*
+ * Compiles a limit for so many CPUs that no slice holds two packets: each packet charges the state.
+ */
 static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
 {
 	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};
@@ -38,7 +40,7 @@ static inline struct sl_limit_spec spec_bucket(__u64 rate, enum sl_rate_unit uni
 	};
 }
 
-/* Never more than `most` in any span. bytes: of bytes, else of packets. */
+/* Returns a window that passes at most `most` packets, or bytes if `bytes` is set, in any span. */
 static inline struct sl_limit_spec spec_window(__u64 most, bool bytes, __u64 span_ns,
 					       unsigned int groups)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A frame of each kind, and what bpf/packet.h finds in it: for the test of the parser on the host,
- * and for the tests of the programs.
- */
+/* Frames of all kinds, and the results that bpf/packet.h must return for them. */
 #ifndef SLUICE_TEST_PACKET_FRAMES_H
 #define SLUICE_TEST_PACKET_FRAMES_H
 
@@ -14,8 +11,9 @@
 #define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
- * Groups of fields: no source is found, and why; a source is found; where the search for the
- * transport header ends; the facts of the whole frame.
+ * Groups of fields of struct wire_frame. NO_SOURCE: the parser finds no source, for this reason.
+ * SOURCE: the parser finds a source of IPv4 or IPv6. ENDS: the result of packet_inspect(), and the
+ * transport header. FACTS: the facts that packet_inspect() finds.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
 #define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
@@ -41,15 +39,15 @@ static const struct wire_frame {
 	const char *name;
 	const uint8_t *bytes;
 	size_t size;
-	size_t link;	       /* where the Ethernet header and the tags that are read end */
-	enum sl_reason reason; /* of the whole frame */
-	uint32_t family;       /* 0: none, and the rest is unused */
-	size_t end;	       /* where IP's length ends the packet; 0: with the frame */
+	size_t link;	       /* size of the Ethernet header and the tags that are parsed */
+	enum sl_reason reason; /* result of parsing the whole frame */
+	uint32_t family;       /* 4 or 6; 0 if no source is found, and the next fields are unused */
+	size_t end;	       /* end of the packet by IP's length; 0 if it is the frame's end */
 	enum packet_transport transport;
-	size_t transport_at;   /* where the search ends; more than `size`: the frame ends before */
-	size_t transport_size; /* 0: unknown, or more than the frame */
-	size_t fragment_at; /* from this size on it can be seen that it is a fragment; 0: never */
-	uint16_t facts;	    /* of the whole frame, but SL_FACT_FRAGMENT and SL_FACT_UNREAD */
+	size_t transport_at; /* offset of the transport header; may be past the end of the frame */
+	size_t transport_size; /* size of the transport header; 0 if it is not parsed */
+	size_t fragment_at;    /* least size of a part that shows a fragment; 0 if not a fragment */
+	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Properties of every frame that bpf/packet.h has inspected: for its tests and its fuzzer. */
+/* Checks of results of bpf/packet.h that hold for every frame, for its tests and its fuzzer. */
 #ifndef SLUICE_TEST_PACKET_MODEL_H
 #define SLUICE_TEST_PACKET_MODEL_H
 
@@ -9,13 +9,7 @@
 #include <string.h>
 #include "packet.h"
 
-/* Returns whether `facts` has all of `some`. */
-static inline bool facts_have(uint16_t facts, uint16_t some)
-{
-	return (facts & some) == some;
-}
-
-/* Returns whether the facts about the protocol agree with each other. */
+/* Returns whether the facts about the protocol do not contradict each other. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -31,11 +25,11 @@ static inline bool proto_is_sound(const struct packet *packet)
 		return false;
 	if (!known)
 		return !proto && !ipv4;
-	/* an IPv6 extension header is no protocol */
+	/* the number of an IPv6 extension header is never the protocol */
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
-/* Returns whether the facts of a packet agree with each other. */
+/* Returns whether the facts of a packet do not contradict each other. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -51,7 +45,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Returns whether the result of packet_inspect() agrees with its facts. */
+/* Returns whether the result of packet_inspect() agrees with the facts that it found. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;
@@ -74,12 +68,15 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 /* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
- * Offset of a frame in its buffer: IP headers are at a multiple of four, as with the kernel's
- * NET_IP_ALIGN. UBSan requires it.
+ * Offset of a frame in its buffer, the kernel's NET_IP_ALIGN: it aligns IP headers to four bytes.
+ * The CPU would accept unaligned accesses, but UBSan does not.
  */
 #define FRAME_ALIGN 2
 
-/* A buffer of FRAME_ALIGN bytes and the frame: AddressSanitizer reports any read after it. */
+/*
+ * Copies a frame to FRAME_ALIGN bytes after the start of a new buffer that ends with the frame, so
+ * that AddressSanitizer detects reads past its end. The caller frees the buffer.
+ */
 static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 {
 	uint8_t *buffer = malloc(FRAME_ALIGN + size);
@@ -91,7 +88,7 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 	return buffer;
 }
 
-/* The linear part of a frame of `size` bytes. */
+/* Returns a reader of the linear part of a frame of `size` bytes. */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {
 	return (struct reader){
@@ -102,7 +99,10 @@ static inline struct reader reader_linear(const uint8_t *linear, size_t linear_s
 	};
 }
 
-/* Parses with one reader, and with the other what the first cannot see, as the programs do. */
+/*
+ * Parse a frame as the programs do: the linear part first, and the whole frame if that is too
+ * short.
+ */
 static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
 					struct packet *packet)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A prefix or an address from its text. */
+/* Parses prefixes in tests. */
 #ifndef SLUICE_TEST_PREFIX_OF_H
 #define SLUICE_TEST_PREFIX_OF_H
 
 #include "rules/prefix.h"
 #include "test.h"
 
+/* Returns a prefix or an address from its text. Fails the test if the text is invalid. */
 static inline struct sl_prefix prefix_of(const char *text)
 {
 	struct sl_prefix prefix;
 
-	memset(&prefix, 0xa5, sizeof(prefix)); /* parsing sets every byte: it is a map's key */
+	memset(&prefix, 0xa5,
+	       sizeof(prefix)); /* prefix_parse() must set every byte of a map's key */
 	assert_int_equal(prefix_parse(text, &prefix), 0);
 	return prefix;
 }

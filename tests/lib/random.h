@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random numbers that are the same in each run: an xorshift generator with a multiplier. */
+/* Random numbers that are the same in each run, from the generator xorshift64*. */
 #ifndef SLUICE_TEST_RANDOM_H
 #define SLUICE_TEST_RANDOM_H
 
@@ -7,7 +7,7 @@
 
 #define RANDOM_BEGIN 88172645463325252ULL
 
-/* state: begins as RANDOM_BEGIN. */
+/* Returns the next random number. The state is RANDOM_BEGIN at first. */
 static inline uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;

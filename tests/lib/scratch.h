@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A directory of the test binary's own, in which its tests run. */
+/* A temporary directory in which the tests of a binary run. */
 #ifndef SLUICE_TEST_SCRATCH_H
 #define SLUICE_TEST_SCRATCH_H
 
@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Its path, once it is made. */
+/* Path of the directory after scratch_make(). */
 static char scratch[] = "/tmp/sluice-test-XXXXXX";
 
-/* For cmocka_run_group_tests: makes the directory and goes there. */
+/* Setup of cmocka: makes the directory, and changes to it. */
 static inline int scratch_make(void **state)
 {
 	(void)state;
 	return !mkdtemp(scratch) || chdir(scratch);
 }
 
-/* Removes the directory with all that is in it. */
+/* Teardown of cmocka: removes the directory and its content. */
 static inline int scratch_remove(void **state)
 {
 	char command[sizeof("rm -r ") + sizeof(scratch)];
@@ -27,7 +27,7 @@ static inline int scratch_remove(void **state)
 	return chdir("/") || system(command);
 }
 
-/* Writes a file of these bytes. */
+/* Writes `size` bytes to a file. */
 static inline void file_make(const char *path, const char *text, size_t size)
 {
 	FILE *file = fopen(path, "w");

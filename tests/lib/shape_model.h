@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A reference for include/shape.h: the list of all departures, in time that neither wraps nor runs
- * backwards.
- */
+/* A reference model for include/shape.h: a list of all departures, in time that does not wrap. */
 #ifndef SLUICE_TEST_SHAPE_MODEL_H
 #define SLUICE_TEST_SHAPE_MODEL_H
 
@@ -11,15 +8,15 @@
 #include "bucket_model.h"
 
 struct shape_entry {
-	true_time arrival; /* by the clock of its CPU */
+	true_time arrival; /* by the clock of the packet's CPU */
 	true_time departure;
 	__u64 cost;
 };
 
 struct shape_log {
-	struct shape_entry *entries; /* by departure */
+	struct shape_entry *entries; /* sorted by departure */
 	size_t count, room;
-	true_time given_back; /* the length of all slots that later packets may have taken again */
+	true_time given_back; /* total length of the slots that were refunded */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -38,12 +35,12 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 }
 
 /*
- * What is wrong with the list; NULL: nothing. Slots overlap by no more than what was given back: a
- * slot that is free again is taken beside the next one.
+ * Checks the list of departures. Returns a text that describes the first fault, or NULL. A packet
+ * may use a refunded slot again, so slots may overlap by `given_back` in total.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
-	true_time overlap = 0, end = log->count ? log->entries->departure : 0; /* of all slots */
+	true_time overlap = 0, end = log->count ? log->entries->departure : 0;
 
 	for (size_t i = 0; i < log->count; i++) {
 		const struct shape_entry *entry = &log->entries[i];
@@ -68,13 +65,15 @@ static inline void shape_log_end(struct shape_log *log)
 	*log = (struct shape_log){0};
 }
 
-/* One queue, served at the rate: when the next packet may depart. */
+/* A plain queue that is served at the rate. */
 struct shape_plain {
-	true_time ready;
+	true_time ready; /* when the next packet may depart */
 	true_time horizon;
 };
 
-/* The departure of a packet, which takes its place; or -1: it would wait too long. */
+/*
+ * Queues a packet. Returns its departure, or -1 if the packet would wait longer than the horizon.
+ */
 static inline true_time shape_plain_depart(struct shape_plain *plain, true_time arrival, __u64 cost)
 {
 	true_time departure = arrival > plain->ready ? arrival : plain->ready;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Limits from the texts of their fields. */
+/* Makes limits from the texts of their fields. */
 #ifndef SLUICE_TEST_SPEC_FIRST_H
 #define SLUICE_TEST_SPEC_FIRST_H
 
 #include "rules/limit_words.h"
 
-/* The text of each field; NULL: not given. */
+/* The text of each field, or NULL if the field is not specified. */
 struct spec_texts {
 	const char *text[SPEC_FIELDS];
 };
 
-/* Parses the fields and makes the limits. The object of each error begins with its field. */
+/*
+ * Parses the fields and makes the limits. Returns 0 or a negative errno. The object of each error
+ * begins with the name of its field.
+ */
 static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
 			      struct limits *ret)
 {
@@ -36,7 +39,7 @@ static inline int texts_parse(const struct spec_texts *texts, const struct sl_pr
 	return worst;
 }
 
-/* texts_parse() of one limit. Several lengths of a key leave all but the first. */
+/* Does the work of texts_parse(), and stores only the first limit if there are several. */
 static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
 				   struct limit *ret)
 {
@@ -48,7 +51,7 @@ static inline int spec_parse_first(const struct spec_texts *texts, const struct 
 	return err;
 }
 
-/* Makes a budget. burst: NULL: the default. */
+/* Makes a budget. If `burst` is NULL, it has the default burst. */
 static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
 {
 	struct spec spec = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A limit as the words of `set`, for tests. */
+/* Makes limits from the words of `set`, for tests. */
 #ifndef SLUICE_TEST_SPEC_WORDS_H
 #define SLUICE_TEST_SPEC_WORDS_H
 
@@ -22,8 +22,8 @@ static inline int field_of(const char *word)
 }
 
 /*
- * Returns whether a `per` belongs to the window, as in "window 10 per 1s, 1MB per 1h per 32,24".
- * Each amount of a window has its own `per`.
+ * Returns whether a word "per" is part of a window's text, and not the field `per`. Each amount of
+ * a window has a "per": in "window 10 per 1s, 1MB per 1h per 32,24" only the last one is the field.
  */
 static inline bool is_part(int field, const char *word, const struct words *words)
 {

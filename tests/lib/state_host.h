@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bpf/charge.h and bpf/state.h, compiled for the host, with a table of one entry, which exists.
+ * Compiles bpf/charge.h and bpf/state.h for the host, with a table that has one entry.
  *
- *   host_begin    gives the entry to a limit
- *   host_state   the state of that entry, which every packet is charged to
- *   host_between  called before each access to a word that CPUs share: other CPUs may act there;
- *                 NULL: not called
- *   host_ask      charges a packet as a CPU does
+ *   host_begin()    assigns the entry to a limit
+ *   host_state      the state of the entry, which is charged by every packet
+ *   host_between    called before each access to memory that CPUs share, to act as another CPU, or
+ *                   NULL
+ *   host_ask()      charges a packet
  *
- * Compare-and-swap is the real one, so threads may charge the state as well.
+ * Compare-and-swap is atomic, so threads may charge the state concurrently.
  */
 #ifndef SLUICE_TEST_STATE_HOST_H
 #define SLUICE_TEST_STATE_HOST_H
@@ -25,14 +25,14 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* What a CPU has done to a window, while host_between is set. */
+/* Times that each CPU records about a window. */
 struct host_notes {
-	__u64 turned;  /* to where it moved `charged_at` last */
-	__u64 charged; /* when the sub-window that it charged last began on the state */
+	__u64 turned;  /* last value that this CPU wrote to `charged_at` */
+	__u64 charged; /* begin of the sub-window that this CPU charged last */
 };
 
 static _Thread_local struct host_notes host_notes;
-static __u64 host_begun; /* when the current sub-window began on the state */
+static __u64 host_begun; /* begin of the state's current sub-window */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {
@@ -55,7 +55,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* within a macro its own name is the builtin */
+/* a macro does not expand its own name, so the name inside is the builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \
@@ -77,7 +77,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* Gives the entry to a limit, for the source 0. */
+/* Assigns the entry to the limit and source 0, with this state. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -88,7 +88,9 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	*host_state = state;
 }
 
-/* A packet of this many packets or bytes, at a time by the clock of its CPU. */
+/*
+ * Returns a packet of `amount` packets, or bytes if the limit counts bytes, that arrived at `now`.
+ */
 static inline struct packet host_packet(const struct sl_limit *limit, __u32 amount, __u64 now)
 {
 	return (struct packet){

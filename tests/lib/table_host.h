@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states on the host: the maps `gate`, `sets`, `states` and a small `sketches` as
- * arrays. The includer includes bpf/table.h, or what uses it, before.
+ * The table of states on the host: arrays for the maps gate, sets, states and sketches. Include
+ * bpf/table.h, or a header that includes it, before.
  *
- *   host_table_begin   an empty table with a new secret
- *   host_table_find    map_find() of its maps
- *   host_table_check   fails if a key has two entries, or one that is not found, or a count is wrong
+ *   host_table_begin()   makes an empty table with a new secret
+ *   host_table_find()    does the work of map_find() for these maps
+ *   host_table_check()   fails if a key has two entries or cannot be found, or if a count is wrong
  */
 #ifndef SLUICE_TEST_TABLE_HOST_H
 #define SLUICE_TEST_TABLE_HOST_H
@@ -15,7 +15,7 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* lines of a CPU */
+#define HOST_SKETCH   1024 /* struct sl_sketch for each CPU */
 #ifndef HOST_CPUS
 #define HOST_CPUS 2
 #endif
@@ -28,7 +28,7 @@ static struct {
 	struct sl_sketch sketch[HOST_CPUS * HOST_SKETCH];
 } host_table;
 
-/* sets: a power of two. state: of random numbers. */
+/* Makes an empty table. sets: a power of two. state: the state of random_next(). */
 static inline void host_table_begin(uint32_t sets, uint64_t *state)
 {
 	memset(&host_table, 0, sizeof(host_table));
@@ -79,7 +79,9 @@ static inline void host_table_check(void)
 						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
-		/* of two entries with one key only the first is found */
+		/*
+		 * also fails for the second of two entries with one key, because the first is found
+		 */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);

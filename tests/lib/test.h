@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What each test in C begins with: cmocka and what its header asks for, the array macros, and time.
- */
+/* Included first by each test in C: cmocka and the headers that it requires, and units of time. */
 #ifndef SLUICE_TEST_TEST_H
 #define SLUICE_TEST_TEST_H
 
@@ -18,18 +16,20 @@
 #include "base/array.h"
 #include "sluice.h"
 
-/* Spans in ticks; JIFFY is for HZ=250. With bpf_host.h, SEC is libbpf's macro. */
+/*
+ * Durations in ticks; a jiffy of HZ=250. If bpf_host.h is included, SEC is libbpf's macro instead.
+ */
 #define SEC   SL_TICKS_PER_SEC
 #define MS    (SL_TICKS_PER_SEC / 1000)
 #define JIFFY (4 * MS)
 
-/* Spans in nanoseconds. */
+/* Durations in nanoseconds. */
 #define SEC_NS	 1000000000ULL
 #define JIFFY_NS 4000000U
 
 /*
- * TEST(name) begins the function of a test, and registers it. TESTS(setup, teardown) is a main() that
- * runs all tests of the file in their order.
+ * TEST(name) begins the function of a test, and registers it. TESTS(setup, teardown) is a main()
+ * that runs all tests of the file in their order.
  */
 static struct CMUnitTest tests_registered[64] __attribute__((unused));
 static size_t tests_count __attribute__((unused));
@@ -50,7 +50,7 @@ static size_t tests_count __attribute__((unused));
 					       teardown);                                          \
 	}
 
-/* Skips the test. scripts/run-tests repeats the reason in its summary, and requires one. */
+/* Skips the test, and prints the reason, which scripts/run-tests requires for its summary. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \
 		printf("SKIPPED: ");                                                               \

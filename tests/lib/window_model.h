@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * References for include/window.h that know nothing of its words: plain arrays, in time as it
- * really is, which neither wraps nor runs backwards.
+ * Two reference models for include/window.h, in plain arrays and in time that does not wrap.
  *
- *   window_log     every packet that passed: how much in any span of T, at most
- *   window_plain   G + 1 counters, one for each aligned sub-window: what a sliding window of that
- *                  grain admits at best
+ *   window_log     a list of all packets that passed, to find the most that passed in any span of T
+ *   window_plain   G + 1 counters of aligned sub-windows, which admit as much as a sliding window
+ *                  with G sub-windows can
  */
 #ifndef SLUICE_TEST_WINDOW_MODEL_H
 #define SLUICE_TEST_WINDOW_MODEL_H
@@ -23,11 +22,11 @@ struct window_entry {
 };
 
 struct window_log {
-	struct window_entry *entries; /* by time */
+	struct window_entry *entries; /* sorted by time */
 	size_t count, room;
 };
 
-/* Packets may be told of in another order than they came. */
+/* Adds a packet. Packets may be added in another order than they arrived. */
 static inline void window_log_add(struct window_log *log, true_time at, __u64 cost)
 {
 	size_t i = log->count++;
@@ -43,7 +42,7 @@ static inline void window_log_add(struct window_log *log, true_time at, __u64 co
 	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
 }
 
-/* The most that passed in (t - span, t], for any t. */
+/* Returns the most that passed in (t - span, t] for any t. */
 static inline __int128 window_log_most(const struct window_log *log, true_time span)
 {
 	__int128 sum = 0, most = 0;
@@ -69,13 +68,13 @@ static inline void window_log_end(struct window_log *log)
 
 struct window_plain {
 	const struct sl_limit *limit;
-	__int128 current;			/* the number of the current sub-window */
-	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[0] is the current one's */
+	__int128 current;			/* number of the current sub-window */
+	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[i] is of sub-window current - i */
 };
 
 /*
- * The number of the sub-window at a moment by a clock of 64 bits that is told without its wrap. The
- * last sub-window before the wrap and the first after it count as one.
+ * Returns the number of the sub-window at a time. The time does not wrap, but represents a clock of
+ * 64 bits: the last sub-window before a wrap and the first one after it have the same number.
  */
 static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
 {
@@ -86,7 +85,7 @@ static inline __int128 window_plain_number(const struct sl_limit *limit, true_ti
 	return window_plain_number(limit, wrap - 1) + window_plain_number(limit, clock - wrap);
 }
 
-/* A source that has just come. */
+/* Returns the empty counters of a new source. */
 static inline struct window_plain window_plain_begin(const struct sl_limit *limit, true_time clock)
 {
 	return (struct window_plain){.limit = limit, .current = window_plain_number(limit, clock)};
@@ -109,7 +108,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* What would pass at a moment. */
+/* Returns how much may pass at a time. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Frames byte by byte, from 192.0.2.1 or 2001:db8:1:2::9 to 198.51.100.7 or 2001:db8::1. */
+/* Bytes of frames from 192.0.2.1 or 2001:db8:1:2::9 to 198.51.100.7 or 2001:db8::1. */
 #ifndef SLUICE_TEST_WIRE_H
 #define SLUICE_TEST_WIRE_H
 
@@ -10,20 +10,20 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/* Each `type` is the EtherType that follows. TAG: VLAN 100 with priority 3. */
+/* Ethernet headers and tags. `type` is the next EtherType. TAG: VLAN 100 with priority 3. */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven tags without a VLAN, after the EtherType of a tag. */
+/* Seven priority tags. The EtherType before them must be 0x8100 or 0x88a8. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /*
- * IP headers. WORD: with any first byte and, in IPv4, any fragment field. OF: also with IP's
- * length; 0: none, so the packet ends with the frame.
+ * IP headers. `first` is the first byte, `fragment` the fragment field of IPv4. `length` is IP's
+ * length field; if it is 0, the packet ends with the frame.
  */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
 	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, SOURCE_4, TARGET_4
@@ -33,20 +33,20 @@
 #define IPV6_WORD(first, next)		  IPV6_OF(0, first, next)
 #define IPV6(next)			  IPV6_WORD(0x60, next)
 
-/* IPv6 extension headers: of 8 bytes, of 16 bytes, of a fragment, and AH of 24 bytes. */
+/* IPv6 extension headers: options of 8 and 16 bytes, a fragment header, and AH of 24 bytes. */
 #define EXT(next)			      next, 0, 1, 4, ZEROS4
 #define EXT16(next)			      next, 1, 1, 12, ZEROS4, ZEROS4, ZEROS4
 #define FRAGMENT_WORD(next, reserved, offset) next, reserved, U16(offset), 0, 0, 0, 7
 #define FRAGMENT(next, offset)		      FRAGMENT_WORD(next, 0, offset)
 #define AH(next)			      next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
 
-/* Transport headers; `words` is TCP's data offset. */
+/* Transport headers. `words` is TCP's data offset, in 4 bytes. */
 #define UDP_TO(port) U16(53), U16(port), U16(8), 0, 0
 #define UDP	     UDP_TO(5353)
 #define TCP_TO(port, words, flags)                                                                 \
 	U16(443), U16(port), ZEROS4, ZEROS4, (words) << 4, flags, 0, 0, 0, 0, 0, 0
 
-/* The fields `bytes` and `size` of a struct. */
+/* Initializes the fields `bytes` and `size` of a struct. */
 #define FRAME(...)                                                                                 \
 	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
 

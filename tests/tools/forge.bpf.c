@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The packet path of forge: for IPv4 the generator of the benchmarks, and its like for IPv6. */
+/* The BPF programs of forge, which change the source of each frame and send it. */
 #include "generate.bpf.c"
 
-/* UDP's checksum stays behind. No filter reads it, and no host is there to. */
+/*
+ * Sends a frame with a new IPv6 source. Leaves UDP's checksum wrong, because no receiver reads it.
+ */
 SEC("xdp")
 int forge_ipv6(struct xdp_md *ctx)
 {
@@ -17,7 +19,7 @@ int forge_ipv6(struct xdp_md *ctx)
 	return bpf_redirect(lane.ifindex, 0);
 }
 
-/* IPv4, with `run_length` frames of each source in a row. */
+/* The frames of IPv4 are sent in runs of this length, each with one source. */
 __u32 run_length = 1;
 __u32 run_source;
 

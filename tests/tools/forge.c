@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can,
- * or at most PPS a second; of IPv4, RUN frames of each source in a row.
+ * forge: sends UDP frames from random sources of a prefix, over a veth pair of a test. It sends PPS
+ * frames a second, or as many as one CPU can. With RUN, it sends RUN frames of IPv4 from each
+ * source.
  *
- * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a
- * real network, and ends after a minute at most. When it ends, it prints one line of JSON:
+ * It works only in a named network namespace, so that it cannot flood a real network, and ends
+ * after at most a minute. Then it prints one line of JSON:
  *
  *   {"sent": 61240320, "begin": 8112.250114, "end": 8122.250398}
  *
- * `sent`: frames that were handed to the device. `begin`, `end`: moments of the monotonic clock.
+ * sent: frames that were passed to the device. begin, end: times of CLOCK_MONOTONIC, in seconds.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -33,18 +34,18 @@
 #include "forge.skel.h"
 
 #define SECONDS_MAX 60
-#define FRAMES_MAX  1000000000 /* of one test run: a signal ends it long before */
+#define FRAMES_MAX  1000000000 /* frames of one test run; a signal ends it long before */
 #define PPS_MAX	    100000000
-#define TURN_NS	    5000000 /* of a sender that has a pace, between two turns */
-#define BATCH	    64 /* as many as a driver would receive in one go; a veth queue holds 256 */
+#define TURN_NS	    5000000 /* with PPS: interval at which frames are sent */
+#define BATCH	    64	    /* frames that are sent at once, as by a driver; a veth queue has 256 */
 
 struct job {
 	struct sources sources;
 	const char *device;
 	unsigned int seconds;
 	unsigned int cpu;
-	unsigned int pps; /* 0: as fast as it can */
-	unsigned int run; /* 0: a random source for each frame */
+	unsigned int pps; /* 0 for as many as the CPU can send */
+	unsigned int run; /* frames of one source in a row; 0 for a new source for each frame */
 };
 
 static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -82,10 +83,10 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* its coming ends the test run */
+	(void)signal; /* the test run ends with EINTR */
 }
 
-/* A signal that comes before the test run has begun does not end it: so there are more of them. */
+/* Repeats the signal, because a signal before the start of the test run would not end it. */
 static void alarm_set(unsigned int seconds)
 {
 	const struct sigaction action = {.sa_handler = nothing};
@@ -94,15 +95,6 @@ static void alarm_set(unsigned int seconds)
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-static int cpu_take(unsigned int cpu)
-{
-	cpu_set_t only;
-
-	CPU_ZERO(&only);
-	CPU_SET(cpu, &only);
-	return sched_setaffinity(0, sizeof(only), &only) ? -errno : 0;
 }
 
 static int frames_send(const struct bpf_program *program, struct frame *frame, unsigned int count)
@@ -115,7 +107,7 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/* Sends for a while. A turn that comes late is not made up for: at no time is it faster. */
+/* Sends the frames of one interval. Does not send more after a late interval, to keep the rate. */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};
@@ -135,14 +127,17 @@ static int job_run(const struct job *job, struct forge *forge)
 						    : forge->progs.forge_ipv6;
 	struct lane_state *lane = &forge->bss->lane;
 	struct frame frame;
+	cpu_set_t only;
 	double begin;
 	int err;
 
+	CPU_ZERO(&only);
+	CPU_SET(job->cpu, &only);
 	forge->data->run_length = job->run;
 	frame_write(&frame, &job->sources, 1);
 	vary_write(&lane->vary, &job->sources, getpid());
 	lane->ifindex = if_nametoindex(job->device);
-	err = lane->ifindex ? cpu_take(job->cpu) : -errno;
+	err = lane->ifindex && !sched_setaffinity(0, sizeof(only), &only) ? 0 : -errno;
 	alarm_set(job->seconds);
 	begin = now();
 	while (!err && now() < begin + job->seconds)

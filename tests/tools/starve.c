@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loaded before a command (LD_PRELOAD), fails one call of a kind, or all from one on, as a machine
- * without memory does:
+ * A library for LD_PRELOAD that makes calls of a command fail, as if there were no memory:
  *
- *   STARVE=KIND:N      the Nth call fails. KIND: malloc, mmap or bpf, with ENOMEM; watch, of inotify,
- *                      with ENOSPC
- *   STARVE=KIND:N+     and all calls of this kind behind it
- *   STARVE_WHILE=FILE  none fails any more when this is gone
- *   STARVE_COUNT=FILE  at its end the command writes how many calls of the kind it made
+ *   STARVE=KIND:N      the Nth call of a kind fails: malloc, mmap or bpf with ENOMEM, or watch,
+ *                      which is inotify_add_watch(2), with ENOSPC
+ *   STARVE=KIND:N+     all calls of the kind from the Nth on fail
+ *   STARVE_WHILE=FILE  calls fail only while this file exists
+ *   STARVE_COUNT=FILE  at the end, the number of calls of the kind is written to this file
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* glibc's own, which need no dlsym(): that allocates. */
+/* Functions of glibc that are linked directly, because dlsym() allocates memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -62,7 +61,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. Whether it has to fail; errno says why. */
+/* Counts a call of a kind. Returns whether it must fail, and sets errno. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)
@@ -105,7 +104,7 @@ int inotify_add_watch(int fd, const char *path, uint32_t events)
 	return syscall(SYS_inotify_add_watch, fd, path, events);
 }
 
-/* libbpf makes its system calls by this. */
+/* libbpf calls bpf(2) by this function. */
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Drives user/share/store.h by lines, and answers each by a line of JSON:
+ * store_client ADDRESS TIMEOUT_MS [USER PASSWORD [CA_FILE]]
  *
- *   round KEY TAKEN ASKED [KEY TAKEN ASKED]...   a key with '!' before it lasts; KEY#MS has a block,
- *                                                which is told of unless MS is 0
- *   nodes KEY NODE ALIVE_MS
- *   counts
+ * Calls user/share/store.h: reads commands from standard input, and prints a line of JSON for each.
+ * If USER is "-", it logs in without a user name.
  *
- * store_client ADDRESS TIMEOUT_MS [USER PASSWORD [CA_FILE]]    a USER of "-" is none
+ *   round KEY TAKEN ASKED...   sends a round with keys. '!' before a key sets its TTL. KEY#MS also
+ *                              reads the key's block, and reports a block of MS if MS is not 0.
+ *   nodes KEY NODE ALIVE_MS    counts the nodes
+ *   counts                     prints the counters of the store
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 #include "share/store.h"
 
 #define EXPIRE_S 60
-#define NO_TLS	 3 /* exit status: this was built without */
+#define NO_TLS	 3 /* exit status if it was built without TLS */
 
 static int64_t milliseconds(void)
 {
@@ -29,7 +30,7 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What every answer ends with. Errors are printable; quotes and backslashes are taken out. */
+/* Prints the last fields of a reply. Errors are printable; quotes and backslashes become "'". */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * traffic: sends UDP frames of 64 bytes from any number of source addresses, each at its own rate.
+ * traffic: sends UDP frames of 64 bytes from several sources, each at its own rate, over a veth
+ * pair of the demo or of a test.
  *
- * For the demo and the tests, over a veth pair. It refuses to work in the initial network
- * namespace, so it cannot flood a real network, and ends after ten minutes at most. Each second, and
- * at the end, it prints one line of JSON:
+ * It refuses the initial network namespace, so that it cannot flood a real network, and ends after
+ * at most ten minutes. Each second, and at the end, it prints one line of JSON:
  *
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
- * `t`: seconds since the start. `sent`: frames that the kernel accepted. `span`: seconds from just
- * before a source's first frame to just after its latest, the t of burst + rate x t.
+ * t: seconds since the start. sent: frames that the kernel accepted. span: seconds from just before
+ * the first frame of a source until just after its last frame, which is the t of burst + rate x t.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,10 +39,10 @@
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Few enough to share the wire evenly, enough to make a system call worth its cost. */
+/* Frames per system call: more would let one source delay the others, fewer would cost more CPU. */
 #define BATCH 32
 
-#define NAP_NS 50000 /* between two looks at the clock; a sleep is not much more precise */
+#define NAP_NS 50000 /* sleep while no frame is due; shorter sleeps are not precise */
 
 enum { EXIT_USAGE = 2 };
 
@@ -53,10 +53,10 @@ struct source {
 		struct in_addr v4;
 		struct in6_addr v6;
 	} addr;
-	uint64_t rate; /* frames a second; 0: as fast as it goes */
+	uint64_t rate; /* frames a second; 0 for as many as possible */
 	uint64_t sent;
-	uint64_t first_ns; /* just before the first frame */
-	uint64_t last_ns;  /* just after the latest */
+	uint64_t first_ns; /* time just before the first frame */
+	uint64_t last_ns;  /* time just after the last frame */
 	uint8_t frame[FRAME_LEN];
 };
 
@@ -117,7 +117,7 @@ static void mac_parse(const char *text, uint8_t mac[static ETH_ALEN])
 		die(EXIT_USAGE, "'%s' is not an Ethernet address", text);
 }
 
-/* Splits its argument, SOURCE=RATE, in place. */
+/* Parses SOURCE=RATE, and splits the text in place. */
 static void source_parse(char *text, struct source *source)
 {
 	char *equals = strchr(text, '=');
@@ -136,7 +136,7 @@ static void source_parse(char *text, struct source *source)
 		source->rate = number_parse(equals + 1, "a rate", RATE_MAX);
 }
 
-/* The Internet checksum (RFC 1071), from the sum of what was added up before. `len` is even. */
+/* Adds `len` bytes, an even number, to the sum of an Internet checksum (RFC 1071). */
 static uint32_t sum_add(uint32_t sum, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
@@ -153,7 +153,7 @@ static uint16_t sum_finish(uint32_t sum)
 	return htons((uint16_t)~sum);
 }
 
-/* Writes the IP header and the UDP header, whose checksum is not optional on IPv6. */
+/* Writes the IP header and the UDP header. UDP requires a checksum on IPv6, and not on IPv4. */
 static void packet_write(uint8_t *packet, const struct source *source, const struct target *target)
 {
 	struct udphdr udp = {.source = htons(40000), .dest = htons(target->port)};
@@ -181,7 +181,7 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 
 	udp.len = htons(FRAME_LEN - ETH_HLEN - size);
 	ip4.check = sum_finish(sum_add(0, &ip4, sizeof(ip4)));
-	/* the pseudo header adds both addresses, the length and the protocol */
+	/* the pseudo header has both addresses, the length and the protocol */
 	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip6.ip6_src, 2 * sizeof(ip6.ip6_src));
 	if (!ipv4)
 		udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp))) ?: 0xffff;
@@ -189,17 +189,9 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 	memcpy(packet + size, &udp, sizeof(udp));
 }
 
-static void frame_fill(struct source *source, struct ether_header ether,
-		       const struct target *target)
-{
-	ether.ether_type = htons(source->family == AF_INET ? ETHERTYPE_IP : ETHERTYPE_IPV6);
-	memcpy(source->frame, &ether, sizeof(ether));
-	packet_write(source->frame + sizeof(ether), source, target);
-}
-
 /*
- * The initial namespace alone has the settings that are not per namespace. Comparing with process 1
- * also finds a container's, which has the real network, too.
+ * Enters a network namespace, and exits if it is the initial one, which alone has the setting
+ * netdev_max_backlog. In a container, the namespace of process 1 is refused as well.
  */
 static void netns_enter(const char *name)
 {
@@ -220,7 +212,7 @@ static void netns_enter(const char *name)
 				  "a real network");
 }
 
-/* A raw socket that only sends, and the device's own Ethernet address. */
+/* Opens a raw socket that only sends, and reads the Ethernet address of the device. */
 static int device_open(const char *device, uint8_t mac[static ETH_ALEN])
 {
 	struct sockaddr_ll address = {.sll_family = AF_PACKET};
@@ -249,20 +241,14 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Returns how many frames of a source should be out after this time: the first at once, the rest
- * evenly.
+ * Sends the frames of a source that are due, at most a batch. The first frame is due at once, and
+ * the others at equal distances. Returns whether more frames are due, so that the caller must not
+ * sleep.
  */
-static uint64_t source_due(const struct source *source, const struct run *run, uint64_t elapsed_ns)
-{
-	uint64_t due = elapsed_ns * source->rate / NSEC_PER_SEC;
-
-	return source->rate ? due + (elapsed_ns < run->duration_ns) : UINT64_MAX;
-}
-
-/* Sends what is due, up to a batch. True when more is due, or refused for now: no time to sleep. */
 static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
 {
-	uint64_t due = source_due(source, run, elapsed_ns) - source->sent;
+	uint64_t paced = elapsed_ns * source->rate / NSEC_PER_SEC + (elapsed_ns < run->duration_ns);
+	uint64_t due = (source->rate ? paced : UINT64_MAX) - source->sent;
 	struct iovec frame = {.iov_base = source->frame, .iov_len = FRAME_LEN};
 	unsigned int batch = due < BATCH ? (unsigned int)due : BATCH;
 	struct mmsghdr messages[BATCH];
@@ -277,7 +263,7 @@ static bool source_send(struct source *source, const struct run *run, uint64_t e
 	before_ns = now_ns();
 	accepted = sendmmsg(run->sock, messages, batch, 0);
 	if (accepted < 0) {
-		/* Full queues: what was not sent stays due. */
+		/* the queue is full: the frames stay due */
 		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
 			return true;
 		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));
@@ -379,8 +365,13 @@ int main(int argc, char **argv)
 	netns_enter(netns);
 	run.sock = device_open(argv[optind], ether.ether_shost);
 
-	for (size_t i = 0; i < run.source_count; i++)
-		frame_fill(&run.sources[i], ether, &target);
+	for (size_t i = 0; i < run.source_count; i++) {
+		struct source *source = &run.sources[i];
+
+		ether.ether_type = htons(source->family == AF_INET ? ETHERTYPE_IP : ETHERTYPE_IPV6);
+		memcpy(source->frame, &ether, sizeof(ether));
+		packet_write(source->frame + sizeof(ether), source, &target);
+	}
 	traffic_send(&run);
 	return EXIT_SUCCESS;
 }
