@@ -10,8 +10,8 @@
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
- * Entries for each source, so that an LRU map evicts none: it gives its free entries to CPUs in
- * batches of 128, and a CPU evicts when it gets no batch.
+ * Entries per source, so that an LRU map evicts nothing: CPUs take free entries in batches of 128,
+ * and a CPU that gets no batch evicts entries.
  */
 #define ENTRIES_PER_SOURCE 2
 
@@ -46,7 +46,7 @@ struct bpf_object *bench_load(void)
 	return object_load(NULL);
 }
 
-/* Closes the object where it fails. */
+/* Sets the program that runs after a source was changed. Closes the object if that fails. */
 static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 {
 	int slots = bpf_object__find_map_fd_by_name(object, "under_test");
@@ -95,12 +95,12 @@ int bench_program(const struct bpf_object *object, const char *name)
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * A gate notices other settings in its next window, and that a crowd is gone in the one after: 64
- * ms each.
+ * Time until a gate applies new settings, in the next interval of the flood detector, and until a
+ * flood has ended, one interval later. An interval is 64 ms.
  */
 #define NOTICE_NS 300000000
 
-/* More than there are sources, and no more than add up. */
+/* A flood threshold that no number of new sources exceeds, and that does not overflow. */
 #define EVERYBODY (1U << 30)
 
 int sources_walk(const struct bpf_object *object, const char *sources)

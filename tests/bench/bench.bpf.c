@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Sluice is measured against, and what gives a frame another source before the program under
- * test runs. All of them parse with Sluice's own parser.
+ * Programs to compare Sluice with, which all use Sluice's parser, and programs that change the
+ * source of a frame before the program under test runs.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
@@ -10,7 +10,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define HOT_SOURCES 16384 /* as Sluice by default */
+#define HOT_SOURCES 16384 /* entries of an LRU map, the default of Sluice */
 
 SEC("xdp.frags")
 int bench_empty(struct xdp_md *ctx)
@@ -19,7 +19,7 @@ int bench_empty(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* --- Where real packets end ------------------------------------------------------------------ */
+/* --- A program that drops and counts real packets -------------------------------------------- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -53,13 +53,13 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* asks for all of the source, so that none of the parser can be left out */
+	/* read all of the source, so that the compiler keeps the whole parser */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;
 }
 
-/* --- The floor: what any program pays that remembers sources per CPU, and reads a clock ------- */
+/* --- The floor: the cost of the parser, a clock, and a per-CPU map of sources ----------------- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
@@ -107,7 +107,7 @@ int bench_floor_tc(struct __sk_buff *skb)
 
 /* --- A bare lookup in a map of many sources --------------------------------------------------- */
 
-/* struct sized_map of behind.h sets the type and the sizes before the object is loaded. */
+/* Before the object is loaded, struct sized_map (behind.h) sets the type and the sizes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -115,10 +115,10 @@ struct {
 	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-/* Lookups that found no entry, here and in the textbook limiter. */
+/* Number of lookups that found no entry, here and in the textbook limiter. */
 __u64 missed;
 
-/* Adds the entry if the map has none. */
+/* Looks up a key, and adds an entry if the map has none. */
 static __always_inline int lookup_run(const __u32 *key)
 {
 	__u64 *value = bpf_map_lookup_elem(&entries, key);
@@ -144,7 +144,10 @@ int bench_lookup(struct xdp_md *ctx)
 	return lookup_run((const __u32 *)packet.source.addr);
 }
 
-/* An array's index is the end of the address: no case has more than 1 M sources. */
+/*
+ * The index of an array is the last 20 bits of the address, because no case has more than 1 M
+ * sources.
+ */
 #define INDEX_MASK ((1 << 20) - 1)
 
 SEC("xdp.frags")
@@ -159,9 +162,9 @@ int bench_lookup_index(struct xdp_md *ctx)
 	return lookup_run(&index);
 }
 
-/* --- The textbook: a token bucket for each source and CPU, not exact on more than one -------- */
+/* --- The textbook limiter: a token bucket per source and CPU, exact only on one CPU ----------- */
 
-#define NAIVE_TOKEN_NS 5 /* 200 Mpps */
+#define NAIVE_TOKEN_NS 5 /* ns per token: 200 Mpps */
 #define NAIVE_BURST    1000000
 
 struct naive_bucket {
@@ -171,7 +174,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* struct sized_map of behind.h sets the number of entries if a case has many sources. */
+/* If a case has many sources, struct sized_map (behind.h) sets the number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);
@@ -213,9 +216,9 @@ int bench_naive(struct xdp_md *ctx)
 	return tokens ? XDP_PASS : XDP_DROP;
 }
 
-/* --- Another source each time, and on to the program under test ------------------------------ */
+/* --- Programs that change the source, and call the program under test ------------------------ */
 
-/* A slot that is known at load becomes a plain jump. */
+/* A tail call to a constant index of this map becomes a direct jump. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -223,7 +226,7 @@ struct {
 	__type(value, __u32);
 } under_test SEC(".maps");
 
-/* Writes a source of IPv4, random or the next of a walk, and runs the program under test. */
+/* Writes an IPv4 source, random or the next in order, and runs the program under test. */
 static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -236,7 +239,7 @@ static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 	return XDP_ABORTED;
 }
 
-/* Does the same for IPv6. A walk changes the first word of the address, a /64. */
+/* Writes an IPv6 source, random or in the next /64, and runs the program under test. */
 static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

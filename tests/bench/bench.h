@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The cases, and the functions that prepare, run and report them. */
+/* The cases of the benchmark, and the functions that prepare, run and report them. */
 #ifndef SLUICE_BENCH_H
 #define SLUICE_BENCH_H
 
@@ -13,16 +13,16 @@
 
 #define ROUNDS_MAX 31
 
-/* What runs. */
+/* A program under test, or a gate. */
 enum subject {
 	ON_EMPTY,
 	ON_PARSE,
 	ON_FLOOR,
 	ON_NAIVE,
 	ON_FLOOR_TC,
-	ON_NAIVE_64K, /* the textbook limiter with a map for as many sources */
+	ON_NAIVE_64K, /* textbook limiter with a map for 64 K sources */
 	ON_NAIVE_1M,
-	ON_LRU_PERCPU_64K, /* a bare lookup in a map of that type, with as many entries */
+	ON_LRU_PERCPU_64K, /* only a lookup in a map of this type with 64 K entries */
 	ON_LRU_64K,
 	ON_HASH_64K,
 	ON_ARRAY_64K,
@@ -30,16 +30,16 @@ enum subject {
 	ON_LRU_1M,
 	ON_HASH_1M,
 	ON_ARRAY_1M,
-	ON_SLUICE,   /* a gate of the default sizes, with a hundred policies and a default */
-	ON_EGRESS,   /* the same on hook egress, where limits can shape */
-	ON_CROWD,    /* the same, for a flood from so few sources that all become known */
-	ON_DENIED,   /* one with a million denied hosts of IPv4 */
-	ON_DENIED6,  /* one with as many of IPv6 */
-	ON_64K,	     /* one with as many known sources of each family */
-	ON_64K_OVER, /* the same, and each source is over its limit */
-	ON_1M,	     /* one with a million known sources of each family */
+	ON_SLUICE,   /* gate of default size with a hundred policies and a default policy */
+	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
+	ON_CROWD,    /* the gate of ON_SLUICE, for a flood from so few sources that all get known */
+	ON_DENIED,   /* gate with a million denied hosts of IPv4 */
+	ON_DENIED6,  /* gate with a million denied hosts of IPv6 */
+	ON_64K,	     /* gate with 64 K known sources of each family */
+	ON_64K_OVER, /* gate with 64 K known sources of each family, all over their limits */
+	ON_1M,	     /* gate with a million known sources of each family */
 	SUBJECTS,
-	SUBJECTS_SLUICE = ON_SLUICE, /* the first of those that are gates */
+	SUBJECTS_SLUICE = ON_SLUICE, /* first subject that is a gate */
 };
 
 enum expect {
@@ -48,27 +48,26 @@ enum expect {
 	EXPECT_ANY,
 };
 
-/* One of rate, window and shape; none of them: no limit. */
+/* Has one of rate, window and shape; all NULL if there is no limit. */
 struct bench_limit {
 	const char *rate;
 	const char *burst;
 	const char *window;
 	const char *shape;
-	bool shared; /* with other machines: its lines count what is taken and refused */
+	bool shared; /* shared with other nodes, so its states count taken and refused packets */
 };
 
 struct bench_case {
 	const char *name;
-	const char *source; /* as sources_parse() has it; of a prefix: a random one each time */
-	struct bench_limit
-		limit[SL_LIMITS_MAX]; /* of the source's prefix; none: other rules decide */
-	bool deny;		      /* the source, or each source of its prefix */
+	const char *source; /* text for sources_parse(); each packet has a random source of it */
+	struct bench_limit limit[SL_LIMITS_MAX]; /* policy of the source; may be empty */
+	bool deny;				 /* deny the source, or each source of its prefix */
 	enum subject subject;
-	enum expect expect;  /* else the figure would be of something else */
-	bool essential;	     /* also in a quick run */
-	unsigned int cpus;   /* at once; 0: one */
-	double target;	     /* ratio that is aimed at; 0: none */
-	const char *against; /* the case that the target's ratio is to; NULL: the floor */
+	enum expect expect;  /* verdict of the packets; another verdict is an error */
+	bool essential;	     /* part of a quick run */
+	unsigned int cpus;   /* CPUs that run packets at the same time; 0 for one CPU */
+	double target;	     /* highest acceptable ratio to `against`; 0 if there is no target */
+	const char *against; /* name of the case to compare with; NULL for the floor */
 };
 
 extern const struct bench_case bench_cases[];
@@ -76,20 +75,20 @@ extern const size_t bench_cases_count;
 
 bool bench_has_limit(const struct bench_limit *limit);
 
-/* Whether its program is one of TC. */
+/* Returns whether the case runs a program of TC, and not of XDP. */
 bool case_is_tc(const struct bench_case *bench);
 
-/* Whether all its sources are known to the gate, or in the map, from the beginning. */
+/* Returns whether all sources of the case are known before the first packet is measured. */
 bool case_is_established(const struct bench_case *bench);
 
 /*
- * Chooses what runs by names, each a pattern as in a shell, up to a NULL. Without names all cases
- * run, or the essential ones. The cases that these are compared with run as well.
+ * Chooses the cases that run by shell patterns of names, which end with NULL. Without names, all or
+ * only the essential cases run. The cases that they are compared with also run.
  */
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
 
-/* Whether a name was given that matches this one, or none at all. */
+/* Returns whether a name matches one of the patterns, or if there are no patterns. */
 bool name_is_chosen(const char *name);
 
 /* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
@@ -97,61 +96,63 @@ bool name_is_chosen(const char *name);
 int subjects_make(void);
 void subjects_free(void);
 
-/* Returns the fd of the program of a case with this source. */
+/* Returns the fd of the program that runs the packets of a case. source: the source of the case. */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* Sends a packet of each source of an established case, so that it stays known. */
+/* Sends a packet from each source of an established case, so that all sources stay known. */
 int subject_refresh(const struct bench_case *bench);
 
 /*
- * Counts the packets of a case since the last call: of a gate by reason, of a map of bench.bpf.c
- * only those of new sources, of other subjects none.
+ * Returns the packets of a case since the last call. A gate counts them by reason. Programs with a
+ * map count only packets of new sources, and other programs count none.
  */
 int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 
 /* --- Running and reporting ------------------------------------------------------------------- */
 
-/* What a case gave: one figure a round. */
+/* Results of a case. */
 struct result {
-	double figure[ROUNDS_MAX];
+	double figure[ROUNDS_MAX]; /* ns per packet, or Mpps, of each round */
 	unsigned int rounds;
-	double as_meant; /* the least part of a round's packets that were judged as the case says */
+	double as_meant; /* part of the packets with the expected verdict, in the worst round */
 };
 
-/* A case's run takes so long in each round, whatever a packet costs. */
+/* Number and length of the rounds. */
 struct plan {
 	unsigned int rounds;
-	double run_ns;
-	double warm_ns; /* before the first round: floods need time to be recognised */
+	double run_ns;	/* time that each case runs in a round */
+	double warm_ns; /* time that each case runs before the first round, to detect a flood */
 };
 
-/* BPF_PROG_TEST_RUN of the chosen cases, in rounds. `results`: one for each case. */
+/*
+ * Runs the chosen cases by BPF_PROG_TEST_RUN, in rounds. results: an array with one for each case.
+ */
 int cases_run(const struct plan *plan, struct result *results);
 
-/* Prints the table of the cases that were run. */
+/* Prints the results of all cases that were run. */
 void report_cases(const struct result *results);
 
 /*
- * Prints what one source within its limit would cost on 64 CPUs. Its limit is split for 64, and the
- * share of one CPU is sent, at its pace: each change of the state is counted, which on 64 CPUs is a
- * draw from a cache line that another CPU has just written.
+ * Estimates the cost of one source within its limit on 64 CPUs. Compiles the limit for 64 CPUs,
+ * sends the packets of one of them, and counts how often the CPU borrows a slice. On 64 CPUs, each
+ * time would transfer a cache line from another CPU.
  */
 int model_run(void);
 
 double result_median(const struct result *result);
 double result_least(const struct result *result);
 
-/* Real packets through one limiter. */
+/* Results of real packets through a limiter. */
 struct veth_result {
 	const struct limiter *limiter;
-	char name[48]; /* the limiter's, and what is sent through it */
+	char name[48]; /* name of the limiter, of its sources, and the number of CPUs */
 	struct result mpps;
-	double passed;	 /* the part of them that it let through, in the last round */
-	char remark[96]; /* why there is no figure, or why not to trust it */
+	double passed;	 /* part of the packets that passed in the last round */
+	char remark[96]; /* why there is no figure, or why it is wrong; or "" */
 };
 
 /*
- * Sends real packets through Sluice and other limiters, each on one CPU and on two. The caller
+ * Sends real packets through Sluice and other limiters, on one CPU and on two CPUs. The caller
  * frees `ret`.
  */
 int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);

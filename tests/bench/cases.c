@@ -5,19 +5,19 @@
 #include "base/array.h"
 #include "bench.h"
 
-/* More than any CPU can send, so that the source stays within them. */
+/* Limits that no CPU can exceed. */
 #define AMPLE	     .rate = "200mpps", .burst = "250ms"
 #define AMPLE_BITS   .rate = "400gbit", .burst = "250ms"
 #define AMPLE_WINDOW .window = "1000000000 per 1s"
 #define AMPLE_SHAPE  .shape = "200mpps"
 
-/* The burst is too small for slices: each packet asks the state. */
+/* A burst that is too small for slices, so that each packet charges the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* What real sources would have: a flood of one is refused nearly always. */
+/* A limit as for real sources. In a flood from one source, nearly all packets are refused. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* Over with the packet by which the source becomes known, and for the rest of the benchmark. */
+/* A limit that the first packet of a source uses up for the rest of the benchmark. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"
@@ -32,7 +32,7 @@
 #define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, .target = 1.10
 
-/* Many sources wait for memory, and how long depends on the machine. */
+/* Compare with a limiter that has as many sources, because cache misses depend on the machine. */
 #define BESIDE_64K .against = "naive_64k"
 #define BESIDE_1M  .against = "naive_1m"
 

@@ -5,12 +5,6 @@
 
 #include "ip_frame.h"
 
-/* Ports, length; a checksum of zero is none. */
-static void udp_write(uint8_t *udp, uint32_t size)
-{
-	memcpy(udp, (uint8_t[]){0x30, 0x39, 0, 9, size >> 8, size, 0, 0}, UDP_SIZE);
-}
-
 #define BY_NETS " by /64"
 
 int sources_parse(const char *text, struct sources *ret)
@@ -56,11 +50,14 @@ void frame_write(struct frame *frame, const struct sources *sources, uint64_t se
 {
 	const struct sl_prefix *source = &sources->prefix;
 	uint32_t payload = prefix_is_ipv4(source) ? IPV4_PAYLOAD : IPV6_PAYLOAD;
+	uint32_t udp_size = FRAME_SIZE - payload + UDP_SIZE;
 	uint8_t *bytes = frame->bytes;
 	struct vary vary;
 
 	ip_frame_write(bytes, FRAME_SIZE, source);
-	udp_write(bytes + payload - UDP_SIZE, FRAME_SIZE - payload + UDP_SIZE);
+	/* UDP: ports 12345 and 9, the length, and a checksum of 0, which means none */
+	memcpy(bytes + payload - UDP_SIZE,
+	       (uint8_t[]){0x30, 0x39, 0, 9, udp_size >> 8, udp_size, 0, 0}, UDP_SIZE);
 	vary_write(&vary, sources, seed);
 	memcpy(bytes + payload, &vary, sizeof(vary));
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* The sources of a case, and frames whose source a BPF program changes (vary.h). */
 #ifndef SLUICE_BENCH_FRAMES_H
 #define SLUICE_BENCH_FRAMES_H
 
@@ -8,22 +9,25 @@ struct frame {
 	uint8_t bytes[FRAME_SIZE];
 };
 
-/* An address, or those of a prefix. */
+/* Addresses of a prefix. The bits from prefix.bits to `end` differ from source to source. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* of the bits that differ from source to source, as in prefix.bits */
+	unsigned int end; /* in the unit of prefix.bits */
 };
 
-/* "192.0.2.1" or "10.0.0.0/8"; "2001:db8::/32 by /64": one address of each /64. */
+/*
+ * Parses "192.0.2.1", "10.0.0.0/8", or "2001:db8::/32 by /64", which is one address of each /64.
+ * Returns 0 or a negative errno.
+ */
 int sources_parse(const char *text, struct sources *ret);
 
-/* How many there are, at most 2^31. */
+/* Returns the number of sources, at most 2^31. */
 uint32_t sources_count(const struct sources *sources);
 
-/* A UDP packet of the first source, whose payload is what vary.h needs to go on to others. */
+/* Writes a UDP packet from the first source. Its payload is a struct vary. */
 void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed);
 
-/* What varies the source. Different seeds take different ways. */
+/* Initializes a struct vary. The seed determines the order of random sources. */
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed);
 
 #endif

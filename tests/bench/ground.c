@@ -18,7 +18,7 @@
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
-/* What is not said is of the default size. */
+/* Sizes of the gates; the other sizes are the defaults. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_DENIED6] = {.hosts = 1 << 20},
@@ -56,7 +56,7 @@ int ground_add(struct ruleset *rules, const char *prefix, const struct bench_lim
 	return status ?: ruleset_add(rules, &rule);
 }
 
-/* A policy by default, and a hundred of prefixes, of mixed lengths and both families. */
+/* Adds a default policy, and a hundred policies for prefixes of both families. */
 static int rules_usual(struct ruleset *rules)
 {
 	int status = ground_add(rules, "default", &usual);
@@ -73,7 +73,7 @@ static int rules_usual(struct ruleset *rules)
 	return status;
 }
 
-/* Every source as a host of its own: addresses of IPv4, or one of each /64. */
+/* Denies every source as a host: all IPv4 addresses of the prefix, or one address of each /64. */
 static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
@@ -91,7 +91,8 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 }
 
 /*
- * A source's rule is that of its /24 or /48: so no case makes packets of other cases look hosts up.
+ * Adds the rule of a case. The rule of a single source is for its /24 or /48, because rules of
+ * hosts would make packets of all cases slower.
  */
 static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 {

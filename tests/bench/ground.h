@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Gates as the cases need them: sizes and rules. */
+/* Makes gates with the sizes and rules of the cases. */
 #ifndef SLUICE_BENCH_GROUND_H
 #define SLUICE_BENCH_GROUND_H
 
@@ -7,10 +7,10 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* A gate with the rules of its cases. The caller closes it, also on failure. */
+/* Makes a gate with the rules of its cases. The caller closes it, even if this fails. */
 int ground_make(enum subject which, struct gate *ret);
 
-/* Adds a rule of one prefix and one limit. */
+/* Adds a rule with one limit for a prefix. */
 int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit);
 
 #endif

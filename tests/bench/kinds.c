@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Decisions a second of the arithmetic of each kind of limit alone (include/kinds.h), on one CPU:
- * charging one state, and a state of its own of a million each time. The clock is a counter.
+ * Measures how many packets per second one CPU can charge to each kind of limit (include/kinds.h),
+ * without maps and parser: all packets to one state, and each packet to a random one of a million
+ * states. A counter replaces the clock.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +25,9 @@ static const struct limit limits[] = {
 	{.spec = {.name = "shape", .kind = SL_SHAPE, .rate = 10000000, .span_ns = 200000000}},
 };
 
-/* One decision, published as bpf/state.h does. */
+/*
+ * Charges a packet, and stores the new state like bpf/state.h. Returns whether the packet passes.
+ */
 static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_t now)
 {
 	const struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = now};
@@ -41,7 +44,7 @@ static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_
 	return passes;
 }
 
-/* Millions a second. mask: of the states that are charged, in random order. */
+/* Returns millions of decisions a second. Charges states 0 to `mask` in random order. */
 static double measure(const struct sl_limit *limit, struct sl_state *states, uint32_t mask,
 		      uint64_t *ret_passed)
 {

@@ -18,7 +18,7 @@
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
 #define RECEIVERS	"sluice-bench-b"
-#define BATCH		64 /* packets that the kernel sends in one go, as a driver would */
+#define BATCH		64 /* frames that the kernel sends at once, as a driver would */
 #define PACKETS_MAX	1000000000
 
 struct lane {
@@ -27,9 +27,9 @@ struct lane {
 	struct bpf_object *object;
 	struct lane_state *state;
 	struct frame frame;
-	const char *program; /* of generate.bpf.c */
-	uint32_t packets;    /* after which it ends by itself */
-	uint64_t random;     /* the state of its random sources; 0: not begun */
+	const char *program; /* name of a program of generate.bpf.c */
+	uint32_t packets;    /* most packets of one test run */
+	uint64_t random; /* state of the random numbers after the last run; 0 if it did not run */
 	int err;
 	bool ended;
 };
@@ -85,21 +85,17 @@ void lanes_free(void)
 
 /* --- Receiving ------------------------------------------------------------------------------- */
 
-static int device_attach(unsigned int index, int prog)
-{
-	char device[IF_NAMESIZE];
-
-	snprintf(device, sizeof(device), LANE_DEVICE "%u", index);
-	return bpf_xdp_attach(if_nametoindex(device), prog, XDP_FLAGS_DRV_MODE, NULL);
-}
-
 int lanes_attach(const char *program)
 {
 	int prog = program ? bench_program(receivers, program) : -1;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < lanes_count; i++)
-		err = device_attach(i, prog);
+	for (unsigned int i = 0; !err && i < lanes_count; i++) {
+		char device[IF_NAMESIZE];
+
+		snprintf(device, sizeof(device), LANE_DEVICE "%u", i);
+		err = bpf_xdp_attach(if_nametoindex(device), prog, XDP_FLAGS_DRV_MODE, NULL);
+	}
 	return err ? error_add(EIO, "bench", NULL, "cannot put %s on " LANE_DEVICE "0: %s",
 			       program ? program : "no program", why(err))
 		   : 0;
@@ -156,7 +152,9 @@ static int lane_start(struct lane *lane, const struct sources *sources)
 	return -pthread_create(&lane->thread, NULL, lane_run, lane);
 }
 
-/* The sources go on where they were. */
+/*
+ * Starts to send from random sources. A second run continues the random numbers of the first one.
+ */
 static int lane_start_random(struct lane *lane, const struct sources *sources)
 {
 	struct vary *vary = &lane->state->vary;
@@ -169,15 +167,7 @@ static int lane_start_random(struct lane *lane, const struct sources *sources)
 	return lane_start(lane, sources);
 }
 
-/* A signal ends its system call; were that lost, it ends after PACKETS_MAX. */
-static int lane_end_random(struct lane *lane)
-{
-	run_end(lane->thread, &lane->ended);
-	lane->random = lane->state->vary.state;
-	return lane->err == -EINTR ? 0 : lane->err ? lane->err : -ETIME;
-}
-
-/* Part `index` of `count` of the sources. */
+/* Starts to send from each source in order, in part `index` of `count` equal parts. */
 static int lane_start_walk(struct lane *lane, const struct sources *sources, unsigned int count)
 {
 	struct vary *vary = &lane->state->vary;
@@ -206,7 +196,7 @@ static bool lanes_are_sending(unsigned int count)
 	return true;
 }
 
-/* Counts what is sent in so long a time; it begins when every lane is sending. */
+/* Waits until all lanes are sending, and then for `ns`. Returns the rate meanwhile, in Mpps. */
 static double lanes_watch(unsigned int count, uint64_t ns)
 {
 	uint64_t begin, sent;
@@ -227,15 +217,19 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 
 	if (sources_parse(sources, &parsed))
 		return -EIO;
-	run_hurry(RUN_PRIORITY + 1); /* to watch them */
+	run_hurry(RUN_PRIORITY + 1); /* this thread must preempt the senders to measure them */
 	for (; !err && started < count; started += !err)
 		err = lane_start_random(&lanes[started], &parsed);
 	if (!err)
 		ret->mpps = lanes_watch(count, ns);
 	for (unsigned int i = 0; i < started; i++) {
-		int end = lane_end_random(&lanes[i]);
+		struct lane *lane = &lanes[i];
 
-		err = err ?: end;
+		/* a signal ends the test run with -EINTR; otherwise it ends after PACKETS_MAX */
+		run_end(lane->thread, &lane->ended);
+		lane->random = lane->state->vary.state;
+		if (lane->err != -EINTR)
+			err = err ?: lane->err ?: -ETIME;
 	}
 	run_hurry(0);
 	ret->packets = lanes_sent(count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Real packets: a veth pair for each CPU. What is sent by a CPU into one end is received at the
- * other by the same CPU. The sending ends are in one network namespace, the receiving ones in
- * another, which scripts/bench has made and will remove.
+ * Sends real packets over lanes. A lane is a veth pair and a CPU, which sends packets into one end
+ * and receives them from the other. The sending and the receiving ends are in two network
+ * namespaces, which scripts/bench makes and removes.
  */
 #ifndef SLUICE_BENCH_LANES_H
 #define SLUICE_BENCH_LANES_H
@@ -12,30 +12,32 @@
 
 #define LANES_MAX RUN_CPUS
 
-/* Devices that receive: the first, and the second where there is one. */
+/* Prefix of the names of receiving devices, in0 and in1. */
 #define LANE_DEVICE "in"
 
-/* Enters the receiving namespace for good, and loads a generator for each lane. */
+/*
+ * Enters the receiving namespace for the rest of the process, and loads a generator for each lane.
+ */
 int lanes_make(unsigned int lanes);
 void lanes_free(void);
 
-/* The XDP program of bench.bpf.c of that name on all receiving devices; NULL: none. */
+/* Attaches an XDP program of bench.bpf.c to all receiving devices, or detaches it if it is NULL. */
 int lanes_attach(const char *program);
 
-/* How many packets bench_drop has dropped since this was last asked. */
+/* Returns how many packets bench_drop() has dropped since the last call. */
 uint64_t lanes_take_dropped(void);
 
-/* What was sent by all lanes: in a microsecond, while all of them were sending; and altogether. */
+/* Packets that all lanes sent. */
 struct sent {
-	double mpps;
-	uint64_t packets;
+	double mpps;	  /* rate while all lanes were sending */
+	uint64_t packets; /* total */
 };
 
-/* Sends packets, from sources within a prefix, on the first so many lanes at once, for so long. */
+/* Sends packets from random sources for `ns` on the first `count` lanes at the same time. */
 int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
 /*
- * Sends one packet from each source of IPv4, in order: each lane its part of them, a power of two.
+ * Sends one packet from each IPv4 source, in order. Each lane sends an equal part, a power of two.
  */
 int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* RATE, BURST, SOURCES and BUCKETS are those of the demand. */
+/* The commands below use the variables RATE, BURST, SOURCES and BUCKETS. */
 void limiters_ask(const struct demand *demand)
 {
 	setenv("RATE", demand->rate, true);
@@ -14,7 +14,7 @@ void limiters_ask(const struct demand *demand)
 	setenv("BUCKETS", demand->buckets, true);
 }
 
-/* --- Sluice. scripts/bench removes this gate, too, if it is left behind ---------------------- */
+/* --- Sluice. If this program is killed, scripts/bench removes its gate ----------------------- */
 
 #define SLUICE "build/sluice -g " LIMITER_GATE " "
 #define SIZE   " sources $SOURCES"
@@ -27,13 +27,13 @@ static const char sluice_xdp_budget[] =
 	SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT " && " BUDGET;
 static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress" SIZE " && " LIMIT;
 
-/* Of the lines of TOTAL, which come first. */
+/* Adds the packets of the first two lines, passed and dropped, which are the totals. */
 static const char sluice_seen[] =
 	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
 
 /* --- nftables -------------------------------------------------------------------------------- */
 
-/* To reset a counter takes no time; to list it, nft would read every element of every set. */
+/* Use `nft reset counter`, because `nft list` would read every element of every set. */
 #define NFT_PACKETS " | sed -n 's/.*packets \\([0-9]*\\).*/\\1/p'"
 
 static const char nft_setup[] =
@@ -56,7 +56,7 @@ static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS
 
 /* --- iptables -------------------------------------------------------------------------------- */
 
-/* The first rule only counts: a full table drops packets that the second does not count. */
+/* The first rule counts, because the second one does not count packets that a full table drops. */
 static const char iptables_setup[] =
 	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
 	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above $RATE"
@@ -65,11 +65,11 @@ static const char iptables_setup[] =
 static const char iptables_seen[] =
 	"iptables -w -t raw -L PREROUTING -v -x -n | awk 'NR == 3 {print $1}'";
 
-/* Its table, too: an empty one would cost those that come after. */
+/* Also deletes the table, because even an empty table would slow down the next limiter. */
 static const char iptables_teardown[] =
 	"iptables -w -t raw -F; nft delete table ip raw 2>/dev/null || true";
 
-/* --- Where all end --------------------------------------------------------------------------- */
+/* --- The end of all packets that pass -------------------------------------------------------- */
 
 const char end_setup[] = "nft -f - <<'END'\n"
 			 "table ip bench-end {\n"
@@ -84,8 +84,8 @@ const char end_take[] = "nft reset counter ip bench-end passed" NFT_PACKETS;
 const char end_teardown[] = "nft delete table ip bench-end";
 
 /*
- * A veth device receives what is redirected to it only while it has an XDP program: bench_empty
- * stands in for one where the limiter is none, and costs the same few ns in each case.
+ * A veth device receives redirected frames only while it has an XDP program. If the limiter is not
+ * an XDP program, bench_empty is attached, which adds the same few ns to each of these cases.
  */
 const struct limiter limiters[LIMITERS] = {
 	[LIMITER_DROP] = {"xdp_drop", "bench_drop", NULL, NULL, NULL},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What limits real packets, in the commands that their users would write. A limiter sees packets of
- * a receiving device as early as it can. What it lets through goes the same way in every case: up
- * the stack as an skb, into a chain of nftables behind all of them, which counts and drops it.
+ * Rate limiters of other software, set up by the commands that their users would write. Each
+ * limiter sees a packet as early as it can. Packets that pass a limiter become skbs, and are
+ * counted and dropped by a chain of nftables that runs after all limiters.
  */
 #ifndef SLUICE_BENCH_LIMITERS_H
 #define SLUICE_BENCH_LIMITERS_H
@@ -11,22 +11,21 @@
 
 struct limiter {
 	const char *name;
-	const char *xdp; /* of bench.bpf.c: what stands in the driver, if the limiter does not */
+	const char *xdp; /* XDP program of bench.bpf.c, unless the limiter is an XDP program */
 	const char *setup;
-	const char
-		*seen; /* prints the packets it saw; NULL: those passed, or dropped by bench_drop */
+	const char *seen; /* prints how many packets the limiter saw; NULL if it cannot count */
 	const char *teardown;
 };
 
-/* What limiters are asked for: each source a rate, in words that all of them read. */
+/* The limit for each source, in a notation that all limiters accept. */
 struct demand {
 	const char *rate;
 	const char *burst;
-	const char *sources; /* to be remembered */
-	const char *buckets; /* of a hash table that does not grow */
+	const char *sources; /* largest number of sources to track */
+	const char *buckets; /* buckets of a hash table that does not grow */
 };
 
-/* Hands it to the commands of the limiters, as variables of the environment. */
+/* Passes the demand to the commands of the limiters as environment variables. */
 void limiters_ask(const struct demand *demand);
 
 enum {
@@ -42,7 +41,9 @@ enum {
 
 extern const struct limiter limiters[LIMITERS];
 
-/* Where all packets end that pass; `end_take` prints how many did since it was last asked. */
+/*
+ * Commands for the chain that drops all packets. `end_take` prints their number since its last run.
+ */
 extern const char end_setup[], end_take[], end_teardown[];
 
 #endif

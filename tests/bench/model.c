@@ -22,13 +22,13 @@
 #define SECONDS	 0.5
 #define MODEL_NS ((uint64_t)(SECONDS * 1e9))
 
-/* Read, then owned to be written: a line moves twice for a draw. */
+/* Transfers of a cache line between CPUs to borrow a slice: one to read it, one to write it. */
 #define TRANSFERS_PER_DRAW 2
 
-/* Assumed: between two cores of one socket it is some 50 ns, between sockets 100 to 200. */
+/* Assumed time of a transfer: about 50 ns within a socket, and 100 to 200 ns between sockets. */
 #define TRANSFER_NS 100
 
-/* The source sends half of what it may, so that it is always within its limit. */
+/* Limits of the source. It sends half of its rate, so that it is always within the limit. */
 static const struct {
 	const char *source;
 	const char *prefix;
@@ -61,7 +61,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	return status ?: programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
-/* A source under a limit, in a gate. */
+/* A source and its limit. */
 struct account {
 	const struct gate *gate;
 	const struct sl_limit *limit;
@@ -79,7 +79,7 @@ static uint64_t state_zero(const struct account *account)
 	return table_read(account->gate, NULL, &key, &found) ? 0 : found.entry.state.empty_at;
 }
 
-/* Sends one CPU's share. Draws per packet; negative errno. */
+/* Sends one CPU's share of `pps`. Returns slices borrowed per packet, or a negative errno. */
 static double draws_count(const struct account *account, int prog, double pps)
 {
 	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = state_zero(account), now;
@@ -127,12 +127,15 @@ static int model_print(const struct gate *gate, int prog, size_t number)
 	return 0;
 }
 
-static const char notes[] =
-	"TRANSFERS/S = PPS x DRAWS/PACKET x %d: a draw reads the state's cache line, then owns "
-	"it.\n"
-	"LINE BUSY: the part of each second for which it is under way, if a transfer takes %d ns,\n"
-	"which is assumed. NO SLICES: the same if each packet drew its own cost; above 100%% the\n"
-	"line cannot keep up.\n";
+static const char notes[] = "TRANSFERS/S = PPS x DRAWS/PACKET x %d: to borrow a slice (a draw), a "
+			    "CPU reads the cache line "
+			    "of\n"
+			    "the state, and then owns it. LINE BUSY: part of each second in which "
+			    "the line is in transfer, "
+			    "if a\n"
+			    "transfer takes %d ns, which is assumed. NO SLICES: the same if each "
+			    "packet was charged to the\n"
+			    "state; above 100%% the line cannot keep up.\n";
 
 int model_run(void)
 {
@@ -140,7 +143,7 @@ int model_run(void)
 	struct gate gate = GATE_CLOSED;
 	int status = model_gate(&gate, &programs);
 
-	run_on(0); /* slices are a CPU's */
+	run_on(0); /* stay on one CPU, because each CPU has its own slice */
 	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);
 	printf("%-8s %-6s %10s %12s %12s %10s %10s\n", "RATE", "BURST", "PPS", "DRAWS/PACKET",
 	       "TRANSFERS/S", "LINE BUSY", "NO SLICES");

@@ -34,7 +34,7 @@ double result_least(const struct result *result)
 	return result_sorted(result).figure[0];
 }
 
-/* The median of a case; 0: it was not run. */
+/* Returns the median of a case by its name, or 0 if it was not run. */
 static double median_of(const char *name, const struct result *results)
 {
 	for (size_t i = 0; i < bench_cases_count; i++)
@@ -44,8 +44,8 @@ static double median_of(const char *name, const struct result *results)
 }
 
 /*
- * What it costs to give a packet another source: part of every case that does, and of no packet
- * outside.
+ * Returns the cost in ns of changing the source of a packet, which the result of a case with many
+ * sources includes, and real packets do not have; or 0 if the case has one source.
  */
 static double varying_of(const struct bench_case *bench, const struct result *results)
 {
@@ -99,10 +99,13 @@ static void case_print(const struct bench_case *bench, const struct result *resu
 }
 
 static const char notes[] =
-	"NS: a packet on one CPU, the median of the rounds, in whole ns as the kernel tells it.\n"
-	"NET: less what it costs to give each packet another source, where a case does that\n"
-	"(vary - parse). NS and x FLOOR are as measured.\n"
-	"x NAIVE: times naive_64k or naive_1m, the textbook per-CPU bucket with as many known "
+	"NS: ns for a packet on one CPU, the median of the rounds, in whole ns as the kernel "
+	"reports "
+	"it.\n"
+	"NET: x FLOOR without the cost of changing the source of each packet (vary - parse), if a "
+	"case\n"
+	"does that. NS and x FLOOR include that cost.\n"
+	"x NAIVE: ratio to naive_64k or naive_1m, the textbook per-CPU bucket with as many known "
 	"sources.\n";
 
 void report_cases(const struct result *results)

@@ -6,19 +6,19 @@
 
 #include "run.h"
 
-/* To tell what a packet costs, roughly. */
+/* Packets of a short run that estimates the cost of a packet. */
 #define TRIAL_PACKETS 20000
 
 struct work {
 	struct run run;
-	uint32_t packets; /* a run; 0: this case is not run */
+	uint32_t packets; /* packets in each round; 0 if the case is not run */
 	uint32_t sources;
 };
 
-/* So many packets a source come before the first round: of a million at random, 98 % come. */
+/* Random packets per source before the first round; then 98 % of a million sources are known. */
 #define PACKETS_TO_KNOW 4
 
-/* Of more sources a case is about those that are not known. */
+/* Cases with more sources than this measure unknown sources. */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
 static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
@@ -41,7 +41,7 @@ static int work_begin(struct work *work, const struct bench_case *bench, uint64_
 	return 0;
 }
 
-/* Finds how many packets make a run, and lets the case settle. */
+/* Chooses the number of packets in each round, and runs packets before the first round. */
 static int work_warm(struct work *work, const struct plan *plan, enum expect expect)
 {
 	double packets = work->sources > KNOWN_SOURCES_MOST ? 0 : PACKETS_TO_KNOW * work->sources;
@@ -73,7 +73,7 @@ static int works_begin(struct work *works, const struct plan *plan)
 	return status;
 }
 
-/* Whether a reason is what a case is about. */
+/* Returns whether packets of a case should have this reason. */
 static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reason)
 {
 	if (bench->expect == EXPECT_PASS)
@@ -96,7 +96,9 @@ static int counts_check(const struct bench_case *bench, uint64_t packets, struct
 		if (!reason_is_meant(bench, reason))
 			unmeant += counts.reason[reason].packets;
 	}
-	/* A gate counts the other CPU's packets as well, a map of bench.bpf.c only some. */
+	/*
+	 * `all` may be more than `packets` (a second CPU), or less (a map counts new sources only)
+	 */
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;

@@ -11,10 +11,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-/* A run on another CPU is ended by a signal; were that lost, it ends after so many packets. */
+/* Most packets of a run on the second CPU, which a signal ends long before. */
 #define BESIDE_PACKETS 100000000U
 
-/* Time for it to begin: the kernel waits for a grace period first. */
+/* Time until a run on the second CPU has begun: the kernel waits for an RCU grace period first. */
 #define BESIDE_START_NS 60000000
 
 static unsigned int cpu_numbers[RUN_CPUS];
@@ -28,7 +28,7 @@ unsigned int run_cpus(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* its coming ends the system call */
+	(void)signal; /* the system call ends with EINTR */
 }
 
 void run_init(void)
@@ -131,7 +131,9 @@ static int beside_start(struct beside *beside, struct run *run)
 	return 0;
 }
 
-/* It has to be running still: else the figure is of one CPU. */
+/*
+ * Ends the run on the second CPU. Fails if it has ended before, because the result is then wrong.
+ */
 static int beside_end(struct beside *beside)
 {
 	bool early = __atomic_load_n(&beside->ended, __ATOMIC_ACQUIRE);

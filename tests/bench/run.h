@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* BPF_PROG_TEST_RUN, on one CPU or on two at once. */
+/* Runs packets by BPF_PROG_TEST_RUN, on one CPU or on two CPUs at the same time. */
 #ifndef SLUICE_BENCH_RUN_H
 #define SLUICE_BENCH_RUN_H
 
@@ -12,24 +12,24 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* each CPU's own; a run goes on where the one before ended */
+	struct frame frame[RUN_CPUS]; /* frame of each CPU, which keeps its last source */
 	unsigned int cpus;
 	enum expect expect;
-	bool is_tc; /* a program of TC */
+	bool is_tc; /* the program is one of TC, not of XDP */
 };
 
-/* Before all else: finds the CPUs, and makes SIGUSR1 end a test run and nothing else. */
+/* Finds the CPUs, and handles SIGUSR1, so that it ends only test runs. Called first. */
 void run_init(void);
 
-/* How many of the CPUs that this process may use take part: at most RUN_CPUS. */
+/* Returns the number of CPUs that run packets: at most RUN_CPUS, of those this process may use. */
 unsigned int run_cpus(void);
 
-/* Moves this thread to one of them, by its index. */
+/* Moves this thread to a CPU. index: below run_cpus(). */
 void run_on(unsigned int index);
 
 /*
- * Puts this thread ahead of other processes, where that is permitted: what they take is no cost of
- * a packet. 0: as they are.
+ * Gives this thread a real-time priority, if permitted, so that other processes do not add to the
+ * cost of a packet. 0 restores the normal priority.
  */
 #define RUN_PRIORITY 1
 void run_hurry(int priority);
@@ -37,14 +37,17 @@ void run_hurry(int priority);
 uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 
-/* Runs a frame `count` times here; it comes back as the last time left it. Negative errno. */
+/*
+ * Runs a frame `count` times on this CPU. The frame keeps the changes of the program. Returns 0 or
+ * a negative errno.
+ */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
 
-/* Ends the test run of a thread with signals until it sets `ended`, and joins the thread. */
+/* Sends signals to a thread to end its test run, until it sets `ended`, and joins the thread. */
 void run_end(pthread_t thread, const bool *ended);
 
-/* Runs `count` packets on one CPU, while the other CPUs of the run are as busy. */
+/* Runs `count` packets on the first CPU, while the other CPU of the run, if any, runs packets. */
 int run_packets(struct run *run, uint32_t count, double *ret_ns);
 
 #endif

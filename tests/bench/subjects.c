@@ -9,15 +9,15 @@
 #include "rules/prefix.h"
 #include "state/stats.h"
 
-/* A program, and what gives its packets another source each time before it runs. */
+/* The program under test, and programs that change a packet's source and then call it. */
 struct subject_programs {
-	int plain;
-	struct bpf_object *object; /* of what varies, with `plain` behind it; NULL: not loaded */
+	int plain;		   /* fd of the program under test */
+	struct bpf_object *object; /* object with the other programs; NULL if it is not loaded */
 };
 
 static struct subject_programs subjects[SUBJECTS];
 
-/* What they are of. */
+/* The gates, and the object of bench.bpf.c, that the programs belong to. */
 static struct gate gates[SUBJECTS];
 static struct programs programs[SUBJECTS];
 static struct bpf_object *others;
@@ -30,7 +30,7 @@ static const char *const other_names[SUBJECTS] = {
 #define MANY (1 << 16)
 #define MOST (1 << 20)
 
-/* An entry of a shared map is a cache line, one of a per-CPU map what Sluice keeps there. */
+/* Sizes of an entry: a cache line in shared maps, and Sluice's bucket in per-CPU maps. */
 #define LINE   64
 #define BUCKET sizeof(struct sl_bucket)
 
@@ -50,7 +50,9 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-/* Makes the program of a subject, and another in front of it that varies sources: one of XDP. */
+/*
+ * Loads the program of a subject and, on XDP, the programs that change a packet's source before it.
+ */
 static int subject_make(enum subject which)
 {
 	struct subject_programs *subject = &subjects[which];
@@ -121,11 +123,11 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
-		return 0; /* the maps of bench.bpf.c evict none */
+		return 0; /* the maps of bench.bpf.c never evict an entry */
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
-/* Reads what a subject has counted. A map of bench.bpf.c counts only new sources. */
+/* Reads the counters of a subject. A program with a map counts only packets of new sources. */
 static int counts_read(enum subject which, struct sl_counters *ret)
 {
 	struct stats stats;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Three rate limiters as textbooks and many XDP programs write them, for scripts/beside-others.
- * Each gives an IPv4 source RATE packets a second with a burst of BURST, and is wrong in its own way.
+ * Three common rate limiters of textbooks and XDP programs, for scripts/beside-others. Each should
+ * limit an IPv4 source to RATE packets a second with a burst of BURST, and has a different fault.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_endian.h>
@@ -85,21 +85,21 @@ static __always_inline int bucket_charge(struct xdp_md *ctx, void *buckets)
 	return XDP_PASS;
 }
 
-/* Each CPU gives the source the whole limit. */
+/* Fault: on each CPU the source gets the whole limit. */
 SEC("xdp")
 int per_cpu_bucket(struct xdp_md *ctx)
 {
 	return bucket_charge(ctx, &per_cpu_buckets);
 }
 
-/* Two CPUs read the same tokens, and both spend them. */
+/* Fault: two CPUs may read the same tokens, and both spend them. */
 SEC("xdp")
 int shared_bucket(struct xdp_md *ctx)
 {
 	return bucket_charge(ctx, &shared_buckets);
 }
 
-/* Counts packets until a second is over: a source may send its limit before and after the edge. */
+/* Fault: a source may send its whole limit at the end of a second, and again right after it. */
 SEC("xdp")
 int one_second(struct xdp_md *ctx)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames whose source changes from packet to packet. What they change by is in their own payload: a
- * program that runs the same frame again and again finds there where it was, on any CPU, without a
- * map.
+ * Frames whose source changes from packet to packet. The state of that change, struct vary, is in
+ * the payload of the frame, so the program that changes the source needs no map, on any CPU.
  */
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H
@@ -15,16 +14,16 @@
 #define IPV4_SOURCE   (ETH_SIZE + 12)
 #define IPV6_SOURCE   (ETH_SIZE + 8)
 
-/* Where the payload begins, and so struct vary. */
+/* Offset of the payload, which is a struct vary. */
 #define IPV4_PAYLOAD (ETH_SIZE + IPV4_SIZE + UDP_SIZE)
 #define IPV6_PAYLOAD (ETH_SIZE + IPV6_SIZE + UDP_SIZE)
 
-/* All frames are as long, so that no case pays more than another for copying them. */
+/* All frames have the same size, so that copying them costs the same in all cases. */
 #define FRAME_SIZE (IPV6_PAYLOAD + sizeof(struct vary))
 
-/* The source: `base`, and in the bits of `mask` anything. Both are in the order of the address. */
+/* Sources are `base` with any value in the bits of `mask`. Both are in network byte order. */
 struct vary {
-	__u64 state; /* of the random numbers, never 0; or where a walk has come to */
+	__u64 state; /* state of the random numbers, never 0; or the number of the next source */
 	__u64 base[2];
 	__u64 mask[2];
 };
@@ -44,19 +43,19 @@ static inline __u64 vary_random(struct vary *vary)
 	return x * 2685821657736338717ULL;
 }
 
-/* The next source of IPv4. Its best random bits are the high ones. */
+/* Returns a random IPv4 source. Uses the high bits, which are the most random. */
 static inline __u32 vary_next4(struct vary *vary)
 {
 	return vary->base[0] | (vary_random(vary) >> 32 & vary->mask[0]);
 }
 
-/* One of the two words of the next source of IPv6. */
+/* Returns one of the two 64-bit words of a random IPv6 source. */
 static inline __u64 vary_next6(struct vary *vary, int word)
 {
 	return vary->base[word] | (vary_random(vary) & vary->mask[word]);
 }
 
-/* The sources of a walk: each in order, and none twice. Of IPv6, the first word of one: a /64. */
+/* Return the next source in order: an IPv4 address, or the first 64 bits of an IPv6 address. */
 static inline __u32 vary_step4(struct vary *vary)
 {
 	return vary->base[0] | (bpf_htonl(vary->state++) & vary->mask[0]);
@@ -70,7 +69,7 @@ static inline __u64 vary_step6(struct vary *vary)
 /* The variables of generate.bpf.c. */
 struct lane_state {
 	struct vary vary;
-	__u32 ifindex; /* of the device that sends */
+	__u32 ifindex; /* ifindex of the sending device */
 	__u32 pad;
 	volatile __u64 sent;
 };

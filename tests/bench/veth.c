@@ -13,24 +13,21 @@
 #include "lanes.h"
 #include "limiters.h"
 
-/*
- * Before what is measured, so that every source has used up its burst, and tables are full; and
- * that.
- */
+/* Time before the measurement, in which bursts are used up and tables fill; and its length. */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
-/* The most packets of known sources that pass, as a part: refusals are what is measured. */
+/* Largest part of the packets of known sources that may pass, because refusals are measured. */
 #define KNOWN_PASS 0.05
 
 /*
- * Each of many sources sends but a few packets a second: so their rate is lower, for nearly all of
- * these to be over it. The kernel lets hashlimit have 1048576 entries at most.
+ * Sources of the packets. Each of many sources sends only a few packets a second, so their limits
+ * are lower, to refuse nearly all packets. The kernel limits hashlimit to 1048576 buckets.
  */
 static const struct {
 	const char *name;
 	const char *prefix;
-	bool known; /* by every limiter, before what is measured; and their bursts are used up */
+	bool known; /* before the measurement every limiter has an entry of each source */
 	struct demand demand;
 } sources[] = {
 	{"1", "10.0.0.1", false, {"1/second", "5", "262144", "65536"}},
@@ -41,7 +38,7 @@ static const struct {
 
 #define RANDOM (ARRAY_SIZE(sources) - 1)
 
-/* A limiter, and whether only random sources say anything about it. */
+/* Limiters to measure. Some are only measured with random sources. */
 static const struct {
 	int limiter;
 	bool random_only;
@@ -79,7 +76,7 @@ static bool command_read(const char *command, const char *outputs, char said[SAI
 	if (fgets(said, SAID_SIZE, pipe))
 		said[strcspn(said, "\n")] = '\0';
 	while (fgets(rest, sizeof(rest), pipe))
-		; /* a closed pipe would kill a command that writes on */
+		; /* read all output: the command would be killed if the pipe was closed early */
 	return !pclose(pipe);
 }
 
@@ -99,7 +96,7 @@ static unsigned long long shell_number(const char *command)
 
 /* --- One run --------------------------------------------------------------------------------- */
 
-/* Without nftables what passes goes on up the stack, uncounted. */
+/* nftables works, so packets that pass are counted and dropped by its chain. */
 static bool has_end;
 
 static int limiter_up(const struct limiter *limiter, struct veth_result *result)
@@ -132,7 +129,7 @@ static uint64_t passed_take(void)
 	return has_end ? shell_number(end_take) : 0;
 }
 
-/* Each packet has to come to the limiter: a queue before it may be full. */
+/* Adds a remark if the limiter did not see every packet, because a queue before it was full. */
 static void seen_check(const struct limiter *limiter, struct veth_result *result, uint64_t sent,
 		       uint64_t passed)
 {
@@ -143,7 +140,7 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 			 100.0 * seen / sent);
 }
 
-/* heard: how many packets the limiter has seen before. */
+/* Measures one run. heard: how many packets the limiter saw before. */
 static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 		       uint64_t heard, struct veth_result *result)
 {
@@ -170,7 +167,7 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 	return 0;
 }
 
-/* Makes the sources known to Sluice, where that is the limiter. ret: how many packets it got. */
+/* If the limiter is Sluice, makes the sources known to it. Stores the number of packets used. */
 static int sources_make_known(const struct limiter *limiter, const char *sources, uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
@@ -213,7 +210,7 @@ static int contender_run(const struct limiter *limiter, unsigned int lanes, size
 
 /* --- All of them ----------------------------------------------------------------------------- */
 
-/* Calls for each limiter, its kinds of sources, and numbers of CPUs. */
+/* Measures each limiter once with each kind of sources and each number of CPUs. */
 static int round_run(struct veth_result *results, size_t *count)
 {
 	int status = 0;
@@ -244,7 +241,7 @@ static void end_try(void)
 
 	has_end = shell_run(end_setup, said) && shell_run(end_teardown, said);
 	if (!has_end)
-		printf("SKIP: nftables, behind which packets end: %s\n", said);
+		printf("SKIP: nftables, which counts and drops packets that pass: %s\n", said);
 }
 
 int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
@@ -268,7 +265,7 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 	return 0;
 }
 
-/* Prints the ratio of Sluice's figure to that of another limiter for the same packets. */
+/* Prints the ratio of Sluice's rate to the rate of another limiter with the same sources. */
 static void rival_print(const struct veth_result *results, size_t count, int rival,
 			const struct veth_result *result)
 {
@@ -301,15 +298,18 @@ static void result_print(const struct veth_result *results, size_t count,
 }
 
 static const char notes[] =
-	"MPPS: generated and received by the same CPUs, over veth; xdp_drop is the most that can "
-	"be.\n"
-	"x NFT, x IPTAB: of what nftables and iptables carry of the same packets. 64k, 1m: known\n"
-	"sources, each of which may send 1 packet a minute; any other may send 1 a second. What\n"
-	"passes becomes an skb and is dropped by a rule of nftables behind all of them; "
-	"no_limiter\n"
-	"is that alone. random: forged sources, of which the limiters remember 262144:\n"
-	"nftables then limits no new one, iptables drops all new ones, and Sluice gives them no\n"
-	"memory and, with sluice_budget, 10 kpps together.\n";
+	"MPPS: millions of packets a second that the same CPUs generate and receive over veth. "
+	"xdp_drop\n"
+	"is the maximum. x NFT, x IPTAB: ratio to nftables and iptables with the same packets.\n"
+	"64k, 1m: known sources, each limited to 1 packet a minute; other sources are limited to 1 "
+	"a\n"
+	"second. Packets that pass become skbs and are dropped by a rule of nftables after all "
+	"limiters;\n"
+	"no_limiter is the cost of that alone. random: forged sources, of which the limiters "
+	"track\n"
+	"262144. After that nftables limits no new source, iptables drops all new sources, and "
+	"Sluice\n"
+	"stores no state for them and, with sluice_budget, passes 10 kpps of them together.\n";
 
 void veth_report(const struct veth_result *results, size_t count)
 {
