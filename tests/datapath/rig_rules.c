@@ -3,10 +3,13 @@
 #include "rig.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <bpf/bpf.h>
 
+#include "aggregate.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
@@ -387,6 +390,38 @@ static void check_splits(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(sum, rig->gate.state->split_rules);
 }
 
+/* Checks that `subrules` has the number of longer rules of each aggregate. */
+static void check_subrules(const struct rig *rig, const struct rulemap_entry *entries,
+			   unsigned int count)
+{
+	uint64_t *expected = calloc(SL_AGGREGATES, sizeof(*expected));
+	uint64_t *found = mmap(NULL, SL_AGGREGATES * sizeof(*found), PROT_READ, MAP_SHARED,
+			       rig->gate.map[MAP_SUBRULES], 0);
+
+	assert_non_null(expected);
+	assert_ptr_not_equal(found, MAP_FAILED);
+	for (unsigned int i = 0; i < count; i++) {
+		const struct sl_prefix *prefix = &entries[i].prefix;
+		bool ipv4 = prefix_is_ipv4(prefix);
+		uint64_t head = aggregate_head(prefix, ipv4);
+		unsigned int length = prefix->bits - SL_FAMILY_BITS;
+
+		if (!prefix->bits || prefix_is_host(prefix))
+			continue;
+		expected[aggregate_place(head,
+					 ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE)] +=
+			length > SL_AGGREGATE_WIDE_BITS;
+		if (!ipv4)
+			expected[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)] +=
+				length > SL_AGGREGATE_NARROW_BITS;
+	}
+	for (uint32_t i = 0; i < SL_AGGREGATES; i++)
+		if (found[i] != expected[i])
+			fail_msg("aggregate %u: %lu rules, not %lu", i, found[i], expected[i]);
+	munmap(found, SL_AGGREGATES * sizeof(*found));
+	free(expected);
+}
+
 void rig_check_tidy(const struct rig *rig, unsigned int rules)
 {
 	struct rulemap_entry *entries = NULL;
@@ -407,6 +442,7 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules)
 	}
 	check_counts(rig, entries, count);
 	check_splits(rig, entries, count);
+	check_subrules(rig, entries, count);
 	check_ids(rig);
 	free(entries);
 }

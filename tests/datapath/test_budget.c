@@ -222,25 +222,6 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* A new source that a limit refuses costs the budget nothing. */
-TEST(test_refused_before)
-{
-	struct rig *rig = budget_rig(state);
-	struct frame known = frame_from("2001:db8::1", 60);
-	struct march march = march_from(0, "2001:db8::/64", rig->programs.fd[HOOK_INGRESS]);
-	struct march others = march_from(1, "2001:db9::/32", rig->programs.fd[HOOK_INGRESS]);
-
-	rig_limits(rig, "default", "name one rate 1/h burst 9000 per 32/128",
-		   "name net rate 1/h burst 5 per 32/64", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 9), 5);
-	rig_budget(rig, "default", "1/h", "10");
-	rig_admit(rig, false);
-	assert_int_equal(rig_march(rig, &march, 500), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 504);
-	assert_int_equal(rig_march(rig, &others, 500), 10);
-	rig_check_counted(rig);
-}
-
 /* A limit that observes counts what the other limits and the budget pass. */
 TEST(test_observed_behind)
 {

@@ -65,20 +65,6 @@ TEST(test_sources_of_locked_sets_share_the_budget)
 	}
 }
 
-/* A limit that starts empty needs no state to refuse. */
-TEST(test_a_limit_that_starts_empty_drops)
-{
-	struct rig *rig = busy_begin(state, 0);
-	struct frame frame = frame_from(sources[SL_IPV4], FRAME_LEAST);
-
-	rig_limits(rig, "default", "rate 1/h burst 1 start empty", NULL);
-	rig_admit(rig, false);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, PACKETS), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), PACKETS);
-	assert_int_equal(rig_states(rig), 0);
-	rig_check_counted(rig);
-}
-
 /* A known source is found and charged in a locked set. */
 TEST(test_a_known_source_of_a_locked_set_is_charged)
 {

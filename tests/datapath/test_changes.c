@@ -137,26 +137,6 @@ TEST(test_slots)
 	rig_check_counted(rig);
 }
 
-/* Four limits are replaced by four others, in reverse order, and one of them returns. */
-TEST(test_all_limits_at_once)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	rig_limits(rig, "default", "name a rate 1/h burst 9", "name b rate 1/h burst 9",
-		   "name c rate 1/h burst 9", "name d rate 1/h burst 4", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 4);
-	rig_limits(rig, "default", "name e rate 1/h burst 9", "name f rate 1/h burst 5",
-		   "name g rate 1/h burst 9", "name h rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 5);
-	rig_limits(rig, "default", "name f rate 1/h burst 9", "name a rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's state is still empty */
-	rig_limits(rig, "default", "name a rate 1/h burst 9", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 9); /* a new limit */
-	rig_check_tidy(rig, 1);
-	rig_check_counted(rig);
-}
-
 /* --- Counters ------------------------------------------------------------------------------- */
 
 /* A policy with the number of a deleted policy counts from zero; the totals lose nothing. */
@@ -343,58 +323,6 @@ TEST(test_slices_are_of_their_states)
 	rig_limits(rig, "default", "name u rate 1/min burst 1001 per 24", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 0);
 	rig_check_counted(rig);
-}
-
-/* Forty changes of a limit keep its level, because the credit of slices returns each time. */
-TEST(test_changes_cost_nothing)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-	char words[64];
-
-	for (unsigned int i = 0; i < 40; i++) {
-		snprintf(words, sizeof(words), "name x rate 1/h burst 5000 match any vlan %u",
-			 i + 1);
-		rig_limits(rig, "default", "name u rate 1/h burst 5000 match udp", words, NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 1), 1);
-	}
-	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 6000), 5000 - 40);
-}
-
-/*
- * Levels stay exact during forty changes of other rules, and of the own rule without a difference.
- */
-TEST(test_others_keep_their_levels)
-{
-	static const struct {
-		const char *words;
-		uint64_t burst;
-	} cases[] = {{"rate 1/h burst 300", 300},
-		     {"rate 1/min burst 1000", 1000},
-		     {"rate 1/h burst 300 per 24", 300}};
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		rig_empty(rig);
-		rig_limits(rig, "192.0.2.0/24", cases[i].words, NULL);
-		for (int change = 0; change < 40; change++) {
-			char words[64];
-
-			snprintf(words, sizeof(words), "rate 1/h burst %d", 1 + change);
-			rig_run_on(rig, change % rig->cpus);
-			rig_send(rig, change % HOOKS, &frame, 3);
-			rig_limits(rig, change % 2 ? "default" : "192.0.2.9", words, NULL);
-			if (change % 3 == 0)
-				rig_limits(rig, "192.0.2.0/24", cases[i].words, NULL);
-		}
-		for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
-			rig_run_on(rig, cpu);
-			rig_send(rig, HOOK_INGRESS, &frame, 1100);
-		}
-		assert_int_equal(rig->passed.packets, cases[i].burst);
-		rig_check_counted(rig);
-	}
 }
 
 TESTS(rig_setup, rig_teardown)

@@ -73,27 +73,6 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* 0.0.0.0/0, ::/0 and `default` as prefixes of accesses. */
-TEST(test_shortest_prefixes)
-{
-	struct rig *rig = rig_begin(state);
-
-	rig_list(rig, "default", SL_ACCESS_DENY, 0);
-	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), DENIED);
-	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
-	rig_list(rig, "0.0.0.0/0", SL_ACCESS_ALLOW, 0);
-	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
-	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
-	rig_limits(rig, "::/0", "rate 1/h burst 6", NULL);
-	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 6);
-	rig_list(rig, "default", SL_ACCESS_NONE, 0);
-	rig_list(rig, "0.0.0.0/0", SL_ACCESS_NONE, 0);
-	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), ENOUGH);
-	rig_check_tidy(rig, 1);
-	rig_check_counted(rig);
-}
-
 /* An access decides before the limits of its prefix, which keep their levels. */
 TEST(test_list_over_limits)
 {
@@ -143,33 +122,6 @@ TEST(test_listed_are_counted)
 	assert_int_equal(rig_states(rig), 0);
 	assert_int_equal(rig_buckets_of(rig, SL_IPV4), 1);
 	assert_int_equal(rig_buckets_of(rig, SL_IPV6), 1);
-	rig_check_counted(rig);
-}
-
-/* --- Hosts of one /64 ----------------------------------------------------------------------- */
-
-TEST(test_hosts_split_their_64)
-{
-	struct rig *rig = rig_begin(state);
-
-	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 10", NULL);
-	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 2),
-			 2); /* the source has a bucket already */
-	rig_list(rig, "2001:db8:5::1", SL_ACCESS_DENY, 0);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
-	assert_int_equal(rig_send_from(rig, "2001:db8:5::2", 3), 3);
-	rig_list(rig, "2001:db8:5::2", SL_ACCESS_ALLOW, 0);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
-	assert_int_equal(rig_send_from(rig, "2001:db8:5::3", 1), 1);
-	rig_list(rig, "2001:db8:5::1", SL_ACCESS_NONE, 0);
-	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 1), 1);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
-	rig_list(rig, "2001:db8:5::2", SL_ACCESS_NONE, 0);
-	rig_check_tidy(rig, 1);
-	/* the rest of the ten packets of the /64 */
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), 3);
-	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), 0);
 	rig_check_counted(rig);
 }
 

@@ -90,50 +90,6 @@ TEST(test_floods_are_met_alike_on_any_machine)
 	}
 }
 
-/* --- No bucket ------------------------------------------------------------------------------ */
-
-/* Sends packets of a source whose bucket this CPU does not use. */
-static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struct frame *frame,
-				    unsigned int count)
-{
-	uint64_t passed = 0;
-
-	while (count--) {
-		rig_zero(rig, MAP_IN_USE);
-		passed += rig_send(rig, hook, frame, 1);
-	}
-	return passed;
-}
-
-/*
- * Without a bucket there is no slice, and each packet is charged to the state: the burst is exact.
- */
-TEST(test_a_source_without_a_bucket_gets_its_burst)
-{
-	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
-	struct rig *rig = rig_begin(state);
-	uint64_t cost;
-
-	rig_set(rig, "default", "1kpps", "1000");
-	cost = rig_limit(rig, "default")->cost;
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		struct frame frame = frame_from(sources[i], 60);
-		uint64_t passed = send_without_bucket(rig, HOOK_XDP, &frame, 600);
-
-		rig_run_on(rig, rig->cpus - 1);
-		passed += send_without_bucket(rig, HOOK_INGRESS, &frame, 600);
-		assert_int_equal(passed, 1000);
-		rig_clock_forward(rig, cost);
-		assert_int_equal(send_without_bucket(rig, HOOK_INGRESS, &frame, 10), 1);
-		rig_clock_forward(rig, 2 * cost);
-		assert_int_equal(send_without_bucket(rig, HOOK_INGRESS, &frame, 10), 2);
-		rig_clock_forward(rig, 5000 * cost);
-		assert_int_equal(send_without_bucket(rig, HOOK_INGRESS, &frame, 2000), 1000);
-		rig_run_on(rig, 0);
-	}
-	rig_check_counted(rig);
-}
-
 /* --- A table that is full ------------------------------------------------------------------- */
 
 #define CROWD 20000

@@ -149,22 +149,4 @@ TEST(test_shared_key_in_a_flood)
 	}
 }
 
-/* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
-
-/* A source under limits that only observe is never dropped, and never counts as a newcomer. */
-TEST(test_observers)
-{
-	struct rig *rig = rig_begin(state);
-	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
-	struct frame frame = frame_from("192.0.2.1", 60);
-
-	rig_limits(rig, "default", "rate 1/h burst 1 action observe",
-		   "name far rate 1/h burst 1 per 24 action observe", NULL);
-	rig_budget(rig, "default", "1/h", "1");
-	assert_int_equal(rig_march(rig, &march, 20000), 20000);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 50);
-	assert_int_equal(rig_reason(rig, SL_PASS_WITHIN), 20050);
-	rig_check_counted(rig);
-}
-
 TESTS(rig_setup, rig_teardown)

@@ -3,57 +3,11 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 
 #include "aggregate.h"
 #include "gate/rulemap.h"
-#include "gate/rules.h"
-
-/* --- The counts of aggregates ---------------------------------------------------------------- */
-
-static void blocks_count(const struct rulemap_entry *entry, uint64_t *blocks)
-{
-	bool ipv4 = prefix_is_ipv4(&entry->prefix);
-	uint64_t head = aggregate_head(&entry->prefix, ipv4);
-	unsigned int length = entry->prefix.bits - SL_FAMILY_BITS;
-
-	if (!entry->prefix.bits || length == (ipv4 ? 32 : 128))
-		return;
-	blocks[aggregate_place(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE)] +=
-		length > 14;
-	if (!ipv4)
-		blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)] += length > 48;
-}
-
-/* Checks the counts of `subrules` against the rules. */
-static void blocks_check(const struct rig *rig)
-{
-	uint64_t *expected = calloc(SL_AGGREGATES, sizeof(*expected));
-	uint64_t *found = calloc(SL_AGGREGATES, sizeof(*found));
-	uint32_t *keys = calloc(SL_AGGREGATES, sizeof(*keys)), next, count = SL_AGGREGATES;
-	struct rulemap_entry *entries = NULL;
-	unsigned int rules;
-
-	assert_true(expected && found && keys);
-	assert_int_equal(rulemap_read(&rig->gate, &entries, &rules), 0);
-	for (unsigned int i = 0; i < rules; i++)
-		blocks_count(&entries[i], expected);
-	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_SUBRULES], NULL, &next, keys, found,
-					      &count, NULL),
-			 0);
-	assert_int_equal(count, SL_AGGREGATES);
-	for (uint32_t i = 0; i < count; i++)
-		if (found[i] != expected[keys[i]])
-			fail_msg("aggregate %u: %lu rules, not %lu", keys[i], found[i],
-				 expected[keys[i]]);
-	free(entries);
-	free(keys);
-	free(found);
-	free(expected);
-}
 
 /* --- A plain model of rules ----------------------------------------------------------------- */
 
@@ -99,6 +53,11 @@ static const struct model_rule *model_judge(const struct model *model,
 		    (!best || model->rules[i].prefix.bits > best->prefix.bits))
 			best = &model->rules[i];
 	return best;
+}
+
+static unsigned int rules_of(const struct rig *rig)
+{
+	return rig->gate.state->hosts + rig->gate.state->prefixes;
 }
 
 /* --- Random rules and sources --------------------------------------------------------------- */
@@ -235,7 +194,10 @@ static struct expected expected_of(const struct rig *rig, const struct model_rul
 
 static void verdict_check(struct rig *rig, const struct model *model, int round)
 {
-	struct sl_prefix address = random_address(model);
+	static struct sl_prefix earlier[8];
+	struct sl_prefix *slot = &earlier[rand() % ARRAY_SIZE(earlier)];
+	bool again = round && rand() % 2;
+	struct sl_prefix address = again ? *slot : random_address(model);
 	const struct model_rule *rule = model_judge(model, &address, rig_now(rig));
 	struct expected expected = expected_of(rig, rule);
 	struct sl_counters before, after;
@@ -244,7 +206,11 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	send_cold(rig, rand() % HOOKS, &frame, 1);
+	if (again) /* the source may have a bucket */
+		rig_send(rig, rand() % HOOKS, &frame, 1);
+	else
+		send_cold(rig, rand() % HOOKS, &frame, 1);
+	*slot = address;
 	assert_int_equal(counters_read(&rig->gate, expected.number, &after), 0);
 	if (after.reason[expected.reason].packets != before.reason[expected.reason].packets + 1)
 		fail_msg("round %d: %s is not judged by its rule: number %u, reason %d", round,
@@ -302,10 +268,8 @@ TEST(test_random_rules)
 			verdict_check(rig, &model, round);
 		}
 		used += rule_cache_in_use(rig);
-		if (round % 10 == 0)
-			blocks_check(rig);
+		rig_check_tidy(rig, rules_of(rig));
 	}
-	blocks_check(rig);
 	assert_true(used > ROUNDS); /* otherwise the test proves nothing */
 	print_message("figure: %d rulesets, %d packets each of sources near their rules: all are "
 		      "judged by them; %u blocks remembered\n",
@@ -341,7 +305,7 @@ TEST(test_shared_places)
 	rig->gate.state->changing =
 		1; /* the rules were written to the map directly: the next change counts them */
 	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, 0);
-	blocks_check(rig);
+	rig_check_tidy(rig, 202);
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
@@ -514,46 +478,6 @@ TEST(test_families_apart)
 	rig_check_counted(rig);
 }
 
-/* --- Changes that are cut off --------------------------------------------------------------- */
-
-static struct ruleset cut_rules(bool there)
-{
-	static const char *const prefixes[] = {
-		"10.1.0.0/16",	     "10.0.0.0/14",	"10.2.0.0/15",
-		"192.0.2.1",	     "2001:db8:1::/48", "2001:db8:1::/49",
-		"2001:db8:1:1::/72", "2000::/13",	"2000::/15",
-	};
-	struct ruleset set = {0};
-
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		rules_add_list(&set, prefixes[i], there ? SL_ACCESS_DENY : SL_ACCESS_NONE, 0);
-	return set;
-}
-
-TEST(test_cut_off)
-{
-	struct rig *rig = rig_begin(state);
-	int cuts = 0;
-
-	for (int there = 0; there < 2; there++)
-		for (int stop = there, cut = 1; cut; stop += 2, cuts++) {
-			struct ruleset base = cut_rules(true);
-
-			rig_empty(rig);
-			if (there)
-				assert_int_equal(rig_change(rig, &base), 0);
-			else
-				ruleset_free(&base);
-			cut = rig_change_cut_off(rig, cut_rules(!there), stop);
-			/* so that the counts of rules agree */
-			rig_list(rig, "198.51.100.0/24", SL_ACCESS_DENY, 0);
-			blocks_check(rig);
-		}
-	print_message(
-		"figure: killed at %d points, the counts of aggregates are those of the rules\n",
-		cuts);
-}
-
 /* --- Under fire ----------------------------------------------------------------------------- */
 
 #define FIRE_NS 3000000000ULL
@@ -649,7 +573,7 @@ TEST(test_under_fire)
 		      rig_reason(rig, SL_DROP_DENIED) - rig->dropped.packets);
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED) - rig->passed.packets, sent[0]);
 	assert_int_equal(rig_reason(rig, SL_DROP_DENIED) - rig->dropped.packets, sent[1]);
-	blocks_check(rig);
+	rig_check_tidy(rig, rules_of(rig));
 	shipped_free(&shipped);
 	rig_run_on(rig, 0);
 }

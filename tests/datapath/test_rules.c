@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rule that decides about a packet: the longest prefix, also after changes. */
+/*
+ * The rule that decides about a packet, also after changes. test_lists.c and test_rule_cache.c show
+ * that the longest prefix decides.
+ */
 #include "rig.h"
 
 #include <fcntl.h>
@@ -13,67 +16,6 @@ static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 
 	snprintf(text, sizeof(text), "%u", burst);
 	rig_set(rig, prefix, "1/h", text);
-}
-
-/* --- Longest prefix ------------------------------------------------------------------------- */
-
-static const struct {
-	const char *prefix;
-	unsigned int burst;
-} ladder[] = {
-	{"default", 2},
-	{"0.0.0.0/0", 3},
-	{"10.0.0.0/8", 4},
-	{"10.1.0.0/16", 5},
-	{"10.1.2.3", 6},
-	{"::/0", 7},
-	{"2001:db8::/32", 8},
-	{"2001:db8:1::/48", 9},
-	{"2001:db8:1:2::/64", 10},
-	{"2001:db8:1:2::1", 11},
-	{"2001:db8:1:2:8000::/65", 12},
-	{"2001:db8:1:3::1", 13},
-	{"128.0.0.0/1", 14},
-};
-
-TEST(test_longest_prefix_wins)
-{
-	static const struct {
-		const char *address;
-		unsigned int burst;
-	} cases[] = {
-		{"9.255.255.255", 3},
-		{"10.2.0.1", 4},
-		{"10.1.255.255", 5},
-		{"10.1.2.2", 5},
-		{"10.1.2.3", 6},
-		{"128.0.0.1", 14},
-		{"255.255.255.255", 14},
-		{"2001:db7::1", 7},
-		{"::", 7},
-		{"2001:db8:ffff::1", 8},
-		{"2001:db8:1:ffff::1", 9},
-		{"2001:db8:1:2::1", 11},
-		{"2001:db8:1:2:8000::1", 12},
-		{"2001:db8:1:2::2", 10},
-		{"2001:db8:1:2:7fff:ffff:ffff:ffff", 0}, /* shares the bucket of ::2 */
-		{"2001:db8:1:2:ffff:ffff:ffff:ffff", 0}, /* shares the bucket of 8000::1 */
-		{"2001:db8:1:3::2", 9},
-		{"2001:db8:1:3::1", 13},
-		{"a01:203::", 7}, /* not confused with 10.1.2.3 */
-	};
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(ladder); i++)
-		set_burst(rig, ladder[i].prefix, ladder[i].burst);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t burst = rig_burst_of(rig, cases[i].address);
-
-		if (burst != cases[i].burst)
-			fail_msg("%s: %lu pass, not %u", cases[i].address, burst, cases[i].burst);
-	}
-	rig_check_tidy(rig, ARRAY_SIZE(ladder));
-	rig_check_counted(rig);
 }
 
 /* `default` covers both families, 0.0.0.0/0 and ::/0 one each, and each can be deleted alone. */
