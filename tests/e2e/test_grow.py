@@ -146,7 +146,7 @@ def test_stated_by_attach(lab, tmp_path):
     refusal = one_line(lab.sluice("deny", "-f", path, status=1))
     assert "room" in refusal and "more `hosts`" in refusal and "--resize" in refusal
     refusal = lines(lab.apply({"policies": policies(3)}, status=1))[-1]
-    assert "has policies 2, and this change takes 3" in refusal
+    assert "has policies 2, but needs 3" in refusal
     assert lab.snapshot() == before and sizes(lab)["hosts"] == 20
     (tmp_path / "nets").write_text("".join(net(i) + "\n" for i in range(ROOM + 1)))
     assert lab.sluice("deny", "-f", str(tmp_path / "nets")).err == note(lab, "prefixes 16k -> 32k")
@@ -159,7 +159,7 @@ def test_stated_by_a_file(attached):
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
     refusal = one_line(attached.apply({"policies": policies(POLICIES + 1)}, status=1))
-    assert f"has policies {POLICIES // 1024}k, and this change takes {POLICIES + 1}" in refusal
+    assert f"has policies {POLICIES // 1024}k, but needs {POLICIES + 1}" in refusal
     assert attached.snapshot() == before
     attached.sluice("apply", "-", "--resize", input="policies: []\n")
     assert "gate" not in attached.json("dump")
