@@ -219,7 +219,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* that its new state was just charged does not make the source hot */
+	/* the charge of its new state does not show that the source is hot */
 	verdict->is_hot = false;
 	return result;
 }

@@ -45,7 +45,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* Returns whether a source without a bucket gets a bucket: never if it has no state. */
+/* Returns whether a source gets a bucket with this packet: never if it has no state. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {

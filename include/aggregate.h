@@ -22,9 +22,7 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATE_NARROW_BITS 48
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
-/*
- * Map `subrules` has the wide aggregates of both families by their bits, then hashed narrow ones.
- */
+/* Size of map `subrules`: the wide aggregates of both families, and slots for the narrow ones. */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 

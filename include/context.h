@@ -58,10 +58,10 @@ struct verdict {
 };
 
 /*
- * Sets of limits, in the argument `limits`: a bit per slot for limits that passed the packet; for
- * limits that drop and have no state for its key; and for limits under which its key gets a state
- * if the packet passes. The verifier must not know the value, otherwise it walks the rest of the
- * program for each value.
+ * Sets of limits, in the argument `limits`, a bit per slot: limits that passed the packet; limits
+ * that drop and have no state for its key; limits under which its key gets a state if the packet
+ * passes. The verifier must not know the value, otherwise it walks the rest of the program for each
+ * value.
  */
 #define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
 #define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)

@@ -540,7 +540,9 @@ TEST(test_insertions_by_several_cpus)
 
 static uint32_t in_set[SETS];
 
-/* Returns a key of a pattern that an attacker may choose, who does not know the secret. */
+/*
+ * Returns a key by a pattern. An attacker can choose any addresses, but does not know the secret.
+ */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
