@@ -35,9 +35,7 @@ struct mark {
 	__u64 bit;
 };
 
-/*
- * Returns the mark of a key. The hash is keyed, so a sender cannot choose sources that share one.
- */
+/* Returns the mark of a key. Its hash is keyed: a sender cannot choose sources that share one. */
 static __always_inline struct mark mark_of(const __u64 key[2])
 {
 	__u32 hash = digest_sum(hash_secret, key) >> 48;
@@ -323,9 +321,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/*
- * Returns the policy version that decides: from the bucket if still valid, otherwise by a lookup.
- */
+/* Returns the policy version that decides: the bucket's if it is valid, otherwise by a lookup. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

@@ -91,9 +91,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/*
- * Returns the entry of a key, or NULL. Prefetches it while it reads the clock, except in a flood.
- */
+/* Returns the entry of a key, or NULL. Except in a flood, prefetches it and reads the clock. */
 static __always_inline struct sl_entry *entry_find(struct packet *packet,
 						   const struct sl_limit *limit,
 						   const struct sl_gate *gate, struct digest digest,
@@ -136,9 +134,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/*
- * Charges the shared state for the packet's key. bucket: NULL if it has no slices of this policy.
- */
+/* Charges the packet's state under a limit. bucket: NULL if it has no slices of this policy. */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -407,9 +403,7 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/*
- * Charges a packet to a policy: policy_decide(). bucket: NULL if it has no slices of this policy.
- */
+/* Charges a packet: policy_decide(). bucket: NULL if it has no slices of this policy. */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {

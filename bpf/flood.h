@@ -30,9 +30,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/*
- * Returns whether this CPU sees a flood of new keys: of policies like the limit's, by `budgeted`.
- */
+/* Returns whether this CPU sees a flood of new keys of policies with, or without, a budget. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();

@@ -115,9 +115,7 @@ static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/*
- * Sets the departure time of an skb, rounded up to a nanosecond; the qdisc fq holds it until then.
- */
+/* Sets the departure time of an skb, rounded up to 1 ns; the qdisc fq holds it until then. */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;

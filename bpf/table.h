@@ -153,9 +153,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/*
- * Waits for a set's lock, without a loop that the verifier would walk. Returns whether it is free.
- */
+/* Waits for a set's lock. Returns whether it is free. The verifier would walk all of a loop. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};

@@ -59,10 +59,7 @@ struct sl_cell {
 /* Most limits of a policy. */
 #define SL_LIMITS_MAX 4
 
-/*
- * Value of map `counters`, per CPU, by policy number. Never reset: `base` of a policy is
- * subtracted.
- */
+/* Value of map `counters`, per CPU, by policy number. Never reset: see `base` of a policy. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
 	struct sl_cell refused[SL_LIMITS_MAX]; /* by slot; includes observed packets */
@@ -465,10 +462,7 @@ struct sl_admission {
 
 /* --- The gate and its states ---------------------------------------------------------------- */
 
-/*
- * The only value of map `gate`. A packet reads its first cache line, and if the source has no
- * bucket, also `params`.
- */
+/* The value of map `gate`. Packets read the first cache line; without a bucket also `params`. */
 struct sl_gate {
 	__u32 schema;
 	__u32 generation; /* generation of the rules; never 0, the generation of a new bucket */
