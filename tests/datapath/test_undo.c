@@ -409,7 +409,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(rules_recover(&rig->gate), 0); /* like the next change */
+		assert_int_equal(rules_recover(&rig->gate, NULL), 0); /* like the next change */
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
@@ -431,7 +431,7 @@ TEST(test_a_recovery_removes_what_has_ended)
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, 1);
 	rig_list(rig, "192.0.2.2", SL_ACCESS_DENY, 1);
 	rig->gate.state->changing = 1;
-	assert_int_equal(rules_recover(&rig->gate), 0);
+	assert_int_equal(rules_recover(&rig->gate, NULL), 0);
 	rig_check_tidy(rig, 1);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 5);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), ENOUGH);

@@ -425,7 +425,7 @@ static int detach_run(const struct context *context, const void *data)
 	const struct detach_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	bool is_all = !strcmp(args->devices.words[0], all_devices);
-	char first[GATE_NAME + 1], others[GATES_TEXT];
+	struct gate_names others;
 	int err;
 
 	if (is_all && args->devices.count > 1)
@@ -437,13 +437,12 @@ static int detach_run(const struct context *context, const void *data)
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
 	/* without -g, the user may have expected that `all` means all gates */
-	if (is_all && !context->gate_given && !gates_beside(context->gate, first, others) &&
-	    *others)
+	if (is_all && !context->gate_given && !gates_list(context->gate, &others) && others.count)
 		error_notice(
 			"other-gates", NULL,
 			"detached only the devices of gate '%s'; other gates are %s; to detach "
 			"their devices: 'sluice -g %s detach all'",
-			context->gate, others, first);
+			context->gate, others.text, others.first);
 	return 0;
 }
 

@@ -36,11 +36,12 @@ static int change_begin(const struct context *context, struct gate *gate,
 static int change_make(struct gate *gate, struct change *change)
 {
 	struct rule *before = &change->before, *lost = &change->lost;
+	const struct ruleset wanted = {.rules = &change->after, .count = 1};
 	struct shadowed shadowed = {0};
 	int err = rule_is_empty(before) ? 0 : rule_difference(before, &change->after, lost);
 
 	lost->inherit = INHERIT_UNSPECIFIED;
-	err = err ?: rule_change(gate, &change->after, &shadowed);
+	err = err ?: rules_change(gate, &wanted, &shadowed);
 	if (err)
 		return err;
 	warn_rules(gate, before, &change->after, 1);

@@ -14,10 +14,15 @@ static const struct command *const commands[] = {
 
 int gate_open_to_look(struct gate *gate, const struct context *context)
 {
-	char only[GATE_NAME + 1] = "";
-	int err = context->gate_given ? 0 : gates_only(context->gate, only);
+	bool exists = context->gate_given;
+	int err = exists ? 0 : gate_exists(context->gate, &exists);
+	struct gate_names names = {.count = 0};
 
-	return err ?: gate_open(gate, *only ? only : context->gate, GATE_READ, NULL);
+	if (!err && !exists)
+		err = gates_list(NULL, &names);
+	return err
+		       ?: gate_open(gate, names.count == 1 ? names.first : context->gate, GATE_READ,
+				    NULL);
 }
 
 int main(int argc, char **argv)

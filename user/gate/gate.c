@@ -84,7 +84,7 @@ int gate_begin(struct gate *gate, const char *name)
 	return machine_get(&gate->machine);
 }
 
-/* --- Facts of maps -------------------------------------------------------------------------- */
+/* --- Information on maps -------------------------------------------------------------------- */
 
 int gate_map_unread(const struct gate *gate, enum gate_map map, int err)
 {
@@ -101,8 +101,8 @@ uint32_t gate_map_id(int fd)
 }
 
 /*
- * The sizes of the values of private maps; 0: the map is not private. `in_use`, `sketches` and
- * `host_cache` contain hashes or parts of them, `sets` tags.
+ * Value sizes of private maps, 0 for other maps. `in_use`, `sketches` and `host_cache` contain
+ * hashes or parts of hashes, and `sets` contains tags.
  */
 static const uint32_t private_sizes[GATE_MAPS] = {
 	[MAP_SETS] = sizeof(struct sl_set),
@@ -128,7 +128,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 	ret->value_size = private_sizes[map];
 	ret->max_entries = map == MAP_SETS	   ? gate->state->params.set_mask + 1
 			   : map == MAP_HOST_CACHE ? gate->state->params.host_mask + 1
-			   : map == MAP_SKETCHES  ? gate->machine.cpu_ids * SL_SKETCH_LINES
+			   : map == MAP_SKETCHES   ? gate->machine.cpu_ids * SL_SKETCH_LINES
 						   : 1;
 	return 0;
 }
@@ -144,10 +144,10 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	return 0;
 }
 
-/* The kernel waits for an RCU grace period, and programs run under RCU. */
+/* BPF programs run under RCU, and membarrier(2) waits for an RCU grace period. */
 void synchronize_programs(void)
 {
-	/* refused with nohz_full: packets need microseconds, so 100 ms is enough */
+	/* fails with nohz_full; a program runs for microseconds, so 100 ms is enough */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		usleep(100000);
 }
@@ -180,8 +180,8 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * A trial's number is its begin, in units of a millisecond: a later gate of the same name does not
- * count from one again. No two commands follow each other as fast.
+ * The number of a trial is its begin in units of 2^20 ns, about a millisecond. So the trials of a
+ * later gate of the same name have other numbers. Two commands do not begin within a millisecond.
  */
 #define NUMBER_SHIFT 20
 
@@ -225,18 +225,18 @@ int trial_refuse(struct gate *gate)
 	if (trial_is_awaited(gate->state))
 		return gate_error(
 			gate, EBUSY, "on-trial",
-			"its trial goes on: the change is undone in %llu s; to keep it: 'sluice "
+			"its last change is on trial, and is undone in %llu s; to keep it: 'sluice "
 			"%sconfirm'",
 			(unsigned long long)(left / NS_PER_SEC + 1), gate_option(gate->name));
 	error_notice("trial-over", gate_object(gate->name),
-		     "its trial is over, but the change was not undone; the rules in force stay");
+		     "its trial has ended, but the change was not undone; the rules stay");
 	trial_end(gate);
 	return 0;
 }
 
 /* --- Arrays in memory ----------------------------------------------------------------------- */
 
-/* The values of one call: the kernel needs about a millisecond for them. */
+/* Values per system call. The kernel needs about a millisecond for this many. */
 #define VIEW_BATCH 4096
 
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
@@ -253,7 +253,7 @@ int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 	return 0;
 }
 
-/* An array returns its values in the order of their indexes. */
+/* A batch of an array map has its values in the order of their indexes. */
 int array_view_refresh(const struct array_view *view, uint32_t count)
 {
 	uint32_t keys[VIEW_BATCH], token, *last = NULL;
@@ -283,10 +283,10 @@ void array_view_close(struct array_view *view)
 	*view = ARRAY_VIEW_CLOSED;
 }
 
-/* The number of times that the copies are made again because a command changes the rules. */
+/* Give up if the rules change during this many copies in a row. */
 #define COPY_TRIES 100
 
-/* Copies the rules of one generation, with only those policy versions that were ever used. */
+/* Copies the rules of one generation. Omits policy versions that were never used. */
 static int rules_copy(const struct gate *gate)
 {
 	uint32_t generation, seen;
@@ -306,7 +306,7 @@ static int rules_copy(const struct gate *gate)
 	return err;
 }
 
-/* A read of an array by an fd cannot fail: if it does, the copies stay as they were. */
+/* If an array cannot be read, which should not happen, the copies stay unchanged. */
 uint32_t gate_generation(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
@@ -317,7 +317,7 @@ uint32_t gate_generation(const struct gate *gate)
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
-/* Opens an array, and stores where it is in memory. */
+/* Opens a view of an array map, and stores its address in `to`. Returns 0 or a negative errno. */
 #define VIEW_OPEN(gate, which, from, entries, to)                                                  \
 	({                                                                                         \
 		int err_ = array_view_open((gate)->map[from], entries, sizeof(*(to)),              \
@@ -411,7 +411,7 @@ void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 	sum->bytes += cell->bytes;
 }
 
-#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* it consists of them */
+#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* all are 64 bits */
 
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
 {
@@ -444,12 +444,12 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
 }
 
-/* The entries of one call: on 64 CPUs the kernel returns 17 kB for each. */
+/* Entries per system call. With 64 CPUs an entry has 17 kB. */
 #define COUNTERS_BATCH 64
 
 /*
- * Reads `count` entries from `first` on. A batch begins after the entry before it: an array returns
- * its entries in order.
+ * Reads `count` entries from index `first` on. An array map returns its entries in order, so a
+ * batch begins after the last index of the previous batch.
  */
 static int counters_read_range(const struct gate *gate, unsigned int first, unsigned int count,
 			       struct sl_counters *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the maps that hold a gate's rules and state, as a command has them open. They are pinned in
- * /sys/fs/bpf/sluice/NAME/ (gate/pins.h) and outlive the command.
+ * Gate: an open gate, with its maps of rules and state, trials and counters. The maps are pinned in
+ * /sys/fs/bpf/sluice/NAME/ (gate/pins.h), so they outlive the command.
  */
 #ifndef SLUICE_GATE_H
 #define SLUICE_GATE_H
@@ -48,11 +48,11 @@ struct bpf_map_info;
 struct gate;
 struct gate_sizes;
 
-/* An open directory in bpffs: gate/pins.h. */
+/* An open directory of pins in bpffs: gate/pins.h. */
 struct pins {
-	int fd;		      /* -1: not open */
-	bool reads_only;      /* opened as a member of its group, for opening maps to read */
-	char path[PINS_PATH]; /* for messages only */
+	int fd;		      /* -1 if the directory is not open */
+	bool reads_only;      /* the caller is a reader: it may only open maps to read them */
+	char path[PINS_PATH]; /* for messages, not for access */
 };
 
 #define PINS_CLOSED                                                                                \
@@ -61,12 +61,12 @@ struct pins {
 	}
 
 /*
- * Values of an array map in memory: mapped, so that packets go on to change what is read, or
- * copied. A reader has copies, because the kernel maps no fd that cannot write.
+ * The values of an array map in memory. They are mapped, and packets change them at any time, or
+ * they are a copy. A reader has a copy, because the kernel does not map a read-only fd of a map.
  */
 struct array_view {
 	void *values;
-	int fd; /* of the map: not owned */
+	int fd; /* fd of the map, which closing the view does not close */
 	uint32_t count;
 	uint32_t value_size;
 	bool is_copied;
@@ -74,174 +74,175 @@ struct array_view {
 
 #define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
-/* The arrays that a gate has in memory. */
+/* The array maps that an open gate has in memory. */
 enum gate_view {
 	VIEW_STATE,
 	VIEW_LISTS,
 	VIEW_POLICIES,
 	VIEW_BUDGETS,
-	VIEW_SUBRULES, /* not of a reader */
+	VIEW_SUBRULES, /* not open for a reader */
 	GATE_VIEWS,
 };
 
-/* Gives the gate larger maps of rules, or leaves it as it is and adds an error. */
+/* Grows the maps of rules. If that fails, adds an error and leaves the gate unchanged. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	struct pins dir;	  /* the gate's directory; locked for a change */
-	struct pins links;	  /* its subdirectory of attachments */
-	int map[GATE_MAPS];	  /* fds; -1: not open, or a reader's private map */
-	bool has_secret;	  /* false: a reader */
-	__u64 secret[SL_SECRETS]; /* of the hashes: include/identity.h */
+	struct pins dir;	  /* the gate's directory, which is locked for a change */
+	struct pins links;	  /* the subdirectory of attachments */
+	int map[GATE_MAPS];	  /* fds, or -1; a reader may not open private maps */
+	bool has_secret;	  /* false for a reader, which cannot read `secret` */
+	__u64 secret[SL_SECRETS]; /* secret of the hashes: include/identity.h */
 	struct array_view view[GATE_VIEWS];
-	struct sl_gate *state;	    /* the entry of `gate` */
-	struct sl_list_info *lists; /* the named lists */
-	struct sl_policy *policies; /* the policy versions */
+	struct sl_gate *state;	    /* value of map `gate` */
+	struct sl_list_info *lists; /* values of map `lists` */
+	struct sl_policy *policies; /* values of map `policies`: policy versions */
 	struct sl_policy *checked;  /* the copies that policy_version() returns */
-	struct sl_state *budgets;   /* one for each policy */
-	uint64_t *subrules;	    /* see include/aggregate.h */
-	unsigned int policies_max;  /* the size of the maps of policies */
-	bool made;		    /* this command made it: a failure removes it */
-	gate_grow_fn *grow;	    /* for a change of rules; NULL: the gate keeps its sizes */
+	struct sl_state *budgets;   /* values of map `budgets`, by policy number */
+	uint64_t *subrules;	    /* values of map `subrules`: include/aggregate.h */
+	unsigned int policies_max;  /* number of policies for which the maps have room */
+	bool made;		    /* this command made the gate, so gate_undo() removes it */
+	gate_grow_fn *grow;	    /* grows full maps, or NULL to keep the sizes */
 };
 
-/* A closed gate, which gate_close() accepts. */
+/* A closed gate. gate_close() accepts it. */
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
 		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
 	}
 
-/* Whether a name is letters, digits, '-' and '_', 1 to GATE_NAME of them. */
+/* Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_'. */
 bool gate_name_is_valid(const char *name);
+/* Adds an error if a name is not valid. */
 int gate_check_name(const char *name);
 
-/* Sets up a closed gate of that name on this machine. */
+/* Initializes a closed gate with its name and the facts of this machine. */
 int gate_begin(struct gate *gate, const char *name);
 
-/* gate_maps_close() closes the maps; gate_close() also closes the directories. */
+/* gate_maps_close() closes the maps, gate_close() the maps and the directories. */
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
 /* Adds an error whose object is the gate, and returns -err. */
 #define gate_error(gate, err, id, ...) error_add(err, id, gate_object((gate)->name), __VA_ARGS__)
 
-/* Formats "gate 'NAME'". Lives until the next call. */
+/* Formats "gate 'NAME'". The next call overwrites the text. */
 const char *gate_object(const char *name);
 
-/* Adds the error that a map cannot be read. */
+/* Adds the error that a map cannot be read. Returns a negative errno. */
 int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
 
 /* --- Maps ----------------------------------------------------------------------------------- */
 
 /*
- * Whether a map has the hash secret, or hashes from which it could be computed. Its pin has mode
- * 0600, so the group of the gate cannot open it.
+ * Returns whether a map contains the hash secret, or hashes that would disclose it. The pin of such
+ * a map has mode 0600, so the group of the gate cannot open it.
  */
 bool gate_map_is_private(enum gate_map map);
 
 /*
- * Stores the kernel's information on a map; for a private map that is not open, the computed type
- * and sizes. Returns 0 or a negative errno without an error.
+ * Stores the kernel's information on a map. If a private map is not open, stores its type and its
+ * sizes, computed from map `gate`. Returns 0, or a negative errno without an error.
  */
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 
-/* Returns the kernel's id of a map, or 0 if fd is no map. */
+/* Returns the kernel's id of a map, or 0 if `fd` is not a map. */
 uint32_t gate_map_id(int fd);
 
 /* Reads the number of entries that a map can hold. */
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Opens the first values of a map whose flags have BPF_F_MMAPABLE. value_size: a multiple of 8. A
- * copy is zero until it is refreshed. Returns 0, or a negative errno without an error.
+ * Opens the first values of a map that has flag BPF_F_MMAPABLE. `value_size` is a multiple of 8. A
+ * copy is zero until array_view_refresh(). Returns 0, or a negative errno without an error.
  */
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 		    struct array_view *ret);
 
-/* Copies the first values again, if the view is a copy. Returns 0 or a negative errno. */
+/* If the view is a copy, copies the first values again. Returns 0, or an errno without an error. */
 int array_view_refresh(const struct array_view *view, uint32_t count);
 
 void array_view_close(struct array_view *view);
 
-/* Open the entry of `gate`, and the maps of rules that are arrays, in memory. The maps are open. */
+/* Open views of map `gate`, and of the array maps of rules. The maps are open. */
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
 
-/* Returns when every program that began before the call has ended. Tests wrap it. */
+/* Waits until every BPF program that began before the call has ended. Tests replace it. */
 void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
 
-/* Returns the generation that packets see. Renews a reader's copies of the rules. */
+/* Returns the generation that packets see. If it has changed, updates the copies of a reader. */
 uint32_t gate_generation(const struct gate *gate);
 
 /*
- * Returns a number above the numbers of all policies that were ever in use, at most policies_max,
- * whatever the owner of the gate wrote to its map.
+ * Returns the highest number of a policy that was ever in use, plus 1. It is at most policies_max,
+ * even if the owner of the gate writes another number to the map.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
 /*
- * Returns the number of nodes by which the packet path divides shared limits because `sluice share`
- * has stopped; 1: it does not divide them. now: uptime in ticks.
+ * Returns the number by which the packet path divides shared limits: the number of nodes if `sluice
+ * share` has stopped, otherwise 1. `now` is the uptime in ticks.
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
-/* Notes that are printed once for a gate: bits of `noted` in struct sl_gate. */
+/* Notes that are printed once for each gate, as bits of `noted` in struct sl_gate. */
 enum gate_note {
-	GATE_NOTE_BUDGET = 1 << 0, /* new sources have no budget */
-	GATE_NOTE_SHARE = 1 << 1,  /* no process shares limits that are shared */
+	GATE_NOTE_BUDGET = 1 << 0, /* a policy has no budget for new sources */
+	GATE_NOTE_SHARE = 1 << 1,  /* a limit is shared, but `sluice share` does not run */
 };
 
-/* Returns whether a note was not printed yet; records that it is now. The gate is locked. */
+/* Returns whether a note was not printed yet, and marks it as printed. The gate is locked. */
 bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * A change that a command made with --confirm is undone unless it is confirmed in time
- * (user/cli/confirm.c). Until then no other command changes the gate.
+ * If a change was made with --confirm, a process waits, and undoes the change unless it is
+ * confirmed in time (user/cli/confirm.c). No other command changes the gate during the trial.
  */
 
-/* How late the process that waits may be. After that it counts as dead. */
+/* A waiting process that has not ended the trial 30 s after its end counts as dead. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
-/* Begins a trial of `ns`. Returns its number, which no other trial of a gate of that name has. */
+/* Begins a trial of `ns`. Returns its number, unique among trials of gates of this name. */
 uint32_t trial_begin(struct gate *gate, uint64_t ns);
 
-/* Whether that trial goes on: it was neither confirmed nor ended. state: of an open gate. */
+/* Returns whether a trial still goes on: it was neither confirmed nor ended. */
 bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 
-/* Returns the time left of the gate's trial, in ns; 0: no trial. */
+/* Returns the rest of the gate's trial in ns, or 0 if there is no trial. */
 uint64_t trial_left_ns(const struct sl_gate *state);
 
-/* Whether its process may still use the gate: until TRIAL_GRACE_NS after the end. */
+/* Returns whether the waiting process may still be alive: until TRIAL_GRACE_NS after the end. */
 bool trial_is_awaited(const struct sl_gate *state);
 
-/* Ends the trial: what is in force stays. */
+/* Ends the trial. The rules in force stay. */
 void trial_end(struct gate *gate);
 
-/* Refuses a change while a trial goes on. Ends a trial whose process is dead, and reports it. */
+/* Returns an error during a trial. If the waiting process is dead, ends the trial with a notice. */
 int trial_refuse(struct gate *gate);
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* The names of reasons, such as `over-limit`. */
+/* Names of reasons, such as `over-limit`. */
 extern const char *const reason_names[SL_REASONS];
 
 /*
- * Reads the counters of policy `number`, summed over CPUs: packets and bytes by reason and by
- * limit, of all policies that ever had that number.
+ * Reads the counters of policy `number`, summed over all CPUs: packets and bytes by reason and by
+ * limit. They include earlier policies of this number.
  */
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* Reads the counters of policies 0 to count - 1. The caller frees `ret`. */
 int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret);
 
-/* The sums over reasons that pass, and over those that drop. */
+/* Return the sum over all reasons to pass, and over all reasons to drop. */
 struct sl_cell counters_passed(const struct sl_counters *counters);
 struct sl_cell counters_dropped(const struct sl_counters *counters);
 

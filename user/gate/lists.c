@@ -13,19 +13,19 @@
 #include "rules/value.h"
 
 enum list_mode {
-	LIST_PUT,     /* given prefixes are added */
-	LIST_REPLACE, /* given prefixes are added, all others removed */
-	LIST_TAKE,    /* given prefixes are removed */
-	LIST_DROP,    /* all prefixes are removed */
+	LIST_PUT,     /* add the specified prefixes */
+	LIST_REPLACE, /* add the specified prefixes, and remove all others */
+	LIST_TAKE,    /* remove the specified prefixes */
+	LIST_DROP,    /* remove all prefixes */
 };
 
-/* A change of one list. */
+/* A change of a list. */
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
-	uint64_t from;	       /* the list's bit before; 0: the list is new */
-	uint64_t to;	       /* the list's bit afterwards; 0: the list is removed */
-	struct ruleset wanted; /* the rules that change, and the lists afterwards */
+	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
+	uint64_t to;	       /* bit of the list after the change, or 0 if the list is removed */
+	struct ruleset wanted; /* rules that change, and all lists after the change */
 	struct list_counts counts;
 };
 
@@ -47,7 +47,7 @@ static int no_such_list(const struct gate *gate, const char *name)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Plans one rule, and owns it. entry: the given entry of its prefix; NULL: none. */
+/* Plans a rule, and owns it. `entry` is the specified entry of its prefix, or NULL. */
 static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from;
@@ -77,18 +77,15 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	text = prefix_format(&rule->prefix, buffer);
 	other = &change->wanted.lists[rule->timed];
 	err = error_add(EEXIST, "second-end", text,
-			"has a time on list '%s' already, and can have a time on one list only; "
-			"leave the time out, or first remove that entry: 'sluice %sun%s %s as %s'",
+			"already has a time on list '%s', and can have a time on one list only; "
+			"omit the time, or first remove that entry: 'sluice %sun%s %s as %s'",
 			other->name, gate_option(change->gate->name), access_words[other->access],
 			text, operand_typed(other->name));
 	rule_free(rule);
 	return err;
 }
 
-/*
- * Plans all rules that the list or the entries have. Both sets are sorted. Moves rules out of
- * `all`.
- */
+/* Plans all rules and all entries. Both sets are sorted. Moves the rules out of `all`. */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
 {
@@ -110,7 +107,7 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 	return err;
 }
 
-/* Up to this number of prefixes are looked up one by one; for more, all rules are read at once. */
+/* Up to this number of prefixes are looked up one by one. For more, all rules are read. */
 #define LOOKUPS_MAX 512
 
 /* Plans the rules that change. */
@@ -132,7 +129,7 @@ static int rules_plan(struct list_change *change, struct ruleset *entries)
 	return err;
 }
 
-/* Makes the planned change in one generation. */
+/* Makes the planned change in one step. */
 static int change_commit(struct list_change *change, struct list_counts *ret)
 {
 	int err = 0;
@@ -148,38 +145,29 @@ static int change_commit(struct list_change *change, struct list_counts *ret)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-static int lists_begin(struct list_change *change)
+/* Begins a change of the list `name`, which must exist. If `name` is NULL, of any list. */
+static int change_begin(struct list_change *change, const char *name)
 {
-	int err = ruleset_make_lists(&change->wanted);
+	int err = ruleset_make_lists(&change->wanted), place;
 
 	if (err)
 		return err;
 	rules_expire_some(change->gate);
 	lists_copy(change->gate, change->wanted.lists);
-	return 0;
-}
-
-static int refuse_end(const struct sl_list_info *has)
-{
-	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
-
-	if (has->until)
-		snprintf(end, sizeof(end), "ends in %s",
-			 left_format(until_left_ns(has->until), left));
-	return error_add(
-		EEXIST, "other-end", NULL,
-		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' out to "
-		"add to it, say 'replace' to make it what is said now, or 'as LIST' for a list of "
-		"its own; lines of the file may have a time each",
-		has->name, end);
+	if (!name)
+		return 0;
+	place = lists_find(change->wanted.lists, name);
+	change->from = place_bit(place);
+	return place < 0 ? no_such_list(change->gate, name) : 0;
 }
 
 /*
- * Checks that entries can join a list: they get its end. Refuses another access or end, which would
- * change all its entries.
+ * Checks that entries can be added to a list, and sets the end of `list` to the end of the existing
+ * list. Returns an error for another access or end, because it would change all other entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
 {
+	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
 	int place = lists_find(change->wanted.lists, list->name);
 	const struct sl_list_info *has = &change->wanted.lists[place < 0 ? 0 : place];
 
@@ -187,19 +175,25 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 		return 0;
 	if (has->access != list->access)
 		return error_add(EEXIST, "other-access", NULL,
-				 "list '%s' %s: 'replace' makes it %s what is said now, and "
-				 "nothing else; or say 'as LIST' for a list of its own",
+				 "list '%s' %s; to make it %s only these entries, add 'replace'; "
+				 "for a separate list, add 'as LIST'",
 				 has->name, access_verbs[has->access], access_words[list->access]);
-	if (list->until && !until_equal(has->until, list->until))
-		return refuse_end(has);
-	list->until = has->until;
-	return 0;
+	if (!list->until || until_equal(has->until, list->until)) {
+		list->until = has->until;
+		return 0;
+	}
+	if (has->until)
+		snprintf(end, sizeof(end), "ends in %s",
+			 left_format(until_left_ns(has->until), left));
+	return error_add(
+		EEXIST, "other-end", NULL,
+		"list '%s' %s, and 'for' would change that for all its entries; to add entries, "
+		"omit 'for', or write a time in each line of the file; to replace all entries, add "
+		"'replace'; for a separate list, add 'as LIST'",
+		has->name, end);
 }
 
-/*
- * Sets `from` and `to`, the bits of the list before and after the change. A list that gets another
- * access or end moves to a new place.
- */
+/* Sets `from` and `to`. A list that gets another access or end moves to a new index. */
 static int list_place(struct list_change *change, const struct sl_list_info *list)
 {
 	struct sl_list_info *lists = change->wanted.lists;
@@ -226,9 +220,9 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 		.mode = replace ? LIST_REPLACE : LIST_PUT,
 	};
 	unsigned int kept = 0;
-	int err = lists_begin(&change);
+	int err = change_begin(&change, NULL);
 
-	for (unsigned int i = 0; i < entries->count; i++) /* without those that have ended */
+	for (unsigned int i = 0; i < entries->count; i++) /* omit entries that have ended */
 		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
 			entries->rules[kept++] = entries->rules[i];
 	change.counts.ended = entries->count - kept;
@@ -237,18 +231,7 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
 }
 
-/* Begins a change of an existing list. */
-static int list_begin(struct list_change *change, const char *name)
-{
-	int err = lists_begin(change), place;
-
-	if (err)
-		return err;
-	place = lists_find(change->wanted.lists, name);
-	change->from = place_bit(place);
-	return place < 0 ? no_such_list(change->gate, name) : 0;
-}
-
+/* Returns an error if a specified prefix is not on the list. */
 static int check_on_list(const struct list_change *change, const char *name,
 			 const struct ruleset *entries)
 {
@@ -272,7 +255,7 @@ int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool
 	      struct list_counts *ret)
 {
 	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_TAKE};
-	int err = list_begin(&change, name);
+	int err = change_begin(&change, name);
 
 	change.to = change.from;
 	if (!err && !force)
@@ -284,7 +267,7 @@ int list_drop(struct gate *gate, const char *name, struct list_counts *ret)
 {
 	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_DROP};
 	struct ruleset none = {0};
-	int err = list_begin(&change, name);
+	int err = change_begin(&change, name);
 
 	if (err)
 		return err;
@@ -318,11 +301,13 @@ int list_of_file(const struct gate *gate, const char *text, struct sl_list_info 
 	if (named < 0 && of_file < 0)
 		return no_such_list(gate, text);
 	if (named >= 0 && of_file >= 0 && named != of_file)
-		return error_add(EEXIST, "two-lists", NULL,
-				 "there is a list '%s', and a list '%s' of the file: '-f %s' means "
-				 "the list of the file, and '-f %s' in another directory the other",
-				 lists[named].name, lists[of_file].name,
-				 word_typed(lists[of_file].name), word_typed(text));
+		return error_add(
+			EEXIST, "two-lists", NULL,
+			"'%s' is the name of one list, and the file of list '%s'; for the "
+			"list of the file, write '-f %s'; for the list of that name, write "
+			"'-f %s' in another directory",
+			lists[named].name, lists[of_file].name, word_typed(lists[of_file].name),
+			word_typed(text));
 	*ret = lists[named < 0 ? of_file : named];
 	return 0;
 }

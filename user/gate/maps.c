@@ -41,7 +41,7 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* Loads an object on the gate's maps with the programs of those hooks, and keeps their fds. */
+/* Loads the programs of these hooks, which use the gate's maps, and stores their fds. */
 static int object_load(struct bpf_object *object, const struct gate *gate, unsigned int hooks,
 		       int fds[HOOKS])
 {
@@ -106,25 +106,17 @@ void programs_close(struct programs *programs)
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/*
- * Sizes in the kernel, on 64 bits: an element of a hash map without its key, a bucket of the table,
- * a node of a trie, and the part of a trie's key that the node already counts.
- */
-#define ELEMENT_BYTES 48
-#define BUCKET_BYTES  16
-#define NODE_BYTES    24
-#define LENGTH_BYTES  4
-
-static uint64_t round_up_8(uint64_t bytes)
-{
-	return (bytes + 7) / 8 * 8;
-}
+/* Sizes in a 64-bit kernel, in bytes. */
+#define ELEMENT_BYTES 48 /* an element of a hash map, without key and value */
+#define BUCKET_BYTES  16 /* a bucket of a hash map */
+#define NODE_BYTES    24 /* a node of a trie, without key and value */
+#define LENGTH_BYTES  4	 /* the prefix length in a trie's key, which the node includes */
 
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
-	uint64_t each = round_up_8(info->value_size), slots = 1;
+	uint64_t each = roundup((uint64_t)info->value_size, 8), slots = 1;
 
-	/* a copy for each CPU, and a pointer to them */
+	/* a value for each CPU, and a pointer to these values */
 	if (info->type == BPF_MAP_TYPE_PERCPU_ARRAY || info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
@@ -132,11 +124,11 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		return info->max_entries * each;
 	case BPF_MAP_TYPE_LPM_TRIE:
-		/* without inner nodes, of which there are fewer than entries */
+		/* inner nodes, fewer than entries, are ignored */
 		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
 		return entries * each;
 	default:
-		each += ELEMENT_BYTES + round_up_8(info->key_size);
+		each += ELEMENT_BYTES + roundup((uint64_t)info->key_size, 8);
 		if (!(info->map_flags & BPF_F_NO_PREALLOC))
 			entries = info->max_entries;
 		while (slots < info->max_entries)
@@ -170,19 +162,20 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Maps of rules are small at first, and grow with the rules. Each policy needs memory for its
- * versions, and each host for a bucket of a hash table, whether it exists or not.
+ * Maps of rules are small at first, and grow with the rules, because their memory does not depend
+ * on use: an array has an entry for each possible policy, a hash table a bucket for each possible
+ * host.
  */
 #define RULES_USUAL    (1 << 14)
 #define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
 #define POLICIES_LEAST 256
 
-/* Each CPU has a copy of the counters of policies, which are at most this large together. */
+/* Largest default size of map `counters`, in bytes: it has a copy for each CPU. */
 #define COUNTERS_BYTES_MAX (16U << 20)
 
 /*
- * Entries of `buckets4`, and of `buckets6`. An entry has a value for each CPU, so with many CPUs
- * there are fewer: 16 MB of both maps with 2 CPUs, 43 MB with 8, 82 MB with 128.
+ * Default number of entries of `buckets4` and of `buckets6`. An entry has a value for each CPU, so
+ * the number falls with the CPUs: both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with 128.
  */
 #define BUCKETS_BY_CPUS (3U << 15)
 #define BUCKETS_LEAST	1536
@@ -219,7 +212,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	*ret = (struct gate_sizes){
 		.sources = gate->state->params.sources,
 		.buckets = gate->state->params.buckets,
-		/* the owner of the gate may have written any number */
+		/* the owner of the gate can write any number to its map */
 		.policies = policies > SL_POLICY_FIRST ? MIN(policies, gate->policies_max)
 						       : gate->policies_max,
 	};
@@ -247,26 +240,27 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /*
- * Returns the sets of the table. `sources` entries fill at most three quarters of it: with more,
- * entries that are not full are evicted, as some sets are full before others.
+ * Returns the number of sets of the table. `sources` entries fill at most three quarters of it.
+ * With more entries some sets are full before others, and evict states that are not full.
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-/* Returns the sets of the host cache: half full, if all hosts of one family send. */
+/* Returns the number of sets of the host cache, for twice as many hosts as one family has. */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
-/* The length of an interval: short enough to notice a flood before it has filled many entries. */
+/* Length of an interval of the flood detector: a flood is noticed before it fills many entries. */
 #define INTERVAL_NS (64 * 1000000U)
 
 /*
- * A flood is this part of `sources`, and at most so many: new sources that one CPU sees in an
- * interval. It is not divided by the CPUs: it detects a flood on this one.
+ * `flood_threshold`, the number of new sources that a CPU may see in an interval: `sources` / 16,
+ * at most 1024. It does not depend on the number of CPUs, because each CPU detects floods
+ * separately.
  */
 #define CROWD_PART 16
 #define CROWD_MOST 1024
@@ -321,7 +315,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 
 /* --- Making --------------------------------------------------------------------------------- */
 
-/* Reads the memory that the kernel estimates it can provide without taking it from processes. */
+/* Reads the memory that the kernel can provide without swapping, as it estimates, in bytes. */
 static int memory_available(uint64_t *ret)
 {
 	static const char path[] = "/proc/meminfo";
@@ -342,8 +336,8 @@ static int memory_available(uint64_t *ret)
 }
 
 /*
- * Refuses maps that are too large for the machine: the kernel would kill other processes to make
- * room. An eighth of the available memory stays free. Shared maps do not count.
+ * Returns an error if the new maps need more than seven eighths of the available memory, because
+ * the kernel might kill other processes. Maps that are shared with another gate do not count.
  */
 static int memory_check(const struct gate *gate, const struct bpf_object *object)
 {
@@ -370,14 +364,13 @@ static int memory_check(const struct gate *gate, const struct bpf_object *object
 	}
 	if (needed <= available)
 		return 0;
-	return gate_error(
-		gate, ENOMEM, "memory-short",
-		"its maps would need %s, and this machine has %s to spare; choose smaller "
-		"sizes, `buckets` first",
-		memory_format(needed, need), memory_format(available, have));
+	return gate_error(gate, ENOMEM, "memory-short",
+			  "its maps would need %s, and this machine can provide %s; choose smaller "
+			  "sizes, `buckets` first",
+			  memory_format(needed, need), memory_format(available, have));
 }
 
-/* Makes the object's maps, except for shared maps, and writes the state with the ids of all. */
+/* Makes the maps that are not shared, opens all maps, and writes map `gate` with their ids. */
 static int maps_load(struct gate *gate, struct bpf_object *object, const struct sl_gate *state)
 {
 	int err = memory_check(gate, object);
@@ -393,8 +386,8 @@ static int maps_load(struct gate *gate, struct bpf_object *object, const struct 
 	for (int map = 0; map < GATE_MAPS; map++) {
 		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
 		if (gate->map[map] < 0)
-			return gate_error(gate, errno, "maps-make", "cannot keep a map open: %s",
-					  why(errno));
+			return gate_error(gate, errno, "maps-make",
+					  "cannot open one of its maps: %s", why(errno));
 	}
 	err = gate_map_state(gate) ?: gate_map_rules(gate);
 	if (err)
@@ -439,7 +432,7 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
 	_cleanup_object_ struct bpf_object *object = NULL;
-	int err = gate_dir_clear(gate); /* a killed command may have left pins */
+	int err = gate_dir_clear(gate); /* a killed command may have left some pins */
 
 	if (err)
 		return err;
@@ -475,7 +468,7 @@ void gate_undo(struct gate *gate)
 	gate->made = false;
 }
 
-/* Reads the hash secret, unless the gate is open for a reader. */
+/* Reads the hash secret if its map is open. It is closed for a reader. */
 static int secret_read(struct gate *gate)
 {
 	__u32 first = 0;
@@ -489,9 +482,9 @@ static int secret_read(struct gate *gate)
 }
 
 /*
- * Whether the next gate may share a map; the maps before it are decided. `gate` is always new.
- * Buckets are new if the table is, because they hold credit from it, and their marks are new if
- * they are.
+ * Returns whether the next gate may share a map; maps of lower numbers are decided already. `gate`
+ * is always new. If `states` is new, the buckets are new, because they hold credit of states. If
+ * the buckets are new, `in_use` is new, because it marks buckets.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {
@@ -544,20 +537,14 @@ int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, stru
 		   format "; remove it with 'sluice -g %s detach all' and attach again",           \
 		   ##__VA_ARGS__, (gate)->name)
 
-/* Whether the map is private, and the gate is open for a reader. */
-static bool map_is_closed(const struct gate *gate, enum gate_map map)
-{
-	return gate->dir.reads_only && gate_map_is_private(map);
-}
-
-/* Checks that a pin is a map of the shape that the object's has: the pin may have been replaced. */
+/* Checks that a map has the type and sizes of this schema, as its pin may have been replaced. */
 static int map_check(const struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
 	const struct bpf_map *want = object_map(object, map);
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (map_is_closed(gate, map))
+	if (gate->dir.reads_only && gate_map_is_private(map)) /* closed for a reader */
 		return 0;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return gate_map_unread(gate, map, errno);
@@ -565,14 +552,16 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 	    info.value_size == bpf_map__value_size(want))
 		return 0;
 	return refuse_foreign(gate, "foreign-map",
-			      "what is pinned as '%s' is not that map of schema %u",
+			      "pin '%s' is not the map of that name in schema %u",
 			      gate_map_names[map], SL_SCHEMA);
 }
 
-/* The bytes of the largest entry of `gate` that is read for its schema alone. */
+/* Bytes of the largest value of map `gate` in which a schema is looked for. */
 #define ENTRY_MAX 4096
 
-/* Maps the open map `gate`, which has the ids of the other maps. Refuses another schema. */
+/*
+ * Opens a view of map `gate`, which has the ids of all maps. Returns an error for another schema.
+ */
 static int state_open(struct gate *gate, const struct bpf_object *object)
 {
 	struct bpf_map_info info = {0};
@@ -585,22 +574,22 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
 	    info.value_size < sizeof(schema) || info.value_size > ENTRY_MAX)
 		return refuse_foreign(gate, "foreign-map",
-				      "what is pinned as 'gate' is not that map");
+				      "pin 'gate' is not the map of that name");
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return gate_map_unread(gate, MAP_GATE, errno);
-	memcpy(&schema, value, sizeof(schema)); /* the entry begins with it in each schema */
+	memcpy(&schema, value, sizeof(schema)); /* the first word of the value in each schema */
 	if (schema != SL_SCHEMA)
 		return gate_error(
 			gate, EINVAL, "other-schema",
-			"another version of sluice made it (schema %u, this version has "
-			"%d); save its rules with that version's 'sluice -g %s dump', then "
-			"run 'sluice -g %s detach all', and attach and apply again",
+			"another version of sluice made it (schema %u, this version has %d); save "
+			"its rules with the 'sluice -g %s dump' of that version, then run 'sluice "
+			"-g %s detach all', and attach and apply again",
 			schema, SL_SCHEMA, gate->name, gate->name);
 	err = map_check(gate, object, MAP_GATE);
 	return err ?: gate_map_state(gate);
 }
 
-/* Maps that one number indexes: for each entry of the first the second has so many. */
+/* Pairs of maps with a common index: `other` has `each` times as many entries as `map`. */
 static const struct {
 	enum gate_map map, other;
 	uint32_t each;
@@ -610,7 +599,7 @@ static const struct {
 	{MAP_SETS, MAP_STATES, SL_WAYS},
 };
 
-/* Checks the sizes of maps: in memory one is read as far as another one reaches. */
+/* Checks the sizes of these maps, because one size bounds reads of both maps in memory. */
 static int sizes_check(const struct gate *gate)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sized_alike); i++) {
@@ -623,16 +612,16 @@ static int sizes_check(const struct gate *gate)
 		if ((map == MAP_COUNTERS && entries <= SL_POLICY_FIRST) ||
 		    others != (uint64_t)entries * sized_alike[i].each)
 			return refuse_foreign(gate, "foreign-map",
-					      "its maps '%s' and '%s' do not fit each other",
+					      "the sizes of its maps '%s' and '%s' do not match",
 					      gate_map_names[map], gate_map_names[other]);
 	}
 	return 0;
 }
 
 /*
- * Checks the open maps, and maps the rules. The shape of each map matters: the kernel writes values
- * of the map's size to memory of the schema's size. The ids in `gate` prove nothing, because the
- * owner of the gate can write them.
+ * Checks the open maps, and opens views of the rules. A wrong value size would overflow memory: the
+ * kernel writes as many bytes as the map has, to a value of the schema's size. The ids in map
+ * `gate` prove nothing, because the owner of the gate can write them.
  */
 static int maps_accept(struct gate *gate, const struct bpf_object *object)
 {
@@ -648,7 +637,7 @@ static int maps_accept(struct gate *gate, const struct bpf_object *object)
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-/* Opens the map with the gate's id for it, if that is pinned in this directory; -1: it is not. */
+/* Opens a map if its pin in this directory has the id in map `gate`. Returns an fd, or -1. */
 static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
 {
 	_cleanup_close_ int fd = pin_open(dir, gate_map_names[map]);
@@ -657,9 +646,10 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * Opens all maps except `gate` and, for a reader, private maps. A remake that is in progress may
- * still have a map in next/, and may rename it during this call. Returns the first map that cannot
- * be opened, or GATE_MAPS if all are open.
+ * Opens all maps except `gate` and, for a reader, private maps. If a remake is in progress, a map
+ * may still be in next/, and may be renamed during this call. So it is looked for in next/, and
+ * then in the gate's directory again. Returns the first map that cannot be opened, or GATE_MAPS if
+ * all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {
@@ -669,7 +659,7 @@ static enum gate_map maps_open(struct gate *gate)
 		_cleanup_(pins_close) struct pins next = PINS_CLOSED;
 		int *fd = &gate->map[map];
 
-		if (map_is_closed(gate, map))
+		if (gate->dir.reads_only && gate_map_is_private(map))
 			continue;
 		*fd = map_open_in(gate, map, &gate->dir);
 		if (*fd < 0 && !pins_open(&gate->dir, GATE_NEXT, &next)) {
@@ -684,8 +674,7 @@ static enum gate_map maps_open(struct gate *gate)
 }
 
 /*
- * Opens the pin of a map again to report why it is refused: the pin is gone, or it is not the map
- * that the programs use.
+ * Opens the pin of a map again to add an error that has the reason: it is missing, or another map.
  */
 static int map_refuse(const struct gate *gate, const struct pins *pins, enum gate_map map)
 {
@@ -693,18 +682,17 @@ static int map_refuse(const struct gate *gate, const struct pins *pins, enum gat
 	_cleanup_close_ int fd = pin_open(pins, name);
 
 	if (fd == -ENOENT)
-		return refuse_foreign(gate, "lost-map", "the pin of its map '%s' is gone", name);
+		return refuse_foreign(gate, "lost-map", "the pin of its map '%s' is missing", name);
 	if (fd < 0)
 		return pin_failed("open", pins, name, fd);
 	if (gate->state && gate_map_id(fd) != gate->state->map_ids[map])
 		return refuse_foreign(gate, "foreign-map",
-				      "what is pinned as '%s' is not the map that it filters with",
-				      name);
+				      "pin '%s' is not the map that its programs use", name);
 	return gate_error(gate, EAGAIN, "map-unread",
-			  "map '%s' could not be read at first; try again", name);
+			  "its map '%s' could not be read once; try again", name);
 }
 
-/* Opens the gate whose `gate` is in `pins`. Begins again if a remake replaces it meanwhile. */
+/* Opens the gate whose map `gate` is in `pins`. Starts again if a remake replaces it meanwhile. */
 static int maps_open_by(struct gate *gate, const struct pins *pins)
 {
 	const char *state = gate_map_names[MAP_GATE];

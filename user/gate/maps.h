@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the BPF object embedded in this binary. Loads its programs on a gate's maps, chooses the
- * sizes of maps, makes them, and opens them from their pins.
+ * Gate: makes and opens the maps of a gate, chooses their sizes, and loads programs that use these
+ * maps. Maps and programs are in the BPF object that is embedded in this binary.
  */
 #ifndef SLUICE_GATE_MAPS_H
 #define SLUICE_GATE_MAPS_H
@@ -16,7 +16,7 @@ struct bpf_map;
 struct bpf_map_info;
 struct bpf_object;
 
-/* Opens the object without loading it. Returns NULL and adds an error if that fails. */
+/* Opens the object, but does not load it. Returns NULL with an error if that fails. */
 struct bpf_object *object_open(void);
 void object_close(struct bpf_object **object);
 
@@ -26,7 +26,7 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* Programs on a gate's maps. They live as long as an fd or a link refers to them. */
+/* Programs that use a gate's maps. A program is freed when its last fd and link are closed. */
 struct programs {
 	int fd[HOOKS];
 };
@@ -36,22 +36,23 @@ struct programs {
 #define HOOK_BIT(hook) (1U << (hook))
 #define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
 
-/* Loads the programs of those hooks, as bits, that are not loaded yet. A failure loads none. */
+/* Loads the programs of these hooks (bits) that are not loaded yet. Loads all, or none. */
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * Returns the bytes of a map with these entries. Entries allocated when the map is made count in
- * full. info: from the kernel, or with the same fields set.
+ * Returns the memory of a map in bytes if it has this number of entries. A map whose memory is
+ * allocated when the map is made always counts as full. `info` is from the kernel, or has the same
+ * fields set.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
-/* map_memory() for a map of an open gate. */
+/* Stores the map_memory() of a map of an open gate. */
 int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret);
 
-/* Formats bytes, such as "58.7 MB"; in GB from 10 GB on. */
+/* Formats a number of bytes, such as "58.7 MB". Uses GB from 10 GB on. */
 #define MEMORY_TEXT 32
 const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT]);
 
@@ -62,53 +63,53 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 /* Reads the sizes of an open gate. */
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
-/* Reads the sizes that a user stated. The others, which grow with the rules, are 0. */
+/* Reads the sizes that a user specified. Other sizes, which grow with the rules, are 0. */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
-/* Returns the wanted sizes, with defaults for those that are 0. */
+/* Returns the wanted sizes, and the default for each size that is 0. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
-/* Returns the parameters of admission for a gate of these sizes. */
+/* Returns the parameters of the packet path for a gate of these sizes. */
 struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine);
 
-/* Sets the sizes of the maps of an object that is not loaded. */
+/* Sets the sizes of maps in an object that is not loaded yet. */
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		    const struct machine *machine);
 
 /* --- Making --------------------------------------------------------------------------------- */
 
 /*
- * Makes and pins the gate's maps; gate_undo() removes them. The gate's directory is locked. wanted:
- * the sizes that a user states; 0: the default.
+ * Makes and pins the gate's maps. gate_undo() removes them. The gate's directory is locked.
+ * `wanted` has the sizes that the user specified, and 0 for default sizes.
  */
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes a gate of these sizes that shares the maps of another gate whose number of entries stays.
- * The other maps are new and empty, except `gate`, which has the state of the other gate and the
- * ids of the maps. Nothing is pinned.
+ * Makes a gate of these sizes that shares with another gate all maps whose number of entries is the
+ * same. All other maps are new and empty, except map `gate`, which has the same state and the ids
+ * of the maps of the new gate. Pins nothing.
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 
-/* Makes a gate of unpinned maps, for tests. */
+/* Makes a gate without pins, for tests. */
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 		       const struct machine *machine);
 
-/* Removes the gate if this command made it, after a failure. */
+/* Removes the gate if this command made it. Called after an error. */
 void gate_undo(struct gate *gate);
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
 /*
- * Opens the maps in the gate's open directory. Checks that each pin is the map that it names.
- * Refuses an incomplete gate and a gate of another schema.
+ * Opens the maps in the gate's open directory. Returns an error if a map is missing, if a pin is
+ * another map, or if the gate has another schema.
  */
 int gate_maps_open(struct gate *gate);
 
 /*
- * Opens the gate whose `gate` is pinned in next/ of an open gate, with its other maps in either
- * directory. `ret` has no directories open.
+ * Opens the next gate of an open gate during a remake. Map `gate` is in next/, and each other map
+ * is in next/ or in the gate's directory. `ret` has no open directories.
  */
 int gate_maps_open_next(const struct gate *gate, struct gate *ret);
 

@@ -34,10 +34,7 @@ static bool is_in_bpffs(int fd)
 	return !fstatfs(fd, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-/*
- * The one rule of readers: a directory below PINS_ROOT inherits this from its parent, and an
- * administrator sets it for PINS_ROOT (tmpfiles.d).
- */
+/* An administrator sets the mode of PINS_ROOT (tmpfiles.d). Directories in it inherit it. */
 bool pins_are_shared(const struct pins *pins)
 {
 	struct stat st;
@@ -47,7 +44,7 @@ bool pins_are_shared(const struct pins *pins)
 
 static int stat_failed(const char *path)
 {
-	return error_add(errno, "pins-stat", path, "cannot look at it: %s", why(errno));
+	return error_add(errno, "pins-stat", path, "cannot access it: %s", why(errno));
 }
 
 int pins_refuse_change(const struct pins *pins)
@@ -82,14 +79,13 @@ static int directory_check(const struct pins *pins)
 		return stat_failed(pins->path);
 	if (!is_in_bpffs(pins->fd))
 		return error_add(EINVAL, "pins-no-bpffs", pins->path,
-				 "is on another file system than bpffs; unmount that");
+				 "is not in bpffs; unmount the file system that is mounted there");
 	if (owner_alone_writes(&st))
 		return 0;
 	return error_add(
 		EPERM, "pins-owner", pins->path,
-		"belongs to %s, mode %04o, and so is not accepted as pins of a gate: these "
-		"belong to root, to the caller or to user '" OWNER_USER "', and only their "
-		"owner can write there; remove it",
+		"belongs to %s, mode %04o; a directory of pins must belong to root, the caller or "
+		"user '" OWNER_USER "', and be writable only by its owner; remove it",
 		owner_name(st.st_uid), st.st_mode & 07777);
 }
 
@@ -103,12 +99,12 @@ static int open_failed(const struct pins *parent, const char *path, const char *
 
 	if (err == EACCES && !is_known)
 		return error_add(EACCES, "pins-rights", NULL,
-				 "cannot look at %s: " BPFFS " lets only root through: run it as "
-				 "root, or 'chmod 0711 " BPFFS "' first (RIGHTS in sluice(8))",
+				 "cannot access %s: only root may search " BPFFS "; run this as "
+				 "root, or first 'chmod 0711 " BPFFS "' (RIGHTS in sluice(8))",
 				 path);
 	if (err == EACCES && st.st_mode & 0010)
 		return error_add(EACCES, "pins-rights", path,
-				 "belongs to %s: this needs root, or membership in group '%s'",
+				 "belongs to %s; run this as root, or as a member of group '%s'",
 				 owner_name(st.st_uid), group_name(st.st_gid));
 	if (err == EACCES)
 		return error_add(EACCES, "pins-rights", path,
@@ -120,24 +116,8 @@ static int open_failed(const struct pins *parent, const char *path, const char *
 	if (!is_known)
 		return stat_failed(path);
 	return error_add(err, "pins-no-directory", path,
-			 "is %s of %s, and no directory with pins; remove it",
+			 "is %s of %s, not a directory of pins; remove it",
 			 S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
-}
-
-/*
- * Opens a directory that only its owner may list, for a caller that may look up names in it. Its fd
- * can be neither listed nor locked, and so does not delay its owner.
- */
-static int open_to_read(const struct pins *parent, const char *name)
-{
-	int fd = openat(parent->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0 && faccessat(fd, ".", X_OK, AT_EACCESS)) {
-		close(fd);
-		errno = EACCES;
-		return -1;
-	}
-	return fd;
 }
 
 int pins_open(const struct pins *parent, const char *name, struct pins *ret)
@@ -152,8 +132,13 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 		return error_add(ENAMETOOLONG, "pins-open", pins.path, "the path is too long");
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pins.fd < 0 && errno == EACCES) {
-		pins.fd = open_to_read(parent, name);
+		/* the kernel neither lists nor locks an O_PATH fd, so a reader delays no owner */
+		pins.fd = openat(parent->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		pins.reads_only = true;
+		if (pins.fd >= 0 && faccessat(pins.fd, ".", X_OK, AT_EACCESS)) {
+			errno = EACCES;
+			return open_failed(parent, pins.path, name);
+		}
 	}
 	if (pins.fd < 0)
 		return errno == ENOENT ? 0 : open_failed(parent, pins.path, name);
@@ -166,8 +151,8 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 }
 
 /*
- * Opens the root of bpffs. `ret` is closed if bpffs is not mounted: then it holds nothing. Other
- * users may have files in it if they cannot rename ours.
+ * Opens the root of bpffs. Returns 0 and a closed `ret` if bpffs is not mounted. Other users may
+ * have files in the root if they cannot rename files of root.
  */
 static int bpffs_open(struct pins *ret)
 {
@@ -175,12 +160,11 @@ static int bpffs_open(struct pins *ret)
 	struct stat st;
 
 	*ret = (struct pins)PINS_CLOSED;
-	/* pins are made by a path below SELF_FD: BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3 */
+	/* pin_make() needs paths in SELF_FD, because BPF_F_PATH_FD needs Linux 6.5, libbpf 1.3 */
 	if (access(SELF_FD, X_OK))
-		return error_add(
-			errno, "no-proc", SELF_FD,
-			"cannot look at it, and pins are opened by it: %s; is /proc mounted?",
-			strerror(errno));
+		return error_add(errno, "no-proc", SELF_FD,
+				 "cannot access it, which opening a pin requires: %s; mount /proc",
+				 strerror(errno));
 	bpffs.fd = open(BPFFS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (bpffs.fd < 0 && errno != ENOENT)
 		return error_add(errno, "pins-open", BPFFS, "cannot open it: %s", why(errno));
@@ -190,9 +174,8 @@ static int bpffs_open(struct pins *ret)
 		return stat_failed(BPFFS);
 	if (!owner_is_trusted(st.st_uid) || (st.st_mode & 0022 && !(st.st_mode & S_ISVTX)))
 		return error_add(EPERM, "pins-owner", BPFFS,
-				 "belongs to %s, mode %04o: a user that may rename files in it "
-				 "could present other pins as a gate's; make it root's, and its "
-				 "mode 0700 or 1777",
+				 "belongs to %s, mode %04o: another user could replace the pins of "
+				 "gates in it; make root its owner, and its mode 0700 or 1777",
 				 owner_name(st.st_uid), st.st_mode & 07777);
 	*ret = bpffs;
 	bpffs.fd = -1;
@@ -249,7 +232,7 @@ int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry)
 	return error_add(errno, "pins-list", pins->path, "cannot read it: %s", why(errno));
 }
 
-/* Removes everything in the directory, but keeps the directory. */
+/* Removes all files and directories in the directory, which remains. */
 static int pins_clear(const struct pins *pins)
 {
 	struct dirent **entries;
@@ -288,8 +271,7 @@ void pins_close(struct pins *pins)
 /* --- Pins ----------------------------------------------------------------------------------- */
 
 /*
- * Opens the file with O_PATH first, so that a symbolic link is not followed, and then the pin by
- * that fd.
+ * bpf_obj_get_opts() follows symbolic links, so the file is opened with O_PATH and checked first.
  */
 int pin_open(const struct pins *pins, const char *name)
 {
@@ -374,29 +356,33 @@ int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which)
 
 /* --- The directory of a gate ---------------------------------------------------------------- */
 
-/* A reader opens no links. */
-static int dir_open_in(const struct pins *root, struct gate *gate)
-{
-	int err = pins_open(root, gate->name, &gate->dir);
-
-	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
-}
-
 int gate_dir_open(struct gate *gate)
 {
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
+	int err = pins_open_root(false, &root) ?: pins_open(&root, gate->name, &gate->dir);
 
-	return pins_open_root(false, &root) ?: dir_open_in(&root, gate);
+	/* a reader may not open the directory of links */
+	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
-/* The time to wait for another command that changes the gate. */
+/* The time to wait for another command that changes the gate, in ms. */
 #define LOCK_WAIT_MS 3000
 #define LOCK_POLL_MS 20
 
-static int lock_wait(const struct gate *gate)
+/*
+ * Opens and locks the directory of a gate. Returns 0 and a closed gate->dir if the directory does
+ * not exist, or if `detach` removed it before it was locked.
+ */
+static int lock_try(struct gate *gate, const struct pins *root)
 {
 	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
+	struct stat locked, named;
+	int err = pins_open(root, gate->name, &gate->dir);
 
+	if (err || gate->dir.fd < 0)
+		return err;
+	if (gate->dir.reads_only)
+		return pins_refuse_change(&gate->dir);
 	for (int waited = 0; flock(gate->dir.fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
 		if (errno != EWOULDBLOCK)
 			return gate_error(gate, errno, "gate-lock", "cannot lock it: %s",
@@ -406,36 +392,19 @@ static int lock_wait(const struct gate *gate)
 					  "another sluice is changing it; try again");
 		nanosleep(&pause, NULL);
 	}
-	return 0;
-}
-
-/*
- * Locks a directory. Returns 0 and a closed gate->dir if it does not exist, or `detach` has just
- * removed it.
- */
-static int lock_try(struct gate *gate, const struct pins *root)
-{
-	struct stat locked, named;
-	int err = pins_open(root, gate->name, &gate->dir);
-
-	if (err || gate->dir.fd < 0)
-		return err;
-	if (gate->dir.reads_only)
-		return pins_refuse_change(&gate->dir);
-	err = lock_wait(gate);
-	if (!err && !fstat(gate->dir.fd, &locked) &&
+	if (!fstat(gate->dir.fd, &locked) &&
 	    !fstatat(root->fd, gate->name, &named, AT_SYMLINK_NOFOLLOW) &&
 	    locked.st_dev == named.st_dev && locked.st_ino == named.st_ino)
 		return pins_open(&gate->dir, GATE_LINKS, &gate->links);
 	pins_close(&gate->dir);
-	return err;
+	return 0;
 }
 
 int gate_dir_lock(struct gate *gate, bool make)
 {
 	do {
 		_cleanup_pins_ struct pins root = PINS_CLOSED;
-		/* `detach` of another gate may have just removed the empty root: make both again */
+		/* `detach` of another gate may have removed PINS_ROOT: make both again */
 		int err = pins_open_root(make, &root);
 
 		if (!err && make && root.fd >= 0)
@@ -473,9 +442,9 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 int gate_dir_clear(struct gate *gate)
 {
+	/* pin `gate` first, because it shows other commands that the gate exists */
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
-	/* first `gate`, which shows other commands that the gate exists */
 	if (err && err != -ENOENT)
 		return pin_failed("remove", &gate->dir, gate_map_names[MAP_GATE], err);
 	pins_close(&gate->links);
@@ -489,7 +458,7 @@ int gate_dir_remove(struct gate *gate)
 			  ?: bpffs_open(&bpffs)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
-	/* fails if there is another gate; an administrator has made a root that is shared */
+	/* fails if another gate exists; an administrator made a shared PINS_ROOT, so it stays */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
 	return err;
@@ -497,29 +466,19 @@ int gate_dir_remove(struct gate *gate)
 
 /* --- Existing gates ------------------------------------------------------------------------- */
 
+/* A filter for pins_list(). Option -g accepts only names that are valid. */
 static int may_be_gate(const struct dirent *entry)
 {
-	/* -g cannot name others */
 	return entry->d_type != DT_REG && gate_name_is_valid(entry->d_name);
-}
-
-static int directory_is_gate(const struct pins *root, const char *name, bool *ret_is_gate)
-{
-	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err;
-
-	*ret_is_gate = false;
-	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	err = dir_open_in(root, &gate);
-	return err ?: gate_dir_holds_gate(&gate, ret_is_gate);
 }
 
 int gate_exists(const char *name, bool *ret)
 {
-	_cleanup_pins_ struct pins root = PINS_CLOSED;
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 
 	*ret = false;
-	return pins_open_root(false, &root) ?: directory_is_gate(&root, name, ret);
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	return gate_dir_open(&gate) ?: gate_dir_holds_gate(&gate, ret);
 }
 
 int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
@@ -532,7 +491,7 @@ int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(con
 
 	for (int i = 0; i < count; i++) {
 		bool is_gate = false;
-		int unreadable = err ? 0 : directory_is_gate(&root, names[i]->d_name, &is_gate);
+		int unreadable = err ? 0 : gate_exists(names[i]->d_name, &is_gate);
 
 		if (unreadable && unread)
 			unread(names[i]->d_name);
@@ -545,13 +504,6 @@ int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(con
 	free(names);
 	return err ?: bad;
 }
-
-struct gate_names {
-	const char *but; /* a gate to leave out, or NULL */
-	unsigned int count;
-	char first[GATE_NAME + 1];
-	char text[GATES_TEXT];
-};
 
 static int name_add(const char *gate, void *data)
 {
@@ -571,32 +523,16 @@ static int name_add(const char *gate, void *data)
 	return 0;
 }
 
-int gates_only(const char *usual, char name[GATE_NAME + 1])
+int gates_list(const char *but, struct gate_names *ret)
 {
-	struct gate_names names = {0};
-	bool exists = false;
-	int err = gate_exists(usual, &exists);
-
-	if (!err && !exists)
-		err = gates_for_each(name_add, NULL, &names);
-	snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
-	return err;
-}
-
-int gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
-{
-	struct gate_names names = {.but = gate};
-	int err = gates_for_each(name_add, NULL, &names);
-
-	memcpy(first, names.first, sizeof(names.first));
-	memcpy(text, names.text, sizeof(names.text));
-	return err;
+	*ret = (struct gate_names){.but = but};
+	return gates_for_each(name_add, NULL, ret);
 }
 
 int gate_refuse_missing(const char *name)
 {
-	struct gate_names names = {0};
-	int err = gates_for_each(name_add, NULL, &names);
+	struct gate_names names;
+	int err = gates_list(NULL, &names);
 
 	if (!err && !names.count)
 		err = bpffs_refuse_private();
@@ -604,24 +540,21 @@ int gate_refuse_missing(const char *name)
 		return err;
 	if (!names.count)
 		return error_add(ENOENT, "no-gate", NULL,
-				 "there is no gate '%s': make it with 'sluice %s-g %s attach DEV'",
+				 "there is no gate '%s'; make it with 'sluice %s-g %s attach DEV'",
 				 name, netns_typed(), name);
-	return error_add(ENOENT, "no-gate", NULL,
-			 "there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' "
-			 "with 'sluice %s-g %s attach DEV'",
-			 name, names.text, names.first, name, netns_typed(), name);
+	return error_add(
+		ENOENT, "no-gate", NULL,
+		"there is no gate '%s', only %s; write 'sluice -g %s ...', or make it with "
+		"'sluice %s-g %s attach DEV'",
+		name, names.text, names.first, netns_typed(), name);
 }
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-static bool has_bpffs(void)
-{
-	struct statfs fs;
-
-	return !statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
-}
-
-/* Returns the next ancestor of this process that has another mount namespace; 0: none. */
+/*
+ * Returns the id of the nearest ancestor process that has another mount namespace, or 0 if there is
+ * no such process.
+ */
 static int ancestor_outside(void)
 {
 	struct stat own, theirs;
@@ -648,21 +581,24 @@ static int ancestor_outside(void)
 
 int bpffs_refuse_private(void)
 {
+	_cleanup_close_ int bpffs = open(BPFFS, O_PATH | O_CLOEXEC);
 	char option[NETNS_OPTION];
-	int pid = has_bpffs() ? 0 : ancestor_outside();
+	int pid = is_in_bpffs(bpffs) ? 0 : ancestor_outside();
 
 	if (!pid)
 		return 0;
 	netns_option(netns_home(), netns_of_process(pid), option);
 	if (*option)
 		return error_add(ENOENT, "bpffs-private", NULL,
-				 "no bpffs in this mount namespace, and pins made in it would "
-				 "vanish with it: write 'sluice %s...' outside of 'ip netns exec'",
+				 "this mount namespace has no bpffs, and pins in a new bpffs would "
+				 "be removed with it; outside of 'ip netns exec', write 'sluice "
+				 "%s...'",
 				 option);
 	return error_add(
 		ENOENT, "bpffs-private", NULL,
-		"no bpffs in this mount namespace, and pins made in it would vanish with "
-		"it: write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
+		"this mount namespace has no bpffs, and pins in a new bpffs would be removed with "
+		"it; mount bpffs before the namespace is made, or write 'nsenter -t %d -m sluice "
+		"...'",
 		pid);
 }
 
@@ -671,10 +607,12 @@ int bpffs_mount(void)
 	int err = bpffs_refuse_private();
 	struct statfs fs;
 
-	if (err || has_bpffs())
+	if (err)
 		return err;
-	if (statfs(BPFFS, &fs)) /* mounting a second bpffs over it would hide all gates */
+	if (statfs(BPFFS, &fs)) /* a second bpffs, mounted over the first, would hide all gates */
 		return stat_failed(BPFFS);
+	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
+		return 0;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return error_add(errno, "bpffs-mount", BPFFS, "cannot mount bpffs there: %s",
 				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"

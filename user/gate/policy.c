@@ -17,18 +17,13 @@ static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 	return !policy->spec[slot].name[0];
 }
 
-bool policy_has_budget(const struct sl_policy *policy)
-{
-	return policy->newcomers.burst;
-}
-
 /* --- Compiling ------------------------------------------------------------------------------ */
 
 /*
- * Returns the rank in which limits are charged. Limits that drop come before those that block, so
- * that a packet which is dropped anyway does not begin a block. Limits that shape follow: a packet
- * that is dropped uses no departure of a packet that is sent. Limits that observe come last: they
- * count only what passes the others.
+ * Returns the rank of a limit: limits of a lower rank are charged first. Limits that drop come
+ * before limits that block, so that a packet that is dropped anyway does not begin a block. Limits
+ * that shape follow, so that a dropped packet does not delay other packets. Limits that observe
+ * come last, because they count only packets that pass all other limits.
  */
 static int charging_rank(const struct sl_limit_spec *spec)
 {
@@ -37,15 +32,7 @@ static int charging_rank(const struct sl_limit_spec *spec)
 	return spec->action == SL_ACTION_DROP ? 0 : spec->action == SL_ACTION_BLOCK ? 1 : 3;
 }
 
-static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
-			   enum sl_family family)
-{
-	int order = charging_rank(a) - charging_rank(b);
-
-	/* narrow keys first */
-	return order ? order < 0 : a->per[family] > b->per[family];
-}
-
+/* Compiles all limits for one family, in the order in which packets charge them. */
 static void family_compile(struct sl_policy *policy, enum sl_family family,
 			   const struct machine *machine)
 {
@@ -61,21 +48,22 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		if (slot_is_free(policy, slot))
 			continue;
 		for (at = count++; at; at--) {
-			if (!charged_before(spec, &policy->spec[list[at - 1].slot], family))
+			const struct sl_limit_spec *other = &policy->spec[list[at - 1].slot];
+			int order = charging_rank(spec) - charging_rank(other);
+
+			/* within a rank, narrow keys come first */
+			if (order > 0 || (!order && spec->per[family] <= other->per[family]))
 				break;
 			list[at] = list[at - 1];
 		}
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/*
-		 * if a budget has paid for a new source's earlier packets, its limits do not charge
-		 * them
-		 */
+		/* a budget, if there is one, was charged the earlier packets of a new source */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
-		/* a limit that drops, and counts by nothing wider than a source */
+		/* the limit drops or blocks, and its key is a source or narrower */
 		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
 					      spec->per[family] >= source_bits[family])
 					     << slot;
@@ -83,7 +71,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-/* Compiles a version from its prefix, its limits and its budget as they are written. */
+/* Computes the fields of a version that packets read from its prefix, limits and budget. */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
@@ -106,19 +94,14 @@ static void policy_compile(struct sl_policy *policy, const struct machine *machi
 
 /* --- Checked copies ------------------------------------------------------------------------- */
 
-enum copied {
-	COPIED_FREE, /* or it is being written */
-	COPIED_SOUND,
-	COPIED_DAMAGED,
-};
-
 _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list_info, since) == 0,
 	       "value_copy() reads `since` first");
 
 /*
  * Copies a value whose first word is the generation since which it is in force. A change clears
- * that word before it writes the rest. Returns whether the copy is whole and in force. The fence
- * also keeps the compiler from reading the map again in place of the copy.
+ * this word before it writes the rest. Returns whether the copy is in force and was not changed
+ * while it was made. The fence also prevents the compiler from reading the map again instead of the
+ * copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -130,6 +113,7 @@ static bool value_copy(void *to, const void *from, size_t size)
 	return since && __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE) == since;
 }
 
+/* Returns whether the fields that a command reads have values that a command writes. */
 static bool version_is_sound(const struct gate *gate, const struct sl_policy *policy)
 {
 	const struct sl_limit_spec *budget = &policy->newcomers_spec;
@@ -150,51 +134,49 @@ static bool version_is_sound(const struct gate *gate, const struct sl_policy *po
 	return true;
 }
 
-/* The base of the counters is kept also if the version is free: it is only numbers. */
-static enum copied version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
+/*
+ * Copies a version. A free or damaged version has `since` 0 and no limits, but still the base of
+ * its counters. Returns 0, or -EUCLEAN if the version is damaged.
+ */
+static int version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
 {
-	enum copied copied = COPIED_FREE;
+	bool in_force = value_copy(ret, &gate->policies[version], sizeof(*ret));
 
-	if (value_copy(ret, &gate->policies[version], sizeof(*ret)))
-		copied = version_is_sound(gate, ret) ? COPIED_SOUND : COPIED_DAMAGED;
-	if (copied != COPIED_SOUND)
-		*ret = (struct sl_policy){.base = ret->base};
-	return copied;
+	if (in_force && version_is_sound(gate, ret))
+		return 0;
+	*ret = (struct sl_policy){.base = ret->base};
+	return in_force ? -EUCLEAN : 0;
 }
 
-/* A version that is in force does not change, so its copy is made once. */
+/* A version does not change while it is in force, so one copy is enough. */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version)
 {
 	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
 	struct sl_policy copy;
 
-	/* the versions of reserved numbers have no `since`, only a base of counters */
+	/* versions of reserved numbers have a base of counters, but `since` 0: copy them always */
 	if (version >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[version].since == since)
 		return &gate->checked[version];
-	if (version_copy(gate, version, &copy) == COPIED_SOUND)
+	version_copy(gate, version, &copy);
+	if (copy.since)
 		policy_compile(&copy, &gate->machine);
 	gate->checked[version] = copy;
 	return &gate->checked[version];
-}
-
-uint32_t policy_version_index(const struct gate *gate, const struct sl_policy *policy)
-{
-	return policy - gate->checked;
 }
 
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret)
 {
 	struct sl_policy copy;
 
-	if (version_copy(gate, version, &copy) != COPIED_SOUND || !copy.inherits)
-		return false;
+	version_copy(gate, version, &copy);
 	*ret = copy.prefix;
-	return true;
+	return copy.since && copy.inherits;
 }
 
 /*
- * While no change is in progress, the later version is in force. After an interrupted change a
- * policy may be switched off while its version is not free yet: then its rule decides.
+ * The version with the later `since` is in force, except after an interrupted change. Then a
+ * deleted policy may still have a version that is not free, so a version counts only if its rule
+ * names it.
  */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
 {
@@ -218,23 +200,14 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 	return best;
 }
 
-static enum copied list_copy(const struct gate *gate, unsigned int index, struct sl_list_info *ret)
+int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_info *ret)
 {
-	enum copied copied = COPIED_FREE;
+	bool in_force = value_copy(ret, &gate->lists[index], sizeof(*ret));
 
-	if (value_copy(ret, &gate->lists[index], sizeof(*ret)))
-		copied = list_is_sound(ret) ? COPIED_SOUND : COPIED_DAMAGED;
-	if (copied != COPIED_SOUND)
-		*ret = (struct sl_list_info){0};
-	return copied;
-}
-
-struct sl_list_info list_info_read(const struct gate *gate, unsigned int index)
-{
-	struct sl_list_info list;
-
-	list_copy(gate, index, &list);
-	return list;
+	if (in_force && list_is_sound(ret))
+		return 0;
+	*ret = (struct sl_list_info){0};
+	return in_force ? -EUCLEAN : 0;
 }
 
 static int refuse_damaged(const struct gate *gate, enum gate_map map, uint32_t entry)
@@ -253,10 +226,10 @@ int policies_check(const struct gate *gate)
 	struct sl_list_info list;
 
 	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); version < end; version++)
-		if (version_copy(gate, version, &policy) == COPIED_DAMAGED)
+		if (version_copy(gate, version, &policy))
 			return refuse_damaged(gate, MAP_POLICIES, version);
 	for (unsigned int index = 0; index < SL_LIST_PLACES; index++)
-		if (list_copy(gate, index, &list) == COPIED_DAMAGED)
+		if (list_info_read(gate, index, &list))
 			return refuse_damaged(gate, MAP_LISTS, index);
 	return 0;
 }
@@ -328,7 +301,7 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 	return 0;
 }
 
-/* While a change rewrites a policy, it has two versions of the same prefix. */
+/* If a policy has two versions, both have the same prefix. */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
 {
 	uint32_t version = SL_POLICY_VERSION(SL_ORIGIN_POLICY(home));
@@ -338,8 +311,8 @@ const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
 }
 
 /*
- * Appends "NAME of PREFIX", or for a NULL name "the newcomers' budget of PREFIX", to a text, which
- * may be cut.
+ * Appends "NAME of PREFIX" to a text, or "the newcomers' budget of PREFIX" if `name` is NULL.
+ * Truncates the text if it is too long.
  */
 static void inherited_add(const struct gate *gate, const char *name, uint32_t home,
 			  char text[INHERITED_TEXT])
@@ -365,7 +338,7 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Returns how a policy lacks the budget of its parent; SHADOW_REASONS: it does not. */
+/* Returns why a policy lacks the budget of its parent, or SHADOW_REASONS if it has the budget. */
 static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 					const struct sl_policy *parent)
 {
@@ -373,11 +346,11 @@ static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 		return SHADOW_REASONS;
 	if (!policy_has_budget(policy))
 		return SHADOW_LIFTED;
-	/* otherwise neither of two budgets replaces the other */
+	/* without inheritance, the policy's own budget replaces no budget of the parent */
 	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
 }
 
-/* Returns how a policy lacks a limit of its parent; SHADOW_REASONS: it does not. */
+/* Returns why a policy lacks a limit of its parent, or SHADOW_REASONS if it has the limit. */
 static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 				       const struct sl_policy *parent, unsigned int slot)
 {
@@ -392,7 +365,7 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 
 		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
 			continue;
-		/* matches are compared only for any packet and for equality */
+		/* it replaces the limit fully if it matches any packet, or the same packets */
 		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
 			return SHADOW_REPLACED;
 		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)
@@ -402,7 +375,7 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 	return SHADOW_LIFTED;
 }
 
-/* Adds a limit, or with a NULL name the budget, to what a policy lacks for that reason. */
+/* Adds a limit, or the budget if `name` is NULL, that a policy lacks for a reason. */
 static void shadow_add(const struct gate *gate, const struct sl_prefix *prefix,
 		       enum shadow_reason reason, const char *name, uint32_t home,
 		       struct shadowed *ret)
@@ -450,18 +423,19 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 
 /* --- Writing a version ---------------------------------------------------------------------- */
 
-/* A limit for a slot of a version. */
+/* A limit that gets a slot of a version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* as in struct sl_policy; 0: not inherited */
+	uint32_t home; /* SL_ORIGIN() of an inherited limit, otherwise 0 */
 };
 
 struct version_limits {
-	struct version_limit list[3 * SL_LIMITS_MAX]; /* own limits may be two each */
+	/* SL_LIMITS_MAX inherited limits, and as many own limits of two rates each */
+	struct version_limit list[3 * SL_LIMITS_MAX];
 	unsigned int count;
 };
 
-/* Collects the rule's own limits, and the parent's limits whose names are not among them. */
+/* Collects the rule's own limits, and the parent's limits of other names. */
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
 			    struct version_limits *ret)
 {
@@ -483,7 +457,7 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 	}
 }
 
-/* Refuses more than SL_LIMITS_MAX limits, and names them. */
+/* Adds the error that a policy would have more than SL_LIMITS_MAX limits. Returns -ECANCELED. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 			const struct version_limits *candidates)
 {
@@ -501,15 +475,15 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 				snprintf(names + length, sizeof(names) - length, " of %s",
 					 prefix_format(limit_origin(gate, candidate->home), text));
 	}
-	error_add(
-		ENOSPC, "too-many-limits", prefix_format(&rule->prefix, text),
-		"it inherits, and would have %u limits, of which %d is the most: %s; 'inherit no' "
-		"in the same command omits the inherited limits",
-		candidates->count, SL_LIMITS_MAX, names);
+	error_add(ENOSPC, "too-many-limits", prefix_format(&rule->prefix, text),
+		  "with inherited limits it would have %u limits, and %d is the most: %s; to omit "
+		  "the "
+		  "inherited limits, write 'inherit no' in the same command",
+		  candidates->count, SL_LIMITS_MAX, names);
 	return -ECANCELED;
 }
 
-/* Returns the slot of the same limit in a version; -1: none. */
+/* Returns the slot of the same limit in a version, or -1 if the version does not have it. */
 static int slot_of(const struct sl_policy *policy, const struct version_limit *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
@@ -521,12 +495,12 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
 }
 
 /*
- * Writes a limit into a slot. before: the version in which this limit already has this slot, or
- * NULL. In any other version the slot's refusals belong to another limit.
+ * Writes a limit into a slot. `before` is the version in force if the limit has this slot there,
+ * otherwise NULL.
  *
- * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states,
- * while it can read them: limit_keeps_states(). Its refusals continue while they count as the same:
- * as drops, or as would-drops.
+ * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states, if
+ * limit_keeps_states(). Its counter of refusals continues unless the limit begins or ceases to
+ * observe, because the refusals of a limit that observes are no drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct version_limit *candidate, const struct sl_policy *before)
@@ -551,7 +525,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 		policy->base.refused[slot] = before->base.refused[slot];
 }
 
-/* Writes all limits. Those that keep their slots come first, so that free slots are known. */
+/* Writes all limits. Limits that keep their slots are first, and the rest get free slots. */
 static void slots_write(struct gate *gate, struct sl_policy *policy,
 			const struct version_limits *candidates, const struct sl_policy *before)
 {
@@ -570,7 +544,7 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* Sets the budget: the rule's, or otherwise the parent's. */
+/* Sets the budget to the rule's budget or, if the rule has none, to the parent's budget. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {
@@ -607,9 +581,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/*
-	 * a new budget is full; no packet uses it yet: no version in force has one of this number
-	 */
+	/* a new budget begins full; no packet uses its state, as no version in force has one */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
@@ -626,7 +598,7 @@ void policy_version_write(struct gate *gate, uint32_t version, const struct sl_p
 	copy.since = 0;
 	*to = copy;
 	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
-	/* the copy of a change that was undone may have had the same generation */
+	/* discard the copy, because a change that was undone may have had the same `since` */
 	gate->checked[version] = (struct sl_policy){0};
 }
 
@@ -654,6 +626,6 @@ void policy_free(struct gate *gate, uint32_t version)
 	if (!version)
 		return;
 	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
-	if (gate->checked[version].since) /* otherwise its memory may not have been touched yet */
+	if (gate->checked[version].since) /* do not touch memory that is not used */
 		gate->checked[version] = (struct sl_policy){0};
 }

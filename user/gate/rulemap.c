@@ -29,11 +29,6 @@ uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *co
 	return lists_in_force(gate->state, lists, now, &end);
 }
 
-bool content_is_empty(const struct sl_rule_content *content)
-{
-	return !content->version && !content->access && !content->list_mask;
-}
-
 bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content)
 {
 	return !content->version && !content_access(content) && !content_lists(gate, content);
@@ -46,9 +41,9 @@ static bool content_is_sound(const struct gate *gate, const struct sl_rule_conte
 }
 
 /*
- * Whether a value is one that a command writes for a prefix of at most `most` bits: the owner of
- * the gate may have written any other. Versions of policies are indexes in memory, and a walk to
- * ever shorter rules ends because each has the length that is checked here.
+ * Returns whether a command could have written this rule for a prefix of at most `most` bits, as
+ * the owner of the gate can write any value. Policy versions are used as indexes of arrays in
+ * memory. A walk from a rule to shorter rules ends because the length of each rule is checked here.
  */
 static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, uint32_t most)
 {
@@ -70,6 +65,7 @@ static const void *key_of(const struct sl_prefix *prefix)
 	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
 }
 
+/* Looks up a key in a map. Returns 1 and a checked rule, or 0 if there is no rule. */
 static int rule_look_up(const struct gate *gate, enum gate_map map, const void *key, uint32_t most,
 			struct sl_rule *ret)
 {
@@ -91,7 +87,7 @@ int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct 
 
 	if (found <= 0)
 		return found;
-	if (rule.bits != prefix->bits) /* the trie also returns shorter prefixes */
+	if (rule.bits != prefix->bits) /* the trie also returns rules of shorter prefixes */
 		return 0;
 	*ret = rule;
 	return 1;
@@ -113,12 +109,12 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 /* --- Walking all rules ---------------------------------------------------------------------- */
 
-/* The entries of one call: the kernel needs about a millisecond for them. */
+/* Entries per system call. The kernel needs about a millisecond for this many. */
 #define BATCH 4096
 
 /*
- * Returns the steps after which a walk over the keys of a map gives up. If a key is deleted during
- * the walk, the walk begins again; the owner of the gate could do that forever.
+ * Returns the number of steps after which a walk over the keys of a map gives up. The kernel starts
+ * again if a key is deleted during a walk, so the owner of the gate could make it endless.
  */
 static uint64_t steps_most(int fd)
 {
@@ -129,8 +125,8 @@ static uint64_t steps_most(int fd)
 }
 
 /*
- * Walks the hosts of one family. The kernel returns whole buckets of the hash table; none has more
- * than BATCH entries. Hosts that are added or removed during the walk may be missed.
+ * Walks the hosts of one family. Each call of the kernel returns whole buckets of the hash table. A
+ * bucket has at most BATCH entries. The walk may miss hosts that are added or removed meanwhile.
  */
 static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
 {
@@ -237,7 +233,7 @@ int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned i
 
 /* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* Does one action with the entries of one map. */
+/* Writes or removes those entries that have this action and belong to this map. */
 static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
 		       unsigned int count, enum rulemap_action action, enum gate_map map)
 {
@@ -287,8 +283,8 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 }
 
 /*
- * Adds `change` to the counts of the aggregates that the prefix divides. Hosts are not counted:
- * packets look them up before `prefixes`.
+ * Adds `change` to the counts of the aggregates that the prefix divides. Hosts are not counted,
+ * because packets look them up before `prefixes`.
  */
 static void subrules_add(uint64_t *subrules, const struct sl_prefix *prefix, int change)
 {
@@ -306,26 +302,28 @@ static void subrules_add(uint64_t *subrules, const struct sl_prefix *prefix, int
 				   change, __ATOMIC_RELEASE);
 }
 
-int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
+int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 {
 	int fd = gate->map[MAP_SPLITS], err;
 	uint32_t count = 0;
 
-	if (!prefix_splits(prefix)) {
-		subrules_add(gate->subrules, prefix, change);
-		return 0;
+	if (prefix_splits(prefix)) {
+		err = bpf_map_lookup_elem(fd, prefix->addr, &count);
+		if (err && err != -ENOENT)
+			return err;
+		count += change;
+		err = count ? bpf_map_update_elem(fd, prefix->addr, &count, BPF_ANY) : 0;
+		if (err)
+			return err;
+		if (!count)
+			bpf_map_delete_elem(fd, prefix->addr);
+		__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
 	}
-	err = bpf_map_lookup_elem(fd, prefix->addr, &count);
-	if (err && err != -ENOENT)
-		return err;
-	count += change;
-	err = count ? bpf_map_update_elem(fd, prefix->addr, &count, BPF_ANY) : 0;
-	if (err)
-		return err;
-	if (!count)
-		bpf_map_delete_elem(fd, prefix->addr);
-	__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
 	subrules_add(gate->subrules, prefix, change);
+	if (prefix_is_host(prefix))
+		__atomic_add_fetch(&gate->state->hosts, change, __ATOMIC_RELEASE);
+	else
+		gate->state->prefixes += change;
 	return 0;
 }
 
@@ -342,7 +340,7 @@ static int net_compare(const void *a, const void *b)
 }
 
 /*
- * Removes the /64s that are not among the sorted ones. The next key is read before one is deleted.
+ * Removes the /64s that are not in the sorted array `nets`. Reads the next key before it deletes.
  */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {
@@ -362,8 +360,8 @@ static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned 
 }
 
 /*
- * Missing counts are written first: no bucket may ever stand for a /64 that a rule in force
- * divides. The sorted entries of one /64 are neighbours.
+ * Missing counts are written before superfluous counts are removed, because a bucket must not serve
+ * a whole /64 that a rule in force divides. The entries of a /64 are adjacent, as they are sorted.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {

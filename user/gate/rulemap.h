@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Gate: the maps of rules: `hosts4` and `hosts6` for whole addresses, `prefixes` for the others. */
+/*
+ * Gate: the maps of rules. `hosts4` and `hosts6` are for whole addresses, `prefixes` for the rest.
+ */
 #ifndef SLUICE_RULEMAP_H
 #define SLUICE_RULEMAP_H
 
 #include "gate/gate.h"
 #include "list_ends.h"
 
-/* Returns the access of the runtime entry, until it ends. */
+/* Returns the access of the runtime entry, or SL_ACCESS_NONE if the entry has ended. */
 enum sl_access content_access(const struct sl_rule_content *content);
 
-/* Returns the lists on which the prefix is in force: neither list nor entry has ended. */
+/*
+ * Returns the bits of lists that contain the prefix, if neither the list nor its entry has ended.
+ */
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
-/* Whether a content has no policy, no entry and no list, ended or not. */
-bool content_is_empty(const struct sl_rule_content *content);
+/* Returns whether a content has no policy, no entry and no list, even one that has ended. */
+static inline bool content_is_empty(const struct sl_rule_content *content)
+{
+	return !content->version && !content->access && !content->list_mask;
+}
 
-/* Whether a content has no policy, and no entry or list that lasts. */
+/* Returns whether a content has no policy, and no entry and no list that is still in force. */
 bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content);
 
 /* --- Maps of rules -------------------------------------------------------------------------- */
@@ -26,7 +33,7 @@ enum rulemap_action {
 	ENTRY_REMOVE,
 };
 
-/* One rule of a map, and what rulemap_write() does with it. */
+/* A rule, and the action of rulemap_write() for it. */
 struct rulemap_entry {
 	struct sl_prefix prefix;
 	struct sl_rule rule;
@@ -34,37 +41,37 @@ struct rulemap_entry {
 };
 
 /*
- * The functions below return a negative errno without an error. -EUCLEAN: the owner of the gate has
- * written a value that no command writes.
+ * If a function below fails, it returns a negative errno and adds no error. -EUCLEAN means that the
+ * owner of the gate has written a value that no command writes.
  */
 
-/* Reads the rule of exactly this prefix. Returns 1, or 0 if there is none. */
+/* Reads the rule of exactly this prefix. Returns 1, or 0 if there is no rule. */
 int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
 
 /*
- * Reads the rule of the longest prefix that covers a prefix and has at most `bits` bits, in force
- * or not. Returns 1, or 0 if there is none.
+ * Reads the rule of the longest prefix that covers a prefix and has at most `bits` bits, whether
+ * the rule is in force or not. Returns 1, or 0 if there is no rule.
  */
 int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		  struct sl_rule *ret);
 
-/* Calls for each rule, in no order, until a call returns a negative errno, which is returned. */
+/* Calls `call` for each rule, in no order, until it returns an errno. Returns that errno, or 0. */
 typedef int rulemap_call(void *data, const struct rulemap_entry *entry);
 int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data);
 
-/* Reads all rules, in no order; the caller frees `ret`. */
+/* Reads all rules, in no order. The caller frees `ret`. */
 int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
 
-/* Writes rules, and then removes others. After a failure it has done any part of this. */
+/* First writes rules, then removes rules. After an error any part of this may be done. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
 /*
- * Adds `change` to the counts of the /64 and of the aggregates that the prefix divides. After a
- * failure no count is changed.
+ * Adds `change` to the number of hosts or prefixes, and to the numbers of rules in the /64 and in
+ * the aggregates that the prefix divides. After an error no count is changed.
  */
-int split_add(struct gate *gate, const struct sl_prefix *prefix, int change);
+int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Sets these counts for all rules but those to remove. Sorts the entries. */
+/* Recounts the rules in /64s and aggregates, without rules to remove. Sorts the entries. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

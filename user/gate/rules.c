@@ -9,6 +9,7 @@
 #include "gate/rulemap.h"
 #include "rules/ruleset.h"
 
+/* The clock that lookup.h calls. */
 static uint32_t clock_until(void)
 {
 	return uptime_ns() >> SL_UNTIL_SHIFT;
@@ -31,7 +32,7 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 	uint32_t generation = gate_generation(gate);
 
 	for (int index = 0; index < SL_LIST_PLACES; index++) {
-		ret[index] = list_info_read(gate, index);
+		list_info_read(gate, index, &ret[index]);
 		if (!list_is_seen(&ret[index], generation))
 			ret[index] = (struct sl_list_info){0};
 	}
@@ -45,8 +46,8 @@ int rules_unread(const struct gate *gate, int err)
 }
 
 /*
- * Makes the rule of a prefix from what packets see. known: the indexes that have a list. A damaged
- * rule may name others, which are left out.
+ * Makes a rule from the content that packets see. `known` has the bits of existing lists; a damaged
+ * rule may have other bits, which are ignored.
  */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 		     const struct sl_rule_content *content, uint64_t known, struct rule *ret)
@@ -84,7 +85,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 			 lists_bits(lists), ret);
 }
 
-/* Reads the rules once. They are of one generation if it is the same before and after. */
+/* Reads the rules of a generation. The caller checks that the generation did not change. */
 static int rules_read_once(const struct gate *gate, uint32_t generation, struct ruleset *set)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -110,7 +111,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	return err;
 }
 
-/* The number of times that a reader starts again because another command changes the rules. */
+/* Give up if the rules change during this many reads in a row. */
 #define READ_TRIES 100
 
 int rules_read(const struct gate *gate, struct ruleset *ret)
@@ -121,7 +122,7 @@ int rules_read(const struct gate *gate, struct ruleset *ret)
 		int err = rules_read_once(gate, generation, &set);
 
 		if (!err && generation == gate_generation(gate)) {
-			ruleset_unique(&set); /* a walk during a change may see a rule twice */
+			ruleset_unique(&set); /* a walk during a change may return a rule twice */
 			*ret = set;
 			return 0;
 		}
@@ -168,7 +169,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 
 /* --- The rule that decides ------------------------------------------------------------------ */
 
-/* The end of the prefix on several lists together: the last of the ends; 0: none. */
+/* Returns the time at which the prefix is on none of these lists, or 0 if it stays on a list. */
 static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
 			  uint64_t lists)
 {
@@ -187,7 +188,7 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns the judgement by a rule whose content made a lookup return `version`. */
+/* Returns the judgement of a rule. `version` is the result of the lookup with its content. */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, uint32_t version)
 {
@@ -210,7 +211,7 @@ static struct judgement content_judge(const struct gate *gate, const struct sl_p
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
 	uint32_t generation = gate_generation(gate), bits = address->bits;
-	struct judgement found = {0}, without = {0}; /* by `version` and `without` of the lookup */
+	struct judgement found = {0}, without = {0}; /* for lookup.version, lookup.without */
 	struct lookup lookup = {0};
 	bool is_complete = false;
 	struct sl_rule rule;

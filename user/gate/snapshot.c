@@ -13,7 +13,7 @@ const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 	return path;
 }
 
-/* Reads the inode of a file as in gate_path(). Returns zeros if the file does not exist. */
+/* Returns the status of a file; gate_path() has the parameters. Zeros if it does not exist. */
 static struct stat file_of(const char *name, const char *below)
 {
 	char path[PINS_PATH];
@@ -53,7 +53,7 @@ void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
 
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate)
 {
-	/* every remake shares this map */
+	/* a remake never replaces this map */
 	return snapshot->state &&
 	       snapshot->state->map_ids[MAP_SECRET] == gate->state->map_ids[MAP_SECRET];
 }
@@ -94,7 +94,7 @@ int gate_repin(const char *name, struct gate_snapshot *snapshot)
 	fd = pin_open(&gate.dir, gate_map_names[MAP_GATE]);
 	if (fd >= 0 && gate_map_id(fd) != gate_map_id(snapshot->map[MAP_GATE]))
 		return gate_error(&gate, EEXIST, "other-gate",
-				  "it has lost pins, and is another gate");
+				  "pins are lost, and another gate has this name now");
 	for (int map = 0; map < GATE_MAPS; map++)
 		lost |= (uint32_t)!pin_exists(&gate.dir, gate_map_names[map]) << map;
 	err = pins_make(&gate.dir, GATE_LINKS, false) ?: pin_maps(&gate.dir, snapshot->map, lost);

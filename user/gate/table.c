@@ -8,7 +8,7 @@
 
 /* --- One entry ------------------------------------------------------------------------------ */
 
-/* Copies one value of an open view, or if there is no table by a call of the kernel. */
+/* Copies a value from an open view or, if `view` is NULL, from the map by a system call. */
 static int value_read(const struct gate *gate, enum gate_map map, const struct array_view *view,
 		      uint32_t index, void *ret)
 {
@@ -21,7 +21,7 @@ static int value_read(const struct gate *gate, enum gate_map map, const struct a
 	return 0;
 }
 
-/* Searches one set for a key, whose tag there is `tag`. */
+/* Searches a set for a key. `tag` is the tag that the key has in this set. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
 		    const struct state_key *key, struct found_entry *ret)
 {
@@ -48,7 +48,7 @@ static int by_key(const void *a, const void *b)
 		       ?: (left->limit > right->limit) - (left->limit < right->limit);
 }
 
-/* Makes the index of a copy: its used entries, ordered by key. */
+/* Makes the index of a copied table: its used entries, in the order of keys. */
 static int index_make(struct table *table)
 {
 	table->index = calloc(table->count, sizeof(struct sl_entry *));
@@ -61,7 +61,7 @@ static int index_make(struct table *table)
 	return 0;
 }
 
-/* Searches a copy of the table. table: an open copy; NULL: a copy is made. */
+/* Searches a copy of the table. Makes the copy if `table` is NULL. */
 static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
 {

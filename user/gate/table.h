@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the table of states in memory (include/ways.h). Packets go on to change it. A command
- * reads it, and may charge or fill an existing state. Only programs take the locks of sets, and so
- * insert states.
+ * Gate: the table of states in memory (include/ways.h), which packets change at the same time. A
+ * command may read, charge and refill existing states. Only packets insert states, because only BPF
+ * programs lock sets.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H
@@ -10,21 +10,21 @@
 #include "gate/gate.h"
 #include "ways.h"
 
-/* One entry that was found in `states`. */
+/* The result of a search in map `states`. */
 struct found_entry {
 	struct sl_entry entry; /* a copy */
-	uint32_t index;
+	uint32_t index;	       /* index of the entry in the map */
 	bool is_found;
 };
 
-/* All of a table, in memory. */
+/* The whole table, in memory. */
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		  /* the kernel's id of the map of entries; a resize changes it */
-	struct array_view sets;	  /* not open for a reader */
-	struct array_view states; /* the entries */
-	const struct sl_entry **index; /* a reader's: the used entries by key; NULL: no reader */
+	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
+	struct array_view sets;	       /* map `sets`, closed for a reader */
+	struct array_view states;      /* map `states` */
+	const struct sl_entry **index; /* a reader's used entries in the order of keys, or NULL */
 	uint32_t index_count;
 };
 
@@ -34,23 +34,25 @@ int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the entry of a key in an open table; table NULL: with a few system calls. A reader, which
- * lacks the hash secret, searches a copy of the table.
+ * Reads the entry of a key. If `table` is NULL, needs a few system calls. A reader has no hash
+ * secret, so it searches a copy of the whole table.
  */
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 	       struct found_entry *ret);
 
 /*
- * Changes of the words of a state that packets charge at the same time, as they make them:
+ * The functions below change a word of a state while packets change it, as packets do:
  * state_publish() in bpf/state.h.
  */
 
+/* Compares and swaps a word. Returns whether it had the value `from`. */
 static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
 
+/* Stores a time unless the word has a later time. */
 static inline void moment_advance(__u64 *moment, __u64 to)
 {
 	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)

@@ -14,14 +14,9 @@
 #include "list_ends.h"
 #include "rules/ruleset.h"
 
-static bool content_allows(const struct sl_rule_content *content)
-{
-	return content->access == SL_ACCESS_ALLOW;
-}
-
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-/* Writes a list into a free place. No rule has its bit, so packets do not read it yet. */
+/* Writes a list to a free index. No rule has the bit of this index, so packets ignore the list. */
 static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
 {
 	struct sl_gate *state = gate->state;
@@ -48,8 +43,10 @@ static void list_free(struct gate *gate, unsigned int place)
 static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		const struct sl_list_info has = list_info_read(gate, place), *want = &wanted[place];
+		const struct sl_list_info *want = &wanted[place];
+		struct sl_list_info has;
 
+		list_info_read(gate, place, &has);
 		if (!has.since && *want->name)
 			list_write(gate, place, want);
 		else if (has.since && !*want->name)
@@ -60,7 +57,7 @@ static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_
 	return 0;
 }
 
-/* Frees places when no packet uses the generation before. */
+/* Also frees removed lists. No packet uses the previous generation when this is called. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
@@ -71,7 +68,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
 	}
 }
 
-/* Undoes a change of the lists, or completes it if it is in force. Frees the places of `ended`. */
+/* Undoes a change of the lists, or completes it if it is in force. Frees lists that have ended. */
 static void lists_recover(struct gate *gate, uint64_t ended)
 {
 	uint32_t generation = gate_generation(gate);
@@ -88,9 +85,9 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 /* --- Recovery ------------------------------------------------------------------------------- */
 
 /*
- * Replaces a prepared content by the content that packets see, and removes ended lists and lists on
- * which the entry has ended. Removes rules that the transaction made, or deleted and did not remove
- * yet, and rules that have ended.
+ * Restores the content that packets see, without the bits of lists that have ended or on which the
+ * entry has ended. Chooses whether the rule is written, kept or removed: a rule is removed if this
+ * content has ended, or is empty because the transaction added or deleted the rule.
  */
 static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
 			  uint64_t ended)
@@ -113,7 +110,7 @@ static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, 
 		entry->action = ENTRY_REMOVE;
 }
 
-/* Sets the counts of rules that packets read. */
+/* Counts the rules, and sets the counts that packets read. */
 static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
 	uint32_t hosts = 0, prefixes = 0, allows = 0;
@@ -122,21 +119,21 @@ static void counts_set(struct gate *gate, const struct rulemap_entry *entries, u
 		if (entries[i].action == ENTRY_REMOVE)
 			continue;
 		*(prefix_is_host(&entries[i].prefix) ? &hosts : &prefixes) += 1;
-		allows += content_allows(&entries[i].rule.cur);
+		allows += entries[i].rule.cur.access == SL_ACCESS_ALLOW;
 	}
 	gate->state->hand_allows = allows;
 	gate->state->prefixes = prefixes;
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
 
-/* Frees the versions that no rule has. Packets no longer use them. */
+/* Frees the policy versions that no rule names. Packets no longer use these versions. */
 static void versions_free(struct gate *gate, const struct rulemap_entry *entries,
 			  unsigned int count)
 {
 	uint32_t versions = SL_POLICY_VERSION(gate->policies_max);
 	_cleanup_free_ bool *used = calloc(versions, sizeof(*used));
 
-	/* without memory they stay in use until the next recovery */
+	/* if calloc() failed, the next recovery frees the versions */
 	for (unsigned int i = 0; used && i < count; i++)
 		if (entries[i].action != ENTRY_REMOVE)
 			used[entries[i].rule.cur.version % versions] = true;
@@ -146,25 +143,23 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 			policy_free(gate, version);
 }
 
-/* Recovers the rules, and counts those that had ended. */
-static int recover(struct gate *gate, unsigned int *ret_ended)
+int rules_recover(struct gate *gate, unsigned int *ret_ended)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	uint32_t now = uptime_ns() >> SL_UNTIL_SHIFT, end = 0;
 	uint64_t ended = ~lists_in_force(gate->state, ~0ULL, now, &end);
 	uint32_t generation = gate_generation(gate);
-	unsigned int count;
+	unsigned int count, removed = 0;
 	int err;
 
-	*ret_ended = 0;
 	synchronize_programs();
 	err = rulemap_read(gate, &entries, &count);
-	if (!err) /* rules that cannot be read are not changed */
+	if (!err) /* otherwise nothing is changed */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct sl_rule_content *seen = rule_content(&entries[i].rule, generation);
 
-		*ret_ended += !content_is_empty(seen) && content_has_ended(gate, seen);
+		removed += !content_is_empty(seen) && content_has_ended(gate, seen);
 		entry_recover(gate, &entries[i], generation, ended);
 	}
 	err = err ?: rulemap_write(gate, entries, count);
@@ -180,40 +175,24 @@ static int recover(struct gate *gate, unsigned int *ret_ended)
 	versions_free(gate, entries, count);
 	lists_recover(gate, ended);
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
+	if (ret_ended)
+		*ret_ended = removed;
 	return 0;
-}
-
-int rules_recover(struct gate *gate)
-{
-	unsigned int ended;
-
-	return recover(gate, &ended);
-}
-
-/* Begins a transaction. First recovers from one that was interrupted. */
-static int transaction_begin(struct gate *gate)
-{
-	int err = gate->state->changing ? rules_recover(gate) : 0;
-
-	if (!err)
-		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
-	return err;
 }
 
 /* --- Expiry --------------------------------------------------------------------------------- */
 
-/* A rule that has ended has no effect: removing it needs no new generation. */
+/* A rule that has ended has no effect, so its removal needs no new generation. */
 unsigned int rules_expire(struct gate *gate)
 {
-	unsigned int ended, mark = error_count();
+	unsigned int ended = 0, mark = error_count();
 
-	if (!recover(gate, &ended))
-		return ended;
-	error_drop(mark); /* the next command tries again */
-	return 0;
+	if (rules_recover(gate, &ended))
+		error_drop(mark); /* the next command tries again */
+	return ended;
 }
 
-/* The number of rules that each change looks at. */
+/* The number of rules that each change examines. */
 #define EXPIRE_RULES 256
 
 struct expiry {
@@ -222,7 +201,7 @@ struct expiry {
 	bool ended;
 };
 
-/* Ends the walk at a rule that has ended, or after EXPIRE_RULES rules. */
+/* Ends the walk if this rule has ended, or after EXPIRE_RULES rules. */
 static int expiry_look(void *data, const struct rulemap_entry *entry)
 {
 	struct expiry *expiry = data;
@@ -236,7 +215,7 @@ void rules_expire_some(struct gate *gate)
 	struct sl_list_info lists[SL_LIST_PLACES];
 	struct expiry expiry = {.gate = gate};
 
-	rulemap_walk(gate, expiry_look, &expiry); /* rules that cannot be read stay */
+	rulemap_walk(gate, expiry_look, &expiry); /* rules that cannot be read remain */
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		expiry.ended |= list_ended(&lists[place]);
@@ -246,40 +225,34 @@ void rules_expire_some(struct gate *gate)
 
 /* --- Preparing one rule --------------------------------------------------------------------- */
 
-/* Results without an error: no policy is free; `splits` is full. -ECANCELED: an error was added. */
-#define NO_POLICY (-EDQUOT)
-#define NO_SPLIT  (-EXFULL)
-
-static bool map_is_full(int err)
-{
-	return err == -E2BIG || err == -ENOSPC;
-}
+/*
+ * Functions below return -ECANCELED if they have added an error, and any other errno without an
+ * error. Map `splits` gets its own errno, because a command has to grow it differently.
+ */
+#define NO_POLICY (-EDQUOT) /* no policy is free */
+#define NO_SPLIT  (-EXFULL) /* map `splits` is full */
 
 static bool room_is_short(int err)
 {
-	return map_is_full(err) || err == NO_POLICY || err == NO_SPLIT;
+	return err == -E2BIG || err == -ENOSPC || err == NO_POLICY || err == NO_SPLIT;
 }
 
-/* One rule that a transaction may write. */
+/* A rule that a transaction may write. */
 struct step {
 	struct sl_prefix prefix;
 	const struct rule *wanted; /* NULL: a policy that inherits, written if its parent changes */
 };
 
-/*
- * The wanted rules, each with the content that packets see until the switch. Shorter prefixes come
- * first, so that a policy is written before its children.
- */
+/* A policy is written before its children, because steps of shorter prefixes come first. */
 struct transaction {
 	struct step *steps;
 	unsigned int steps_count, steps_room;
 	struct rulemap_entry *entries; /* the wanted rules, and the children that they change */
 	unsigned int count;
-	unsigned int written; /* the first entries, which are in the maps */
-	bool rewrites;	      /* a policy changes, and so may its children */
+	bool rewrites; /* a policy changes, so children may change */
 };
 
-/* Whether a version has exactly the wanted limits, budget and inheritance. */
+/* Returns whether a version has exactly the wanted limits, budget and inheritance. */
 static bool policy_is(const struct gate *gate, uint32_t version, const struct rule *wanted)
 {
 	struct rule now = {
@@ -297,8 +270,8 @@ static bool policy_is(const struct gate *gate, uint32_t version, const struct ru
 }
 
 /*
- * Sets `ret` to the version for the wanted policy: the present one if neither its limits nor what
- * it inherits change, a new one otherwise; 0: no limits.
+ * Stores the version for the wanted policy, or 0 if there are no limits. If neither its limits nor
+ * its parent change, this is version `before`, otherwise a new version.
  */
 static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			   uint32_t *ret)
@@ -317,17 +290,9 @@ static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_
 	return version ? policy_write(gate, version, before, parent, wanted) : NO_POLICY;
 }
 
-static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int change)
-{
-	if (prefix_is_host(prefix))
-		__atomic_add_fetch(&gate->state->hosts, change, __ATOMIC_RELEASE);
-	else
-		gate->state->prefixes += change;
-}
-
 /*
- * Prepares one rule. Counts are raised before the rule is written: while they are 0, packets skip
- * the lookup, and after a deny by a list the search for a runtime allow.
+ * Prepares one rule. Counts are raised before the rule is written, because packets skip a lookup
+ * while the count of hosts, prefixes or runtime allows is 0.
  */
 static int entry_prepare(struct gate *gate, const struct rule *wanted, struct transaction *t)
 {
@@ -351,19 +316,16 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 			},
 	};
 	t->rewrites |= version != old.cur.version;
-	if (!err && content_is_empty(&entry->rule.prev)) {
-		err = split_add(gate, &wanted->prefix, 1);
-		if (!err)
-			counts_add(gate, &wanted->prefix, 1);
-	}
-	if (!err && content_allows(&entry->rule.cur) && !content_allows(&entry->rule.prev))
+	if (!err && content_is_empty(&entry->rule.prev))
+		err = rule_count_add(gate, &wanted->prefix, 1);
+	if (!err && wanted->access == SL_ACCESS_ALLOW && old.cur.access != SL_ACCESS_ALLOW)
 		__atomic_add_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
-	return map_is_full(err) ? NO_SPLIT : err;
+	return err == -E2BIG || err == -ENOSPC ? NO_SPLIT : err;
 }
 
 /*
- * Rewrites a child that inherits from another version than before. A rule of the transaction itself
- * is prepared already, and is skipped. The child's entry stays.
+ * Prepares a new version of a policy whose parent has a new version. Skips a rule that this
+ * transaction has already prepared. The runtime entry and the lists of the rule stay.
  */
 static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
 {
@@ -394,7 +356,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-/* Shorter prefixes first, and wanted rules before policies that inherit. */
+/* Orders steps: shorter prefixes first, then wanted rules before policies that inherit. */
 static int step_compare(const void *a, const void *b)
 {
 	const struct step *left = a, *right = b;
@@ -404,7 +366,7 @@ static int step_compare(const void *a, const void *b)
 			       ?: prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Plans the transaction: the wanted rules and the policies that inherit. */
+/* Makes the steps: the wanted rules, and all policies that inherit. */
 static int transaction_plan(const struct gate *gate, const struct ruleset *wanted,
 			    struct transaction *t)
 {
@@ -437,35 +399,31 @@ static void transaction_free(struct transaction *t)
 	free(t->entries);
 }
 
-/* Writes the prepared entries. Longer prefixes look them up to find what they inherit from. */
-static int entries_write(struct gate *gate, struct transaction *t)
-{
-	unsigned int from = t->written;
-
-	t->written = t->count;
-	return from < t->count ? rulemap_write(gate, t->entries + from, t->count - from) : 0;
-}
-
-/* Writes the next generation beside what packets see. */
+/* Writes the rules of the next generation, which packets do not see yet. */
 static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 			       struct transaction *t)
 {
+	unsigned int written = 0;
 	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
 
-	for (unsigned int i = 0; !err && i < t->steps_count; i++) {
+	for (unsigned int i = 0; !err && i <= t->steps_count; i++) {
 		const struct step *step = &t->steps[i];
 
-		if (i && (step->prefix.bits != step[-1].prefix.bits ||
-			  !step->wanted != !step[-1].wanted))
-			err = entries_write(gate, t);
-		if (!err)
+		/* policies of longer prefixes look up their parents in the maps */
+		if (written < t->count &&
+		    (i == t->steps_count || step->prefix.bits != step[-1].prefix.bits ||
+		     !step->wanted != !step[-1].wanted)) {
+			err = rulemap_write(gate, t->entries + written, t->count - written);
+			written = t->count;
+		}
+		if (!err && i < t->steps_count)
 			err = step->wanted ? entry_prepare(gate, step->wanted, t)
 					   : child_prepare(gate, &step->prefix, t);
 	}
-	return err ?: entries_write(gate, t);
+	return err;
 }
 
-/* Removes rules and versions that are no longer in use. */
+/* Removes rules and policy versions that are no longer in use. */
 static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 			      struct transaction *t)
 {
@@ -477,25 +435,22 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 
 		if (prev->version != cur->version)
 			policy_free(gate, prev->version);
-		if (content_allows(prev) && !content_allows(cur))
+		if (prev->access == SL_ACCESS_ALLOW && cur->access != SL_ACCESS_ALLOW)
 			__atomic_sub_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
 		entry->action = content_is_empty(cur) ? ENTRY_REMOVE : ENTRY_KEEP;
 	}
 	err = rulemap_write(gate, t->entries, t->count);
-	for (unsigned int i = 0; !err && i < t->count; i++) {
-		if (t->entries[i].action != ENTRY_REMOVE)
-			continue;
-		counts_add(gate, &t->entries[i].prefix, -1);
-		err = split_add(gate, &t->entries[i].prefix, -1);
-	}
+	for (unsigned int i = 0; !err && i < t->count; i++)
+		if (t->entries[i].action == ENTRY_REMOVE)
+			err = rule_count_add(gate, &t->entries[i].prefix, -1);
 	if (!err && wanted->lists)
 		lists_set_dates(gate, wanted->lists);
 	return err;
 }
 
 /*
- * Tries a change once. After a failure the rules are unchanged, but those that had ended are
- * removed: ret_ended has their number.
+ * Tries a change once. After a failure the rules are unchanged, except that rules that had ended
+ * are removed; `ret_ended` has the number of removed rules.
  */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
 		      unsigned int *ret_ended)
@@ -504,19 +459,20 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	int err;
 
 	*ret_ended = 0;
-	if (transaction_begin(gate))
+	if (gate->state->changing && rules_recover(gate, NULL))
 		return -ECANCELED;
+	__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
-		return recover(gate, ret_ended) ? -ECANCELED : err;
-	/* the switch: every packet that begins from here on sees the new rules */
+		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
+	/* the switch: every packet that arrives after this store sees the new rules */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 	synchronize_programs();
 	for (unsigned int i = 0; ret && i < t.count; i++)
 		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
 				   t.entries[i].rule.cur.version, ret);
 	if (transaction_finish(gate, wanted, &t))
-		return rules_recover(gate) ? -ECANCELED : 0; /* after the switch it completes */
+		return rules_recover(gate, NULL) ? -ECANCELED : 0; /* it completes the change */
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -524,23 +480,8 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 /* --- Room ----------------------------------------------------------------------------------- */
 
 /*
- * Checks that the wanted rules alone fit: otherwise a try would write many of them without effect.
- * Returns the error of that try.
+ * Counts the room that a change needs. Until the change ends, the maps contain old and new rules.
  */
-static int wanted_check(const struct gate *gate, const struct ruleset *wanted)
-{
-	const struct room room = room_needed(wanted);
-	const struct gate_sizes needed = room_sizes(&room);
-	struct gate_sizes has;
-
-	if (gate_sizes_read(gate, &has))
-		return -ECANCELED;
-	if (needed.policies > has.policies)
-		return NO_POLICY;
-	return sizes_hold(&has, &needed) ? 0 : -E2BIG;
-}
-
-/* Counts the room of a change: old rules and new ones exist beside each other. */
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -572,9 +513,9 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 }
 
 /*
- * Grows the gate for a change that found no room, with that error. Returns 0 and a false ret_grew
- * if it keeps its sizes, because a user stated those that are too small, or they are as large as
- * can be.
+ * Grows the gate for a change that failed with `err` for lack of room. Returns 0 and a false
+ * ret_grew if the gate cannot grow: a user specified the size that is too small, or the size is at
+ * its maximum.
  */
 static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
@@ -590,9 +531,7 @@ static int room_make(struct gate *gate, const struct ruleset *wanted, int err, b
 	if (failed)
 		return failed;
 	needed = room_sizes(&room);
-	/*
-	 * `splits` is as large as `hosts` or `prefixes`, and each IPv6 rule may divide another /64
-	 */
+	/* `splits` is as large as `hosts` or `prefixes`; each IPv6 rule may divide another /64 */
 	splits = room.hosts[SL_IPV6] + room.prefixes;
 	if (err == NO_SPLIT && needed.hosts < splits)
 		needed.hosts = splits;
@@ -616,10 +555,10 @@ static int change_failed(const struct gate *gate, int err)
 				  room, plural(room, "policy", "policies"));
 	if (err == NO_SPLIT)
 		return gate_error(gate, ENOSPC, "full-splits",
-				  "no room: its rules longer than /64 are of too many /64s; delete "
-				  "some first, or apply a file with more `hosts` or `prefixes` and "
-				  "--resize");
-	if (map_is_full(err))
+				  "has no room for rules longer than /64 in another /64; delete "
+				  "some of these first, or apply a file with more `hosts` or "
+				  "`prefixes` and --resize");
+	if (room_is_short(err))
 		return gate_error(gate, ENOSPC, "full-rules",
 				  "has no room for more rules; delete some first, or apply a "
 				  "file with more `hosts` or `prefixes` and --resize");
@@ -628,11 +567,23 @@ static int change_failed(const struct gate *gate, int err)
 
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret)
 {
-	bool grew = false;
+	const struct room room = room_needed(wanted);
+	const struct gate_sizes needed = room_sizes(&room);
+	struct gate_sizes has;
 	unsigned int ended = 0;
-	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret, &ended), failed;
+	bool grew = false;
+	int err, failed;
 
-	/* the recovery of a change that failed has removed the rules that had ended */
+	if (gate_sizes_read(gate, &has))
+		return -ECANCELED;
+	/* if the wanted rules alone do not fit, do not write a part of them first */
+	if (needed.policies > has.policies)
+		err = NO_POLICY;
+	else if (!sizes_hold(&has, &needed))
+		err = -E2BIG;
+	else
+		err = change_try(gate, wanted, ret, &ended);
+	/* after a failure the recovery has removed rules that had ended */
 	if (room_is_short(err) && ended)
 		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {
@@ -643,11 +594,4 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 	if (grew)
 		err = change_try(gate, wanted, ret, &ended);
 	return err ? change_failed(gate, err) : 0;
-}
-
-int rule_change(struct gate *gate, const struct rule *wanted, struct shadowed *ret)
-{
-	const struct ruleset set = {.rules = (struct rule *)wanted, .count = 1};
-
-	return rules_change(gate, &set, ret);
 }

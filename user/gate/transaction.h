@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: changes the rules of a gate in one step. A transaction writes policy versions, lists and
- * rules for the next generation, beside those that packets see, and then raises the generation. If
- * it is killed, the next one recovers: what was not switched to is undone, and what was is
- * completed.
+ * rules for the next generation, which packets do not see yet, and then raises the generation. If a
+ * transaction is killed, the next change recovers first: it undoes a transaction that has not
+ * raised the generation, and completes any other.
  */
 #ifndef SLUICE_TRANSACTION_H
 #define SLUICE_TRANSACTION_H
@@ -13,30 +13,32 @@
 #include "rules/ruleset.h"
 
 /*
- * Replaces the rules of these prefixes in one step, and the gate's lists unless wanted->lists is
- * NULL. A rule without entry, lists and limits is deleted. A limit keeps its id, and so the state
- * of each source, while its prefix has a limit of that name with the same key. No prefix is named
- * twice. A list with another access or end has another index in wanted->lists. ret: the limits that
- * policies lose by the change; NULL: not wanted. The gate is open for a change. After a failure the
+ * Replaces the rules of the prefixes in `wanted`, each of which occurs once, and the gate's lists
+ * unless wanted->lists is NULL. A list that gets another access or end must have a new index there.
+ * Deletes rules without entry, lists and limits. If a prefix already had a limit of the same name
+ * and key, the limit keeps its id, and so the state of each source. If `ret` is not NULL, adds the
+ * limits that policies lack since the change. The gate is open for a change. After an error the
  * rules are unchanged.
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
-/* rules_change() for one rule. */
-int rule_change(struct gate *gate, const struct rule *wanted, struct shadowed *ret);
-
-/* Sets only the dates of the lists. No other part of the lists differs from those in force. */
+/* Sets only the dates of lists. All other fields of `wanted` equal the lists in force. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
 
-/* Recovers from an interrupted transaction: the rules are again those that packets see. */
-int rules_recover(struct gate *gate);
+/*
+ * Recovers from an interrupted transaction: restores the rules that packets see, and removes rules
+ * and lists that have ended. If `ret_ended` is not NULL, stores the number of rules that had ended.
+ */
+int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
-/* Removes rules and lists that have ended. Returns the number of rules; 0 on errors. */
+/*
+ * Removes rules and lists that have ended. Returns the number of removed rules, 0 after an error.
+ */
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * rules_expire(), but only if a list or one of the first 256 rules has ended: a change of one rule
- * does not read millions.
+ * Calls rules_expire() if a list or one of the first 256 rules has ended. So a change of one rule
+ * does not read a million rules.
  */
 void rules_expire_some(struct gate *gate);
 

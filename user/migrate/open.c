@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A remake makes a second gate beside the running one. The next gate shares every map whose size
- * stays. The steps:
+ * A remake makes a second gate, the next gate, while the gate runs. The next gate shares every map
+ * whose size is the same. The steps:
  *
- * 1. make the maps that differ, and copy rules, policies and budgets into them
- * 2. pin them in GATE/next/, `gate` last: from here on the remake is finished, not undone
- * 3. switch all devices to programs on the next gate, and wait for packets in the old ones
- * 4. add what the old `counters` and `budgets` were charged meanwhile
- * 5. move the pins from next/ to the gate's directory, `gate` first: the next gate is the gate
+ * 1. Make the maps whose sizes differ, and copy rules, policies and budgets into them.
+ * 2. Pin these maps in GATE/next/, `gate` last. A kill after this step is recovered by finishing
+ *    the remake, and a kill before it by undoing the remake.
+ * 3. Switch all devices to programs on the next gate, and wait until the old programs have ended.
+ * 4. Add to the new `counters` and `budgets` the packets that the old maps counted meanwhile.
+ * 5. Move the pins from next/ to the gate's directory, `gate` first. Now the next gate is the gate.
  *
- * After a kill the next command looks at next/:
+ * After a kill the next command that changes the gate examines next/:
  *
- * - next/gate exists: the next gate is complete. The next command does steps 3 to 5 again. Until
- *   then each device filters with either gate, by the same rules. A map that differs is charged by
- *   its devices alone, so a limit (`sources`) or a budget (`policies`) can be used twice.
- * - next/gate does not exist: pins of maps that `gate` has the ids of are moved (a kill in step 5),
- *   and others are removed (a kill in step 2).
+ * - If next/gate exists, the next gate is complete, and the command repeats steps 3 to 5. Until
+ *   then some devices use the gate and some the next gate, with the same rules. Each gate has its
+ *   own copy of a map whose size differs, so a limit (`sources`) or a budget (`policies`) can be
+ *   used twice.
+ * - If next/gate does not exist, the command moves the pins whose ids are in the gate's map `gate`
+ *   (a kill in step 5), and removes all other pins (a kill in step 2).
  *
- * Both gates have one generation, and policies keep their numbers, so that caches and buckets that
- * both use are valid for both.
+ * Both gates have the same generation, and policies keep their numbers. So shared caches and
+ * buckets are valid for both gates.
  */
 #include "migrate/open.h"
 
@@ -40,6 +42,7 @@
 #include "gate/transaction.h"
 #include "kinds.h"
 
+/* Returns whether the next gate does not share this map. */
 static bool map_is_new(const struct gate *gate, const struct gate *next, enum gate_map map)
 {
 	return gate->state->map_ids[map] != next->state->map_ids[map];
@@ -47,6 +50,7 @@ static bool map_is_new(const struct gate *gate, const struct gate *next, enum ga
 
 /* --- Step 1: making the next gate ----------------------------------------------------------- */
 
+/* Returns an error if the rules need more room than these sizes have. */
 static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 			const struct room *room)
 {
@@ -55,12 +59,12 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (*size_of(&asked, i) < *size_of(&needed, i))
 			return gate_error(gate, ENOSPC, "size-small",
-					  "`%s` cannot be %u: its rules need %u", size_names[i],
+					  "`%s` %u is too small; its rules need %u", size_names[i],
 					  size_specified(sizes, i), size_specified(&needed, i));
 	return 0;
 }
 
-/* Copies the rules into the maps of rules that are new. */
+/* Copies the rules into new maps of rules. */
 static int rules_copy(const struct gate *gate, struct gate *next, const struct gate_sizes *sizes)
 {
 	_cleanup_free_ struct rulemap_entry *rules = NULL;
@@ -90,8 +94,8 @@ static int rules_copy(const struct gate *gate, struct gate *next, const struct g
 }
 
 /*
- * Reads the state of a budget. A full budget is returned as full since now, so that `empty_at`
- * advances from there by what is charged.
+ * Returns the state of a budget. A full budget is returned as full since `now`, so that
+ * budgets_add() can compute later charges from the difference of `empty_at`.
  */
 static struct sl_state budget_read(const struct gate *gate, uint32_t number, uint64_t now)
 {
@@ -108,6 +112,7 @@ static struct sl_state budget_read(const struct gate *gate, uint32_t number, uin
 	return state;
 }
 
+/* Copies policy versions and budgets into new maps of policies. */
 static void policies_copy(const struct gate *gate, struct gate *next)
 {
 	uint32_t count = MIN(gate->policies_max, next->policies_max);
@@ -127,7 +132,10 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 		next->state->next_policy = SL_POLICY_FIRST;
 }
 
-/* Policies keep their numbers, so their maps may need more entries than there are policies. */
+/*
+ * Makes the next gate, with a copy of the rules. Policies keep their numbers, so their maps may
+ * need more entries than policies exist.
+ */
 static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
 {
 	uint32_t entries = SL_POLICY_FIRST + 1;
@@ -167,26 +175,9 @@ static int next_pin(const struct gate *gate, const struct gate *next)
 }
 
 /*
- * Moves a pin to the gate's directory if its map is the gate's, and removes it otherwise. A pin
- * that cannot be read stays.
+ * Removes next/. A pin in it moves to the gate's directory if its map is a map of the gate, and is
+ * removed otherwise. A pin that cannot be read is an error, and stays.
  */
-static int pin_recover(const struct gate *gate, const struct pins *pins, enum gate_map map)
-{
-	const char *name = gate_map_names[map];
-	_cleanup_close_ int fd = pin_open(pins, name);
-	uint32_t id;
-
-	if (fd < 0)
-		return fd;
-	id = gate_map_id(fd);
-	if (!id)
-		return -EIO;
-	if (id == gate->state->map_ids[map])
-		return pin_rename(pins, name, &gate->dir, name);
-	return pin_remove(pins, name);
-}
-
-/* Empties and removes next/ in `dir`. Pins of maps of the gate move to `dir`. */
 static int next_end(const struct gate *gate)
 {
 	_cleanup_(pins_close) struct pins pins = PINS_CLOSED;
@@ -195,9 +186,18 @@ static int next_end(const struct gate *gate)
 	if (err || pins.fd < 0)
 		return err;
 	for (int map = MAP_GATE; map < GATE_MAPS; map++) {
-		err = pin_recover(gate, &pins, map);
+		const char *name = gate_map_names[map];
+		_cleanup_close_ int fd = pin_open(&pins, name);
+		uint32_t id = fd < 0 ? 0 : gate_map_id(fd);
+
+		if (!id)
+			err = fd < 0 ? fd : -EIO;
+		else if (id == gate->state->map_ids[map])
+			err = pin_rename(&pins, name, &gate->dir, name);
+		else
+			err = pin_remove(&pins, name);
 		if (err && err != -ENOENT)
-			return pin_failed("rename", &pins, gate_map_names[map], err);
+			return pin_failed("rename", &pins, name, err);
 	}
 	return pins_remove(&gate->dir, GATE_NEXT);
 }
@@ -205,9 +205,9 @@ static int next_end(const struct gate *gate)
 /* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
 
 /*
- * Charges to the next budgets what the old budgets were charged since they were copied. copied: the
- * `empty_at` of the copies. NULL: unknown, because the command that copied the budgets was killed;
- * then each budget gets the later `empty_at` of the two.
+ * Adds to the next budgets the charges of the old budgets since the copy. `copied` has `empty_at`
+ * of each copy. It is NULL if the command that made the copy was killed; then each next budget gets
+ * the later of both values of `empty_at`.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
@@ -225,8 +225,9 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
 }
 
 /*
- * Subtracts the final counts of the old `counters` from the bases of the next versions. The next
- * counters began at 0, so a reader of the next gate sees the sum of both maps. Can be repeated.
+ * Subtracts the final counts of the old `counters` from the bases of the next policy versions. The
+ * new counters began at 0, so a reader of the next gate gets the sum of both maps. Repeating it has
+ * the same result.
  */
 static int counters_add(const struct gate *gate, struct gate *next)
 {
@@ -254,22 +255,10 @@ static int counters_add(const struct gate *gate, struct gate *next)
 	return 0;
 }
 
-/* Replaces the open gate by the next one. */
-static void gate_become(struct gate *gate, struct gate *next)
-{
-	next->dir = gate->dir;
-	next->links = gate->links;
-	next->made = gate->made;
-	next->grow = gate->grow;
-	gate->dir = gate->links = (struct pins)PINS_CLOSED;
-	gate_close(gate);
-	*gate = *next;
-	*next = GATE_CLOSED;
-}
-
 /*
- * Does steps 3 to 5. If not all devices can be switched, none is. If some pins stay in next/, the
- * gate is the next gate: remake_recover() moves the pins of the open gate.
+ * Does steps 3 to 5: `gate` becomes the next gate, and `next` is closed. Switches all devices or,
+ * if that fails, no device. If only step 5 fails, `gate` is the next gate as well, and the next
+ * remake_recover() moves the pins that stayed in next/.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)
@@ -292,25 +281,30 @@ static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *cop
 	next->dir = (struct pins)PINS_CLOSED;
 	if (err || named)
 		error_notice("remake-unfinished", gate_object(gate->name),
-			     "all devices filter by its new maps, which do not have their names "
-			     "yet; the next command that changes the gate finishes that");
+			     "all devices use its new maps, but not all pins of these maps are "
+			     "moved; the next command that changes the gate moves them");
 	if (err)
 		return err;
 	if (map_is_new(gate, next, MAP_STATES))
 		error_notice("state-reset", gate_object(gate->name),
-			     "the state of all sources was reset; counters of policies stay");
+			     "reset the state of all sources; counters of policies stay");
 	else if (map_is_new(gate, next, MAP_BUCKETS4))
 		error_notice("state-reset", gate_object(gate->name),
-			     "the counters of single sources were reset");
-	gate_become(gate, next);
+			     "reset the counters of single sources");
+	next->dir = gate->dir;
+	next->links = gate->links;
+	next->made = gate->made;
+	next->grow = gate->grow;
+	gate->dir = gate->links = (struct pins)PINS_CLOSED;
+	gate_close(gate);
+	*gate = *next;
+	*next = GATE_CLOSED;
 	return named;
 }
 
 /* --- The remake ----------------------------------------------------------------------------- */
 
-/*
- * Finishes an interrupted remake if its maps were complete, and undoes it otherwise.
- */
+/* Finishes an interrupted remake if next/gate exists, and otherwise undoes it. */
 static int remake_recover(struct gate *gate)
 {
 	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
@@ -344,14 +338,14 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 	if (err || !memcmp(sizes, &has, sizeof(has)))
 		return err;
 	if (gate->state->changing)
-		err = rules_recover(gate);
+		err = rules_recover(gate, NULL);
 	if (err)
 		return err;
-	rules_expire(gate); /* they need no room */
+	rules_expire(gate); /* rules that have ended need no room */
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;
-	/* before packets charge them */
+	/* before packets charge the next budgets */
 	copied = calloc(next.policies_max, sizeof(*copied));
 	if (!copied)
 		return gate_error(gate, ENOMEM, "remake-failed", "cannot remake it: %s",
@@ -366,12 +360,12 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 
 /* --- Growth --------------------------------------------------------------------------------- */
 
-/* Room for all sizes, as "hosts 16k -> 1m, prefixes 16k -> 32k". */
+/* Room for a text such as "hosts 16k -> 1m, prefixes 16k -> 32k" with all sizes. */
 #define GROWN_TEXT (SIZES * (2 * SIZE_TEXT + 16))
 
 /*
- * Remakes the gate for a change of rules that finds no room, and reports which sizes grew. Refuses if
- * the process lacks a capability for that.
+ * A gate_grow_fn: remakes the gate with larger sizes, and prints a notice of the sizes that grew.
+ * Returns an error if the process lacks a capability for this.
  */
 static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 {
@@ -391,14 +385,13 @@ static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 					   size_format(size_specified(sizes, i), to));
 	if (missing)
 		return gate_error(gate, EPERM, "grow-rights",
-				  "has no room, and to grow it (%s) needs %s; run this as root, or "
-				  "delete rules first",
+				  "has no room, and growing it (%s) requires %s; run this as root, "
+				  "or delete rules first",
 				  text, missing);
 	err = remake(gate, sizes);
 	if (err)
 		error_notice("grow-failed", gate_object(gate->name),
-			     "was to grow (%s), and could not; while it cannot, delete rules first",
-			     text);
+			     "could not grow (%s); to change it now, delete rules first", text);
 	else
 		error_notice("grown", gate_object(gate->name), "grew: %s", text);
 	return err;
@@ -407,9 +400,9 @@ static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 /* --- Opening -------------------------------------------------------------------------------- */
 
 /*
- * Repairs what a killed command has left: a remake first, then pins of programs and a change of
- * rules. Then removes rules that have ended, because packets still look them up. From here on the
- * gate grows with its rules.
+ * Recovers from killed commands: first from a remake, then from a change of attachments, then from
+ * a change of rules. Then removes rules that have ended, because packets still look them up. Sets
+ * gate->grow, so that the gate grows with its rules.
  */
 static int gate_recover(struct gate *gate)
 {
@@ -419,7 +412,7 @@ static int gate_recover(struct gate *gate)
 	if (!err)
 		err = attachments_expire(gate);
 	if (!err && gate->state->changing)
-		err = rules_recover(gate);
+		err = rules_recover(gate, NULL);
 	if (!err)
 		rules_expire_some(gate);
 	return err;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Migrate: opens a gate, to read it or to change it, and remakes a running gate with maps of other
- * sizes. A command that changes a gate locks it, and repairs what a killed command left.
+ * Migrate: opens a gate to read or to change it, and remakes a running gate with maps of other
+ * sizes. A command that changes a gate locks it first, and finishes or undoes what a killed command
+ * began.
  */
 #ifndef SLUICE_OPEN_H
 #define SLUICE_OPEN_H
@@ -10,27 +11,28 @@
 #include "rules/ruleset.h"
 
 enum gate_access {
-	GATE_READ,	/* no lock */
-	GATE_CHANGE,	/* lock and recover; refuse a gate on trial */
-	GATE_ON_TRIAL,	/* GATE_CHANGE that accepts a gate on trial */
-	GATE_MAKE,	/* GATE_CHANGE that makes a missing gate, and mounts bpffs */
+	GATE_READ,	/* open the maps without a lock */
+	GATE_CHANGE,	/* lock and recover the gate; a gate on trial is an error */
+	GATE_ON_TRIAL,	/* as GATE_CHANGE, but accept a gate on trial */
+	GATE_MAKE,	/* as GATE_CHANGE, but make a missing gate, and mount bpffs */
 	GATE_LOCK_ONLY, /* lock the directory, and open no map */
-	GATE_NO_MAPS,	/* open the directory, which may be missing, without lock and maps */
+	GATE_NO_MAPS,	/* open the directory, if it exists, without a lock, and open no map */
 };
 
 /*
- * Opens a gate. Waits up to 3 seconds for its lock. sizes: those that a user states, for GATE_MAKE;
- * 0: the default. After a failure `gate` can only be closed; a gate that was made is removed.
+ * Opens a gate. Waits up to 3 seconds for its lock. `sizes` is for GATE_MAKE: the sizes that the
+ * user specified, and 0 for default sizes. After an error `gate` can only be closed, and a gate
+ * that this call made is removed.
  */
 int gate_open(struct gate *gate, const char *name, enum gate_access access,
 	      const struct gate_sizes *sizes);
 
 /*
- * Gives the gate these sizes: makes the maps that differ, keeps the others, and switches all
- * devices to programs on them. No packet passes unjudged. Rules and counters stay. The state of
- * sources stays if its maps do; otherwise it is reset, which is reported. Refuses sizes in which
- * the rules in force do not fit. The gate is open for a change. After a failure it is unchanged, or
- * a notice reports that the next command finishes the remake.
+ * Changes the sizes of a gate that is open for a change. Makes the maps whose sizes differ, keeps
+ * all other maps, and switches all devices to programs that use them. Every packet is judged
+ * meanwhile. Rules and counters stay. If the maps of states or buckets are new, they are empty, and
+ * a notice reports it. Returns an error if the rules in force do not fit. After an error the gate
+ * is unchanged, or a notice reports that the next command finishes the remake.
  */
 int remake(struct gate *gate, const struct gate_sizes *sizes);
 
