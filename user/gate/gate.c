@@ -236,7 +236,7 @@ int trial_refuse(struct gate *gate)
 
 /* --- Arrays in memory ----------------------------------------------------------------------- */
 
-/* Values per system call. The kernel needs about a millisecond for this many. */
+/* Values per system call. The kernel needs about a millisecond for 4096 values. */
 #define VIEW_BATCH 4096
 
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
@@ -283,7 +283,7 @@ void array_view_close(struct array_view *view)
 	*view = ARRAY_VIEW_CLOSED;
 }
 
-/* Give up if the rules change during this many copies in a row. */
+/* Give up if 100 copies in a row have failed because the rules changed meanwhile. */
 #define COPY_TRIES 100
 
 /* Copies the rules of one generation. Omits policy versions that were never used. */

@@ -150,7 +150,7 @@ int gate_refuse_missing(const char *name);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* Mounts bpffs if it is not mounted. Returns an error if bpffs_refuse_private() does. */
+/* Mounts bpffs if it is not mounted. Checks bpffs_refuse_private() first. */
 int bpffs_mount(void);
 
 /*

@@ -59,7 +59,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* a budget, if there is one, was charged the earlier packets of a new source */
+		/* if there is a budget, it was charged a new source's earlier packets */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
@@ -581,7 +581,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/* a new budget begins full; no packet uses its state, as no version in force has one */
+	/* a new budget starts full; packets do not use the state of this number yet */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());

@@ -109,7 +109,7 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 
 /* --- Walking all rules ---------------------------------------------------------------------- */
 
-/* Entries per system call. The kernel needs about a millisecond for this many. */
+/* Entries per system call. The kernel needs about a millisecond for 4096 entries. */
 #define BATCH 4096
 
 /*

@@ -111,7 +111,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	return err;
 }
 
-/* Give up if the rules change during this many reads in a row. */
+/* Give up if 100 reads in a row have failed because the rules changed meanwhile. */
 #define READ_TRIES 100
 
 int rules_read(const struct gate *gate, struct ruleset *ret)

@@ -22,8 +22,8 @@ struct gate_snapshot {
 	ino_t gate;	   /* inode of pin `gate`; another gate or other maps change it */
 	uint32_t generation, trial;
 	bool on_trial;
-	struct array_view view; /* view of map `gate` */
-	struct sl_gate *state;	/* the value in this view, or NULL if no gate was opened */
+	struct array_view view; /* the value of map `gate` in memory */
+	struct sl_gate *state;	/* pointer into `view`, or NULL before gate_snapshot_take() */
 	int map[GATE_MAPS];	/* fds of the maps, or -1 */
 };
 

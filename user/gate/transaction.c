@@ -472,7 +472,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
 				   t.entries[i].rule.cur.version, ret);
 	if (transaction_finish(gate, wanted, &t))
-		return rules_recover(gate, NULL) ? -ECANCELED : 0; /* it completes the change */
+		return rules_recover(gate, NULL) ? -ECANCELED : 0; /* completes the change */
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
 }

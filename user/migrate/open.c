@@ -345,7 +345,7 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;
-	/* before packets charge the next budgets */
+	/* save `empty_at` of the copied budgets before packets can charge them */
 	copied = calloc(next.policies_max, sizeof(*copied));
 	if (!copied)
 		return gate_error(gate, ENOMEM, "remake-failed", "cannot remake it: %s",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/maps.h: the memory of maps, as `sluice help attach` states it, and its format. */
+/* Tests map_memory(), whose figures `sluice help attach` prints, and memory_format(). */
 #include "test.h"
 
 #include <linux/bpf.h>

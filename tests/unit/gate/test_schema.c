@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SL_SCHEMA names the layouts of a gate's maps: their order, kinds, keys and values. The digest of
- * each layout is recorded here, with the schema that has it.
+ * SL_SCHEMA is the version of the layouts of a gate's maps: their order, types, keys and values.
+ * This test has the digest of each layout in schema RECORDED_SCHEMA.
  *
  * If the layout of a map changes, raise SL_SCHEMA in include/sluice.h, and replace `recorded` and
- * RECORDED_SCHEMA by what this test prints.
+ * RECORDED_SCHEMA by the lines that this test prints.
  */
 #include "test.h"
 
@@ -37,7 +37,7 @@ static const struct {
 	{"secret", 0x8f652f7c85ef811c},
 };
 
-/* FNV-1a */
+/* Adds bytes to a digest by the hash function FNV-1a. */
 static void digest_add(uint64_t *digest, const void *bytes, size_t size)
 {
 	for (const uint8_t *byte = bytes; size--; byte++)
@@ -49,11 +49,11 @@ static void digest_number(uint64_t *digest, uint32_t number)
 	digest_add(digest, &number, sizeof(number));
 }
 
-/* Adds a type: sizes, and of structs the names and the places of the members. */
+/* Adds a type to a digest: its size and, for a struct, the names and offsets of its members. */
 static void digest_type(uint64_t *digest, const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type;
-	int base = btf__resolve_type(btf, id); /* without typedefs and qualifiers */
+	int base = btf__resolve_type(btf, id); /* skips typedefs and qualifiers */
 
 	assert_true(base >= 0);
 	type = btf__type_by_id(btf, base);
@@ -81,7 +81,7 @@ static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
 	digest_number(&digest, bpf_map__type(map));
 	digest_number(&digest, bpf_map__key_size(map));
 	digest_number(&digest, bpf_map__value_size(map));
-	if (bpf_map__btf_key_type_id(map)) /* 0: global data */
+	if (bpf_map__btf_key_type_id(map)) /* 0 for a map of global data */
 		digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
 	digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
 	return digest;
