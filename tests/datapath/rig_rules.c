@@ -428,7 +428,7 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules)
 	unsigned int count;
 
 	assert_int_equal(rig->gate.state->changing, 0);
-	assert_int_equal(rulemap_read(&rig->gate, &entries, &count), 0);
+	assert_int_equal(rulemap_read(&rig->gate, UINT_MAX, &entries, &count), 0);
 	assert_int_equal(count, rules);
 	assert_int_equal(rig_entries(rig, MAP_HOSTS4) + rig_entries(rig, MAP_HOSTS6) +
 				 rig_entries(rig, MAP_PREFIXES),

@@ -582,7 +582,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 	uint32_t generation = gate_generation(gate);
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	unsigned int count;
-	int err = rulemap_read(gate, &entries, &count);
+	int err = rulemap_read(gate, UINT_MAX, &entries, &count);
 
 	if (err)
 		return rules_unread(gate, err);

@@ -23,6 +23,7 @@ enum list_mode {
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
+	bool strict;	       /* a specified prefix that is not on the list is an error */
 	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
 	uint64_t to;	       /* bit of the list after the change, or 0 if the list is removed */
 	struct ruleset wanted; /* rules that change, and all lists after the change */
@@ -60,9 +61,15 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	uint32_t ends = entry ? entry->list_until : ended;
 	const struct sl_list_info *other;
 	char buffer[PREFIX_TEXT];
-	const char *text;
+	const char *text = prefix_format(&rule->prefix, buffer);
 	int err;
 
+	if (change->strict && entry && !was) {
+		rule_free(rule);
+		return error_add(ENOENT, "not-on-list", NULL,
+				 "%s is not on list '%s'; see 'sluice %sshow'", text,
+				 change->wanted.lists[from].name, gate_option(change->gate->name));
+	}
 	change->counts.fresh += is && !was;
 	change->counts.same += entry && was;
 	change->counts.gone += was && !is;
@@ -74,7 +81,6 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	rule_remove_lists(rule, change->from);
 	if (!is || rule_add_list(rule, __builtin_ctzll(change->to), ends))
 		return ruleset_add(&change->wanted, rule);
-	text = prefix_format(&rule->prefix, buffer);
 	other = &change->wanted.lists[rule->timed];
 	err = error_add(EEXIST, "second-end", text,
 			"already has a time on list '%s', and can have a time on one list only; "
@@ -85,7 +91,9 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	return err;
 }
 
-/* Plans all rules and all entries. Both sets are sorted. Moves the rules out of `all`. */
+/*
+ * Plans the rule of each prefix in the sorted sets `all` and `entries`. Moves rules out of `all`.
+ */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
 {
@@ -193,7 +201,7 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 		has->name, end);
 }
 
-/* Sets `from` and `to`. A list that gets another access or end moves to a new index. */
+/* Chooses the bits of a list. If the list gets another access or end, it moves to a new index. */
 static int list_place(struct list_change *change, const struct sl_list_info *list)
 {
 	struct sl_list_info *lists = change->wanted.lists;
@@ -231,35 +239,14 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
 }
 
-/* Returns an error if a specified prefix is not on the list. */
-static int check_on_list(const struct list_change *change, const char *name,
-			 const struct ruleset *entries)
-{
-	for (unsigned int i = 0; i < entries->count; i++) {
-		_cleanup_(rule_free) struct rule rule = {0};
-		char text[PREFIX_TEXT];
-		int err = rules_get(change->gate, &entries->rules[i].prefix, &rule);
-
-		if (err)
-			return err;
-		if (!(rule.lists & change->from))
-			return error_add(ENOENT, "not-on-list", NULL,
-					 "%s is not on list '%s'; see 'sluice %sshow'",
-					 prefix_format(&rule.prefix, text), name,
-					 gate_option(change->gate->name));
-	}
-	return 0;
-}
-
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 	      struct list_counts *ret)
 {
-	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_TAKE};
+	_cleanup_(change_free) struct list_change change = {
+		.gate = gate, .mode = LIST_TAKE, .strict = !force};
 	int err = change_begin(&change, name);
 
 	change.to = change.from;
-	if (!err && !force)
-		err = check_on_list(&change, name, entries);
 	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
 }
 

@@ -41,40 +41,17 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* Loads the programs of these hooks, which use the gate's maps, and stores their fds. */
-static int object_load(struct bpf_object *object, const struct gate *gate, unsigned int hooks,
-		       int fds[HOOKS])
+int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
 	static const char *const names[HOOKS] = {
 		[HOOK_XDP] = "sluice_xdp",
 		[HOOK_INGRESS] = "sluice_ingress",
 		[HOOK_EGRESS] = "sluice_egress",
 	};
-	struct bpf_program *programs[HOOKS];
-	int err = 0;
-
-	for (int hook = 0; hook < HOOKS; hook++) {
-		programs[hook] = bpf_object__find_program_by_name(object, names[hook]);
-		bpf_program__set_autoload(programs[hook], hooks & HOOK_BIT(hook));
-	}
-	for (int map = 0; !err && map < GATE_MAPS; map++)
-		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
-	if (!err)
-		err = bpf_object__load(object);
-	for (int hook = 0; !err && hook < HOOKS; hook++) {
-		if (!(hooks & HOOK_BIT(hook)))
-			continue;
-		fds[hook] = fcntl(bpf_program__fd(programs[hook]), F_DUPFD_CLOEXEC, 0);
-		err = fds[hook] < 0 ? -errno : 0;
-	}
-	return err;
-}
-
-int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
-{
 	_cleanup_object_ struct bpf_object *object = NULL;
-	struct programs loaded = PROGRAMS_CLOSED;
-	int err;
+	_cleanup_(programs_close) struct programs loaded = PROGRAMS_CLOSED;
+	struct bpf_program *program[HOOKS];
+	int err = 0;
 
 	for (int hook = 0; hook < HOOKS; hook++)
 		if (programs->fd[hook] >= 0)
@@ -84,16 +61,26 @@ int programs_load(const struct gate *gate, unsigned int hooks, struct programs *
 	object = object_open();
 	if (!object)
 		return -EIO;
-	err = object_load(object, gate, hooks, loaded.fd);
-	if (err) {
-		programs_close(&loaded);
+	for (int hook = 0; hook < HOOKS; hook++) {
+		program[hook] = bpf_object__find_program_by_name(object, names[hook]);
+		bpf_program__set_autoload(program[hook], hooks & HOOK_BIT(hook));
+	}
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	err = err ?: bpf_object__load(object);
+	for (int hook = 0; !err && hook < HOOKS; hook++) {
+		if (!(hooks & HOOK_BIT(hook)))
+			continue;
+		loaded.fd[hook] = fcntl(bpf_program__fd(program[hook]), F_DUPFD_CLOEXEC, 0);
+		err = loaded.fd[hook] < 0 ? -errno : 0;
+	}
+	if (err)
 		return error_add(err, "programs-load", NULL,
 				 "cannot load the BPF programs: %s (-v shows the kernel's log)",
 				 why(err));
-	}
 	for (int hook = 0; hook < HOOKS; hook++)
 		if (hooks & HOOK_BIT(hook))
-			programs->fd[hook] = loaded.fd[hook];
+			programs->fd[hook] = steal_fd(&loaded.fd[hook]);
 	return 0;
 }
 
@@ -619,9 +606,9 @@ static int sizes_check(const struct gate *gate)
 }
 
 /*
- * Checks the open maps, and opens views of the rules. A wrong value size would overflow memory: the
- * kernel writes as many bytes as the map has, to a value of the schema's size. The ids in map
- * `gate` prove nothing, because the owner of the gate can write them.
+ * Checks the open maps, and opens views of the rules. The types and sizes must be checked: if the
+ * values of a map are larger than in this schema, the kernel would write beyond the memory for a
+ * value. The ids in map `gate` prove nothing, because the owner of the gate can write them.
  */
 static int maps_accept(struct gate *gate, const struct bpf_object *object)
 {

@@ -150,7 +150,7 @@ int gate_refuse_missing(const char *name);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* Mounts bpffs if it is not mounted. Checks bpffs_refuse_private() first. */
+/* Mounts bpffs if it is not mounted, unless bpffs_refuse_private() returns an error. */
 int bpffs_mount(void);
 
 /*

@@ -59,7 +59,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* if there is a budget, it was charged a new source's earlier packets */
+		/* a budget, if the policy has one, paid for a new source's earlier packets */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);

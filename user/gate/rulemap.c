@@ -107,7 +107,24 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 	return rule_look_up(gate, MAP_PREFIXES, &key, key.bits, ret);
 }
 
-/* --- Walking all rules ---------------------------------------------------------------------- */
+/* --- Reading all rules ---------------------------------------------------------------------- */
+
+struct entry_list {
+	struct rulemap_entry *items;
+	unsigned int count, room;
+	unsigned int most; /* the most items that the caller wants */
+};
+
+/* Adds a rule to a list. Returns -ECANCELED if the list has all items that the caller wants. */
+static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
+{
+	if (list->count == list->most)
+		return -ECANCELED;
+	if (!array_grow(list->items, list->count, list->room))
+		return -ENOMEM;
+	list->items[list->count++] = *entry;
+	return 0;
+}
 
 /* Entries per system call. The kernel needs about a millisecond for 4096 entries. */
 #define BATCH 4096
@@ -125,10 +142,11 @@ static uint64_t steps_most(int fd)
 }
 
 /*
- * Walks the hosts of one family. Each call of the kernel returns whole buckets of the hash table. A
- * bucket has at most BATCH entries. The walk may miss hosts that are added or removed meanwhile.
+ * Reads the hosts of one family. Each call of the kernel returns whole buckets of the hash table. A
+ * bucket has at most BATCH entries. May miss hosts that are added or removed
+ * during the call.
  */
-static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
+static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_list *list)
 {
 	const size_t size = map == MAP_HOSTS4 ? 4 : 16;
 	_cleanup_free_ uint8_t *keys = malloc(BATCH * size);
@@ -159,7 +177,7 @@ static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *
 			if (!rule_is_sound(gate, &entry.rule, entry.prefix.bits) ||
 			    entry.rule.bits != entry.prefix.bits)
 				return -EUCLEAN;
-			err = call(data, &entry);
+			err = entry_add(list, &entry);
 			if (err)
 				return err;
 		}
@@ -167,7 +185,7 @@ static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *
 	return 0;
 }
 
-static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
+static int prefixes_read(const struct gate *gate, struct entry_list *list)
 {
 	uint64_t left = steps_most(gate->map[MAP_PREFIXES]);
 	struct sl_prefix next, *last = NULL;
@@ -186,43 +204,22 @@ static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data
 		last = &entry.prefix;
 		err = rulemap_get(gate, &entry.prefix, &entry.rule);
 		if (err > 0)
-			err = call(data, &entry);
+			err = entry_add(list, &entry);
 		if (err < 0)
 			return err;
 	}
 }
 
-int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data)
+int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entry **ret,
+		 unsigned int *ret_count)
 {
+	struct entry_list list = {.most = most};
 	int err = 0;
 
 	if (gate->state->hosts || gate->state->changing)
-		err = hosts_walk(gate, MAP_HOSTS4, call, data)
-			      ?: hosts_walk(gate, MAP_HOSTS6, call, data);
-	return err ?: prefixes_walk(gate, call, data);
-}
-
-struct entry_list {
-	struct rulemap_entry *items;
-	unsigned int count, room;
-};
-
-static int entry_add(void *data, const struct rulemap_entry *entry)
-{
-	struct entry_list *list = data;
-
-	if (!array_grow(list->items, list->count, list->room))
-		return -ENOMEM;
-	list->items[list->count++] = *entry;
-	return 0;
-}
-
-int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count)
-{
-	struct entry_list list = {0};
-	int err = rulemap_walk(gate, entry_add, &list);
-
-	if (err) {
+		err = hosts_read(gate, MAP_HOSTS4, &list) ?: hosts_read(gate, MAP_HOSTS6, &list);
+	err = err ?: prefixes_read(gate, &list);
+	if (err && err != -ECANCELED) {
 		free(list.items);
 		return err;
 	}

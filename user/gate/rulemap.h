@@ -5,6 +5,8 @@
 #ifndef SLUICE_RULEMAP_H
 #define SLUICE_RULEMAP_H
 
+#include <limits.h>
+
 #include "gate/gate.h"
 #include "list_ends.h"
 
@@ -55,12 +57,9 @@ int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct 
 int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		  struct sl_rule *ret);
 
-/* Calls `call` for each rule, in no order, until it returns an errno. Returns that errno, or 0. */
-typedef int rulemap_call(void *data, const struct rulemap_entry *entry);
-int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data);
-
-/* Reads all rules, in no order. The caller frees `ret`. */
-int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
+/* Reads at most `most` rules, UINT_MAX for all, in no order. The caller frees `ret`. */
+int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entry **ret,
+		 unsigned int *ret_count);
 
 /* First writes rules, then removes rules. After an error any part of this may be done. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);

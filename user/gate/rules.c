@@ -91,7 +91,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	unsigned int count = 0;
 	uint64_t known;
-	int err = rulemap_read(gate, &entries, &count);
+	int err = rulemap_read(gate, UINT_MAX, &entries, &count);
 
 	if (err)
 		return rules_unread(gate, err);

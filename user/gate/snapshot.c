@@ -13,7 +13,7 @@ const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 	return path;
 }
 
-/* Returns the status of a file; gate_path() has the parameters. Zeros if it does not exist. */
+/* Returns the status of the file at gate_path(), or zeros if the file does not exist. */
 static struct stat file_of(const char *name, const char *below)
 {
 	char path[PINS_PATH];

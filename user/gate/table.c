@@ -48,19 +48,6 @@ static int by_key(const void *a, const void *b)
 		       ?: (left->limit > right->limit) - (left->limit < right->limit);
 }
 
-/* Makes the index of a copied table: its used entries, in the order of keys. */
-static int index_make(struct table *table)
-{
-	table->index = calloc(table->count, sizeof(struct sl_entry *));
-	if (!table->index)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < table->count; i++)
-		if (table->entries[i].limit)
-			table->index[table->index_count++] = &table->entries[i];
-	qsort(table->index, table->index_count, sizeof(*table->index), by_key);
-	return 0;
-}
-
 /* Searches a copy of the table. Makes the copy if `table` is NULL. */
 static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
@@ -119,13 +106,20 @@ int table_open(const struct gate *gate, struct table *ret)
 			      &table.states)
 		      ?: array_view_refresh(&table.states, table.count);
 	table.entries = table.states.values;
-	if (!err && copy)
-		err = index_make(&table);
-	else if (!err)
+	if (!err && !copy)
 		err = array_view_open(gate->map[MAP_SETS], sets, sizeof(struct sl_set), false,
 				      &table.sets);
+	if (!err && copy) {
+		table.index = calloc(table.count, sizeof(*table.index));
+		err = table.index ? 0 : -ENOMEM;
+	}
 	if (err)
 		return gate_map_unread(gate, MAP_STATES, err);
+	for (uint32_t i = 0; copy && i < table.count; i++)
+		if (table.entries[i].limit)
+			table.index[table.index_count++] = &table.entries[i];
+	if (copy)
+		qsort(table.index, table.index_count, sizeof(*table.index), by_key);
 	*ret = table;
 	table = TABLE_CLOSED;
 	return 0;

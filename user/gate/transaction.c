@@ -153,7 +153,7 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 	int err;
 
 	synchronize_programs();
-	err = rulemap_read(gate, &entries, &count);
+	err = rulemap_read(gate, UINT_MAX, &entries, &count);
 	if (!err) /* otherwise nothing is changed */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
@@ -195,31 +195,20 @@ unsigned int rules_expire(struct gate *gate)
 /* The number of rules that each change examines. */
 #define EXPIRE_RULES 256
 
-struct expiry {
-	const struct gate *gate;
-	unsigned int count;
-	bool ended;
-};
-
-/* Ends the walk if this rule has ended, or after EXPIRE_RULES rules. */
-static int expiry_look(void *data, const struct rulemap_entry *entry)
-{
-	struct expiry *expiry = data;
-
-	expiry->ended = content_has_ended(expiry->gate, &entry->rule.cur);
-	return expiry->ended || ++expiry->count == EXPIRE_RULES ? -ECANCELED : 0;
-}
-
 void rules_expire_some(struct gate *gate)
 {
+	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	struct sl_list_info lists[SL_LIST_PLACES];
-	struct expiry expiry = {.gate = gate};
+	unsigned int count = 0;
+	bool ended = false;
 
-	rulemap_walk(gate, expiry_look, &expiry); /* rules that cannot be read remain */
+	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* none if they cannot be read */
+	for (unsigned int i = 0; i < count; i++)
+		ended |= content_has_ended(gate, &entries[i].rule.cur);
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
-		expiry.ended |= list_ended(&lists[place]);
-	if (expiry.ended)
+		ended |= list_ended(&lists[place]);
+	if (ended)
 		rules_expire(gate);
 }
 
@@ -227,7 +216,7 @@ void rules_expire_some(struct gate *gate)
 
 /*
  * Functions below return -ECANCELED if they have added an error, and any other errno without an
- * error. Map `splits` gets its own errno, because a command has to grow it differently.
+ * error. Map `splits` gets its own errno, because room_make() grows it in another way.
  */
 #define NO_POLICY (-EDQUOT) /* no policy is free */
 #define NO_SPLIT  (-EXFULL) /* map `splits` is full */
@@ -487,7 +476,7 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
 	uint32_t generation = gate_generation(gate);
 	unsigned int count = 0;
-	int err = rulemap_read(gate, &entries, &count);
+	int err = rulemap_read(gate, UINT_MAX, &entries, &count);
 
 	for (unsigned int i = 0; i < count; i++) {
 		const struct rule rule = {
@@ -576,7 +565,7 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 
 	if (gate_sizes_read(gate, &has))
 		return -ECANCELED;
-	/* if the wanted rules alone do not fit, do not write a part of them first */
+	/* fail before anything is written if the wanted rules alone do not fit */
 	if (needed.policies > has.policies)
 		err = NO_POLICY;
 	else if (!sizes_hold(&has, &needed))

@@ -74,7 +74,7 @@ static int rules_copy(const struct gate *gate, struct gate *next, const struct g
 
 	if (!map_is_new(gate, next, MAP_HOSTS4) && !map_is_new(gate, next, MAP_PREFIXES))
 		return 0;
-	err = rulemap_read(gate, &rules, &count);
+	err = rulemap_read(gate, UINT_MAX, &rules, &count);
 	if (err)
 		return rules_unread(gate, err);
 	for (unsigned int i = 0; i < count; i++)
