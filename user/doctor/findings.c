@@ -216,7 +216,8 @@ static char *fill_in(const char *template, const struct subject *s)
 	}
 	failed = ferror(out);
 	failed |= fclose(out);
-	if (failed) {
+	/* without memory, fclose() sets the text to NULL, and returns 0 */
+	if (failed || !text) {
 		free(text);
 		return NULL;
 	}
