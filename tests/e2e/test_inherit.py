@@ -59,19 +59,20 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
 def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
     afresh = [("10.0.0.1", "'all'")] * ("key" in words)  # another key counts afresh
+    unseen = ["hook egress'"] * ("key" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
-        noted(gate.sluice(*own, *words), replaced)
-        noted(gate.sluice(*own, *words))  # unchanged
+        noted(gate.sluice(*own, *words), *unseen, replaced)
+        noted(gate.sluice(*own, *words), *unseen)  # unchanged
         noted(gate.sluice(*own), *afresh)
-        noted(gate.sluice(*own, *words), *afresh, replaced)
-        noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), ("10.0.0.2", "all", "inherit no"))
+        noted(gate.sluice(*own, *words), *unseen, *afresh, replaced)
+        noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
     gate.sluice("set", "default", "rate", "10pps", *words)  # the limit of default stops no more than the new one
-    noted(gate.sluice(*own, *words))
+    noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")
     noted(gate.apply("policies: [{prefix: default, limits: [{rate: 5/h}]}, {prefix: 10.0.0.1, "
-                     "inherit: true, limits: [{rate: 5/h, %s: %s}]}]" % words), replaced)
+                     "inherit: true, limits: [{rate: 5/h, %s: %s}]}]" % words), *unseen, replaced)
 
 
 BUDGET = "budget"  # for new sources
@@ -201,7 +202,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 def test_a_missing_budget_is_noted_once_for_a_gate(lab):
     """Later, doctor has a finding for it, also after a resize."""
     lab.attach("in0", "policies", "1")
-    noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), ("default", "destinations"))
+    noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), "attach in0 hook egress'", ("default", "destinations"))
     lab.sluice("detach", "all")
     lab.attach("in0", "policies", "1")
     for words in ("action", "observe"), ("start", "empty"):

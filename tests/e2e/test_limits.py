@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lab import FILTER_MAC, frame, wait_until
+from lab import FILTER_MAC, frame, noted, wait_until
 from test_merged import SEGMENTS, judged, send_merged
 from zoo import dns, packet, syn, tcp
 
@@ -221,6 +221,21 @@ def test_a_shape_is_for_what_is_sent(lab):
     lab.sluice("set", "default", "shape", "10mbit", "key", "dst", "no-fq", netns=lab.sender)
     assert only(lab, OFFENDER)["matches"] is False
     assert only(lab, OFFENDER, "to", "192.0.2.1")["matches"] is True
+
+
+def test_key_dst_has_no_effect_without_hook_egress(lab):
+    """A notice names the limit, and the command that attaches the device; a gate without a device needs none."""
+    words = "set", "default", "rate", "10pps", "key", "dst", "action", "observe"
+    note = "default: ", "'all'", f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook egress'"
+    rules = "policies: [{prefix: default, limits: [{rate: 10pps, key: dst, action: observe}]}]"
+    noted(lab.sluice("apply", "-", input=rules), "filters nothing yet")
+    lab.sluice("detach", "all")
+    lab.attach("in0", "hook", "ingress")
+    noted(lab.sluice(*words), note)
+    noted(lab.sluice("apply", "-", input=rules), note)
+    lab.attach("in0", "hook", "egress")
+    noted(lab.sluice(*words))
+    noted(lab.sluice("apply", "-", input=rules))
 
 
 def test_a_change_of_kind_counts_afresh(gate):

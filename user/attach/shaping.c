@@ -312,8 +312,15 @@ static void spec_add(struct shaping *shaping, const struct sl_limit_spec *spec)
 
 void shaping_add(struct shaping *shaping, const struct rule *rule)
 {
-	for (unsigned int i = 0; i < rule->limits; i++)
-		spec_add(shaping, &rule->limit[i].spec);
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		const struct sl_limit_spec *spec = &rule->limit[i].spec;
+
+		spec_add(shaping, spec);
+		if (!shaping->by_dst && spec->key_dst && spec->kind != SL_SHAPE) {
+			shaping->by_dst = spec;
+			shaping->by_dst_prefix = &rule->prefix;
+		}
+	}
 }
 
 int shaping_read(const struct gate *gate, struct shaping *ret)
@@ -381,14 +388,31 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 	return 0;
 }
 
-/* Fails if there are attachments, and none of them is on hook egress. */
-static int hooks_check(const struct gate *gate, const struct attachment *all, unsigned int count)
+/*
+ * If there are attachments, and none of them is on hook egress, fails if a limit shapes, and adds a
+ * notice if a limit has key dst.
+ */
+static int hooks_check(const struct gate *gate, const struct shaping *shaping,
+		       const struct attachment *all, unsigned int count)
 {
+	char prefix[PREFIX_TEXT], command[COMMAND_TEXT];
+	struct attachment egress;
+
 	for (unsigned int i = 0; i < count; i++)
 		if (all[i].hook == HOOK_EGRESS)
 			return 0;
 	if (!count)
 		return 0;
+	if (!shaping->any) {
+		egress = *all;
+		egress.hook = HOOK_EGRESS;
+		error_notice("dst-needs-egress", prefix_format(shaping->by_dst_prefix, prefix),
+			     "limit '%s' counts by destination, which only hook egress sees; to "
+			     "attach it: '%s'",
+			     shaping->by_dst->name,
+			     attachment_command("attach", &egress, gate->name, command));
+		return 0;
+	}
 	return error_add(
 		EOPNOTSUPP, "needs-egress", NULL,
 		"a limit that shapes has no effect on hook %s of %s, because only sent packets "
@@ -401,13 +425,14 @@ int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack)
 {
 	struct attachment present[ATTACHMENTS_MAX];
-	int err = shaping->any && !all ? attachments_read(gate, present, &count) : 0;
+	bool applies = shaping->any || shaping->by_dst;
+	int err = applies && !all ? attachments_read(gate, present, &count) : 0;
 
-	if (err || !shaping->any)
+	if (err || !applies)
 		return err;
 	all = all ?: present;
-	err = hooks_check(gate, all, count);
-	for (unsigned int i = 0; !err && i < count; i++)
+	err = hooks_check(gate, shaping, all, count);
+	for (unsigned int i = 0; shaping->any && !err && i < count; i++)
 		err = device_check(shaping, &all[i], may_lack);
 	return err;
 }
@@ -419,5 +444,6 @@ int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 	unsigned int count;
 	int err = attachments_read(gate, all + 1, &count);
 
-	return err ?: hooks_check(gate, all, count + 1) ?: device_check(shaping, a, may_lack);
+	return err ?: hooks_check(gate, shaping, all, count + 1)
+		      ?: device_check(shaping, a, may_lack);
 }

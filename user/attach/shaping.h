@@ -86,13 +86,16 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 
 /* --- Limits that shape ----------------------------------------------------------------------- */
 
-/* The fq that the limits of a gate need. */
+/* What the limits of a gate need of its devices. */
 struct shaping {
 	bool any; /* a limit shapes */
 	struct fq_limits need;
+	/* the first limit with key dst that does not shape; NULL if there is none */
+	const struct sl_limit_spec *by_dst;
+	const struct sl_prefix *by_dst_prefix;
 };
 
-/* Adds the needs of a rule's limits. */
+/* Adds the needs of a rule's limits. The rule must stay as long as `shaping` is used. */
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
 /* Computes the needs of the rules in force. Returns 0 or a negative errno. */
@@ -100,9 +103,9 @@ int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
  * Checks that limits that shape have an effect. Fails if the gate has attachments, but none on hook
- * egress. Fails if a device on hook egress has no fq, and names the tc command that adds it; if
- * `may_lack` is set, this only adds a notice. A notice is also added if an fq holds fewer packets
- * than may wait.
+ * egress; if no limit shapes, but a limit has key dst, this only adds a notice. Fails if a device
+ * on hook egress has no fq, and names the tc command that adds it; if `may_lack` is set, this only
+ * adds a notice. A notice is also added if an fq holds fewer packets than may wait.
  *
  * all: the attachments to check, or NULL for the attachments that the gate has.
  */

@@ -130,9 +130,11 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 		     struct change *change)
 {
 	struct rule *rule = &change->after;
-	bool is_new = !rule->limits, shapes = limits->count && limits->list->spec.kind == SL_SHAPE;
+	bool is_new = !rule->limits;
 	bool inherits = is_new && !args->inherit && args->prefix.bits;
 	struct shaping shaping = {0};
+	const struct rule added = {
+		.prefix = args->prefix, .limits = limits->count, .limit = limits->list};
 	int err;
 
 	if (is_new && !limits->count)
@@ -142,12 +144,9 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 	else if (is_new)
 		rule->inherit = inherits ? INHERIT_YES : INHERIT_NO;
 	err = limits_put(gate, limits, spec_has(&args->spec, SPEC_NAME), rule);
-	if (!err && shapes) {
-		shaping_add(&shaping,
-			    &(struct rule){.limits = limits->count, .limit = limits->list});
-		err = shaping_check(gate, &shaping, NULL, 0, args->no_fq);
-	}
-	err = err ?: change_make(gate, change);
+	shaping_add(&shaping, &added);
+	err = err ?: shaping_check(gate, &shaping, NULL, 0, args->no_fq)
+	      ?: change_make(gate, change);
 	if (!err)
 		warn_policy(gate, rule, inherits);
 	return err;
