@@ -185,13 +185,17 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	const struct pins *links = &gate->links;
 	int fd = programs->fd[a->hook], err;
 	bool pinned = !pin_make(links, qdisc.text, fd), made, removed;
+	bool ingress = a->hook == HOOK_INGRESS, exists = false;
 
 	err = qdisc_make(a->ifindex, &made);
 	if (pinned && !made)
 		pin_remove(links, qdisc.text);
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
-		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, fd);
+		err = filter_add(a->ifindex, ingress, fd);
+		/* the filter exists if only the reply was lost */
+		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
+			err = 0;
 		if (err)
 			pin_remove(links, name.text);
 	}
@@ -494,6 +498,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	struct pin_name qdisc = attachment_pin(a, PIN_QDISC);
 	const struct pins *links = &gate->links;
 	_cleanup_close_ int fd = pin_open(links, name.text);
+	struct attachment now = *a;
 	int err = 0;
 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
@@ -504,10 +509,15 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	if (err) {
-		pin_remove(links, next.text);
-		return err;
+	/* only the reply may be lost; if the program cannot be found out, both stay pinned */
+	if (err && !attachment_look(gate, &now)) {
+		if (now.program_id == program_id_of(program_fd))
+			err = 0;
+		else
+			pin_remove(links, next.text);
 	}
+	if (err)
+		return err;
 	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;

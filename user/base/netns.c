@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "base/netns.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define NETNS_SELF    "/proc/thread-self/ns/net"
@@ -79,14 +80,32 @@ uint64_t netns_named(const char *name)
 	return 0;
 }
 
-/* Lists the files of all named namespaces. Returns 0 or a negative errno. */
-static int named_list(glob_t *ret)
+static void close_dir(DIR **dir)
 {
-	int result = glob(NETNS_DIR "/*", GLOB_NOSORT | GLOB_ERR, NULL, ret);
+	if (*dir)
+		closedir(*dir);
+}
 
-	if (result == GLOB_NOSPACE)
-		return -ENOMEM;
-	return result == GLOB_ABORTED && errno != ENOENT ? -errno : 0;
+/*
+ * Finds the next named namespace of an open directory NETNS_DIR. Returns its inode, or 0 at the end
+ * of the directory. Then errno is 0, or tells why the directory cannot be read.
+ *
+ * glob(3) must not do this: if glibc 2.36 lacks memory for a path, it frees the earlier paths
+ * twice.
+ */
+static uint64_t named_next(DIR *dir, char path[NETNS_PATH])
+{
+	const struct dirent *entry;
+
+	while ((errno = 0, entry = readdir(dir))) {
+		uint64_t netns;
+
+		snprintf(path, NETNS_PATH, NETNS_DIR "/%s", entry->d_name);
+		netns = entry->d_name[0] == '.' ? 0 : netns_of(path);
+		if (netns)
+			return netns;
+	}
+	return 0;
 }
 
 /*
@@ -94,19 +113,19 @@ static int named_list(glob_t *ret)
  */
 static int netns_path(uint64_t netns, char path[NETNS_PATH])
 {
-	_cleanup_(globfree) glob_t named = {0};
-	int err;
+	_cleanup_(close_dir) DIR *dir = NULL;
+	uint64_t named;
 
 	snprintf(path, NETNS_PATH, NETNS_INITIAL);
 	if (netns == netns_of(NETNS_INITIAL))
 		return 0;
-	err = named_list(&named);
-	for (size_t i = 0; !err && i < named.gl_pathc; i++) {
-		snprintf(path, NETNS_PATH, "%s", named.gl_pathv[i]);
-		if (netns_of(path) == netns)
+	dir = opendir(NETNS_DIR);
+	if (!dir)
+		return -errno;
+	while ((named = named_next(dir, path)))
+		if (named == netns)
 			return 0;
-	}
-	return err ?: -ENOENT;
+	return errno ? -errno : -ENOENT;
 }
 
 uint64_t netns_of_process(int pid)
@@ -159,20 +178,23 @@ const char *netns_why(int err)
 
 int netns_list(uint64_t **ret, unsigned int *ret_count)
 {
-	_cleanup_(globfree) glob_t named = {0};
-	unsigned int count = 0;
-	int err = named_list(&named);
-	uint64_t *list = err ? NULL : calloc(named.gl_pathc + 2, sizeof(*list));
+	_cleanup_free_ uint64_t *list = NULL;
+	_cleanup_(close_dir) DIR *dir = opendir(NETNS_DIR);
+	unsigned int count = 0, room = 0;
+	uint64_t netns = netns_current();
+	char path[NETNS_PATH];
 
-	if (!list)
-		return err ?: -ENOMEM;
-	list[count++] = netns_current();
-	list[count++] = netns_of(NETNS_INITIAL);
-	for (size_t i = 0; i < named.gl_pathc; i++) {
-		list[count] = netns_of(named.gl_pathv[i]);
-		count += list[count] != 0;
-	}
-	*ret = list;
+	if (!dir && errno != ENOENT)
+		return -errno;
+	do {
+		if (!array_grow(list, count, room))
+			return -ENOMEM;
+		list[count++] = netns;
+		netns = count == 1 ? netns_of(NETNS_INITIAL) : dir ? named_next(dir, path) : 0;
+	} while (netns || count == 1);
+	if (dir && errno)
+		return -errno;
+	*ret = steal_pointer(&list);
 	*ret_count = count;
 	return 0;
 }
