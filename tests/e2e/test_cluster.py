@@ -442,7 +442,7 @@ def test_words_that_are_refused(cluster):
     """Also if the gate has no shared limit. tests/unit/share/test_slots.c has all addresses of stores."""
     node, = cluster.make(1, RATE, "shared", "no")
     for words, names in (
-            ("x", "'x'"), ("::1", "[ADDR]:PORT"), (MANY_STORES, "16"), ("a:1 --name a;b", "'a;b'"),
+            ("x", "'x'"), ("::1", "[ADDR]:PORT"), (MANY_STORES, "16"), ("a:1 --name a;b", "'a;b'"), ("a:1 --name=-b", "'-b'"),
             ("a:1 --on-loss x", "'x'"), ("a:1 --round 5ms", "'5ms'"), ("a:1 --most 0", "'0'"),
             ("a:1 --user me", "--password-file")):
         refused(node.sluice("share", *words.split(), status=None), names, code=2)

@@ -170,7 +170,7 @@ def test_an_option_has_a_time_in_words(gate, words):
 
 
 def test_a_wrong_gate_or_namespace_is_refused():
-    for name in "", "a/b", "..", ".", "a.b", "a b", "ü", "x" * 33, "a\udcff", "a\nb":
+    for name in "", "a/b", "..", ".", "a.b", "a b", "ü", "x" * 33, "-x", "a\udcff", "a\nb":
         for command in ["stats"], ["set", "default", "rate", "5pps"], ["status"], ["export"]:
             refused(run_sluice("-g", name, *command, status=None), "gate", code=2)
     for name in "", "a/b", "../netns/x":

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "credit.h"
+#include "rules/value.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_GATE] = "gate",
@@ -53,16 +54,17 @@ bool gate_name_is_valid(const char *name)
 	for (const char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
 			return false;
-	return length && length <= GATE_NAME;
+	return length && length <= GATE_NAME && *name != '-';
 }
 
 int gate_check_name(const char *name)
 {
 	if (gate_name_is_valid(name))
 		return 0;
-	return error_misuse("gate-name", NULL,
-			    "'%s' is not a name of a gate: letters, digits, - and _, at most %d",
-			    name, GATE_NAME);
+	return error_misuse("gate-name", object_of("gate", name),
+			    "not a gate name; write at most %d letters, digits, - and _, but no - "
+			    "first",
+			    GATE_NAME);
 }
 
 const char *gate_object(const char *name)

@@ -114,7 +114,10 @@ struct gate {
 		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
 	}
 
-/* Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_'. */
+/*
+ * Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_', and does not
+ * begin with '-', because such a name would be a mistyped option.
+ */
 bool gate_name_is_valid(const char *name);
 /* Adds an error if a name is not valid. */
 int gate_check_name(const char *name);

@@ -541,9 +541,11 @@ static int share_prepare(struct share *share, struct store_options *store, struc
 	if (err)
 		return err;
 	if (words->name && !gate_name_is_valid(words->name))
-		return error_misuse("bad-name", object_of("--name", words->name),
-				    "it is no name; write letters, digits, - and _, at most %d",
-				    GATE_NAME);
+		return error_misuse(
+			"bad-name", object_of("--name", words->name),
+			"not a name; write at most %d letters, digits, - and _, but no - "
+			"first",
+			GATE_NAME);
 	if (words->user && !words->password_file)
 		return error_misuse("no-password", object_of("--user", words->user),
 				    "it needs a password; add --password-file");
