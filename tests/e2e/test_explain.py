@@ -223,6 +223,17 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
 
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
+def test_check_says_which_packet_a_limit_matches(attached, source):
+    for match, words in (("tcp-syn", "proto tcp syn"), ("udp port 53,80-90 vlan 7", "proto udp port 53 vlan 7"),
+                         ("tcp", "proto tcp"), ("icmp", "proto icmp"), ("proto 47", "proto 47"), ("vlan 9", "vlan 9"),
+                         ("fragment", "fragment first")):
+        attached.sluice("set", "default", "rate", "1/h", "name", "one", "match", match)
+        said = attached.sluice("check", source, "vlan", "5").out
+        assert f"  match   no: it limits packets that match {match}; write '{words}'\n" in said
+        assert attached.json("check", source, *words.split())["limits"][0]["matches"], words
+
+
+@pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_frame_of_more_than_the_burst(attached, source):
     """Such a frame passes if the bucket is full, and leaves a debt. check predicts both."""
     attached.sluice("set", "default", "rate", "1kbit", "burst", "100B")

@@ -179,9 +179,33 @@ static void print_home(const struct gate *gate, uint32_t home)
 		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
-/* Prints why a limit does not match the packet. */
-static void print_match(const struct sl_limit *limit, const struct packet_args *packet)
+/* Formats a packet that a match accepts in words of `check`: "proto udp port 53 vlan 7". */
+static const char *packet_words(const struct sl_match *match, char text[MATCH_TEXT])
 {
+	const char *words = match->fact == SL_FACT_TCP	      ? " proto tcp"
+			    : match->fact == SL_FACT_UDP      ? " proto udp"
+			    : match->fact == SL_FACT_ICMP     ? " proto icmp"
+			    : match->fact == SL_FACT_SYN      ? " proto tcp syn"
+			    : match->fact == SL_FACT_FRAGMENT ? " fragment first"
+							      : "";
+	size_t length = snprintf(text, MATCH_TEXT, "%s", words);
+
+	if (match->fact == SL_FACT_PROTO)
+		length = snprintf(text, MATCH_TEXT, " proto %u", match->proto);
+	if (match->ports)
+		length += snprintf(text + length, MATCH_TEXT - length, " port %u",
+				   match->port[0].first);
+	if (match->vlan)
+		snprintf(text + length, MATCH_TEXT - length, " vlan %u", match->vlan);
+	return text + (*text == ' ');
+}
+
+/* Prints why a limit does not match the packet. match: the match of the limit */
+static void print_match(const struct sl_limit *limit, const struct sl_match *match,
+			const struct packet_args *packet)
+{
+	char text[MATCH_TEXT], words[MATCH_TEXT];
+
 	if (limit->key_dst && !packet->destination.bits)
 		print_text("  match   no: it limits packets that are sent, by destination; write "
 			   "'to ADDRESS'\n");
@@ -189,7 +213,8 @@ static void print_match(const struct sl_limit *limit, const struct packet_args *
 		print_text("  match   no: it limits packets that are sent; %swrite 'hook egress'\n",
 			   packet->destination.bits ? "leave out 'hook', or " : "");
 	else
-		print_text("  match   no: it is for other packets\n");
+		print_text("  match   no: it limits packets that match %s; write '%s'\n",
+			   match_format(match, text), packet_words(match, words));
 }
 
 /* Prints the credit of a limit or a budget, and its debt. */
@@ -234,7 +259,7 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 	print_bool("matches", state->matches);
 	print_string("verdict", NULL, !state->matches ? NULL : refuses ? drop : "pass");
 	if (!state->matches)
-		print_match(compiled, &verdict->packet);
+		print_match(compiled, &source->policy->match[compiled->slot], &verdict->packet);
 	if (state->known) {
 		print_text("  kind    %s\n", kind_names[compiled->kind]);
 		print_level(compiled, state);
