@@ -300,6 +300,9 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate=lab.gate2))
         noted(run_sluice(*words))  # the only gate
+        for device in "all", "in0":
+            said = refused(run_sluice("-n", lab.filter, "detach", device, status=None), "'main'", "nothing to detach", code=1)
+            assert "attach DEV" not in said
 
 
 def test_detach_refuses_what_is_not_attached(attached):

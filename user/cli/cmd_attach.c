@@ -420,18 +420,38 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	return 0;
 }
 
+/* Adds the error that the gate is missing, without the command that makes it, and returns it. */
+static int refuse_no_gate(const struct context *context)
+{
+	struct gate_names others;
+
+	if (gates_list(context->gate, &others) || !others.count)
+		return error_add(ENOENT, "no-gate", NULL,
+				 "there is no gate '%s'; nothing to detach", context->gate);
+	return error_add(ENOENT, "no-gate", NULL,
+			 "there is no gate '%s', only %s; nothing to detach, or write 'sluice -g "
+			 "%s detach ...'",
+			 context->gate, others.text, others.first);
+}
+
 static int detach_run(const struct context *context, const void *data)
 {
 	const struct detach_args *args = data;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	bool is_all = !strcmp(args->devices.words[0], all_devices);
 	struct gate_names others;
+	const struct sl_error *error;
 	int err;
 
 	if (is_all && args->devices.count > 1)
 		return unexpected(&command_detach, args->devices.words[1]);
-	err = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL)
-		      ?: detach_from(&gate, args, is_all);
+	err = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL);
+	error = err ? error_last(0) : NULL;
+	if (error && !strcmp(error->id, "no-gate")) {
+		error_drop(0);
+		return refuse_no_gate(context);
+	}
+	err = err ?: detach_from(&gate, args, is_all);
 	if (err)
 		return err;
 	gate_close(&gate);
