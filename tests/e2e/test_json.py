@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lab import LISTED, MAPS, run_sluice
+from lab import LISTED, MAPS, noted, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 CELL = {"packets": int, "bytes": int}
@@ -229,6 +229,17 @@ def test_the_text_of_sources_has_80_columns_and_the_limit_that_refuses(lab):
         "198.18.255.255": ["deny", "0", "3", "0", "192", "-", "90d"],
         "198.16.0.1": ["deny", "0", "3", "0", "192", "-", "-"],
         "203.0.113.9": ["none", "1", "0", "0", "64", "-", "-"]}
+
+
+@pytest.mark.parametrize("address", ["192.0.2.9", "2001:db8::9"])
+def test_an_address_that_is_not_tracked_is_noted(lab, address):
+    lab.attach("in0")
+    done = lab.sluice("sources", address)
+    noted(done, f"{address}: not tracked; ")
+    assert len(done.out.splitlines()) == 1
+    assert lab.sources(address) == []
+    noted(lab.sluice("sources", "192.0.2.0/24"))
+    noted(lab.sluice("sources"))
 
 
 def test_a_denied_source_has_one_policy_in_all_commands(lab):

@@ -317,6 +317,12 @@ static int sources_run(const struct context *context, const void *data)
 
 	if (err)
 		return err;
+	if (!list.count && prefix_is_host(&args->within)) {
+		char text[PREFIX_TEXT];
+
+		error_notice("not-tracked", prefix_format(&args->within, text),
+			     "not tracked; it sent nothing, or all its state is full");
+	}
 	ranked = calloc(list.count ?: 1, sizeof(*ranked));
 	if (!ranked)
 		return error_add(ENOMEM, "no-memory", NULL, "cannot sort the sources: %s",
