@@ -235,7 +235,7 @@ def test_nothing_else_changes_a_gate_on_trial(tried):
     for words in (["set", "default", "rate", "5pps"], ["deny", "10.0.0.1"],
                   ["undeny", "192.0.2.0/24"], ["attach", "in0"], ["del", "default"], ["upgrade"],
                   ["forgive", OFFENDER], ["newcomers", "default", "rate", "9pps"]):
-        lab.refuses(words, f"'{lab.gate}'", f"'sluice -g {lab.gate} confirm'")
+        lab.refuses(words, f"'{lab.gate}': nothing changed", "earlier change", f"'sluice -g {lab.gate} confirm'")
     lab.refuses(["apply", "-"], f"'sluice -g {lab.gate} confirm'", input=BEFORE)
     assert state(lab) == new
     for words in ["show"], ["stats"], ["status"], ["check", OFFENDER]:

@@ -227,8 +227,8 @@ int trial_refuse(struct gate *gate)
 	if (trial_is_awaited(gate->state))
 		return gate_error(
 			gate, EBUSY, "on-trial",
-			"its last change is on trial, and is undone in %llu s; to keep it: 'sluice "
-			"%sconfirm'",
+			"nothing changed, because an earlier change is on trial for %llu s more; "
+			"to keep that change: 'sluice %sconfirm'",
 			(unsigned long long)(left / NS_PER_SEC + 1), gate_option(gate->name));
 	error_notice("trial-over", gate_object(gate->name),
 		     "its trial has ended, but the change was not undone; the rules stay");
