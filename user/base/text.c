@@ -58,6 +58,9 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
+		/* with another first letter, two differences are rarely a mistake of typing */
+		if (far > 1 && !letters_equal(*typed, *words[i]))
+			continue;
 		if (!strcmp(typed, words[i])) /* the word is correct, but not expected here */
 			return NULL;
 		/* prefer the longest of equally similar words: omitted letters are most common */

@@ -221,13 +221,16 @@ static int refuse_number(const struct value_type *type, const char *what, const 
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
 
-/* Computes digits / divisor * scale. Returns false if the result is not an integer of 64 bits. */
-static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
+/*
+ * Computes digits / divisor * scale. Returns 0, -ERANGE if the result exceeds 64 bits, or -EDOM if
+ * it is not an integer.
+ */
+static int number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
 {
 	unsigned __int128 product = (unsigned __int128)digits * scale;
 
 	*ret = product / divisor;
-	return !(product % divisor) && product / divisor <= UINT64_MAX;
+	return product / divisor > UINT64_MAX ? -ERANGE : product % divisor ? -EDOM : 0;
 }
 
 const char *number_read(const char *text, unsigned int most, unsigned int *ret)
@@ -319,6 +322,26 @@ static int refuse_bps(const char *what, const char *text, const char *name)
 			    name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
+/* Refuses a fraction such as 0.5pps. Suggests a rate per minute or hour if that rate is whole. */
+static int refuse_fraction(const struct value_type *type, const char *what, const char *text,
+			   uint64_t digits, uint64_t divisor, const struct unit *unit)
+{
+	static const struct {
+		const char *name;
+		unsigned int kind, seconds;
+	} longer[] = {{"min", SL_RATE_PER_MIN, 60}, {"h", SL_RATE_PER_HOUR, 3600}};
+	bool is_pps = type == &value_rate && unit->kind == SL_RATE_PPS;
+	uint64_t number;
+
+	for (size_t i = 0; is_pps && i < ARRAY_SIZE(longer); i++)
+		if (!number_scale(digits, divisor, unit->scale * longer[i].seconds, &number) &&
+		    number <= rate_ranges[longer[i].kind].most)
+			return error_misuse("not-whole", object_of(what, text),
+					    "a fraction of 1pps; write %" PRIu64 "/%s", number,
+					    longer[i].name);
+	return value_refuse(type, "not-whole", what, text, "a fraction of its smallest unit");
+}
+
 /* Parses a number and its unit. find: returns the unit of a name. */
 static int scaled_parse(const struct value_type *type, const char *what, const char *text,
 			const struct unit *find(const char *name), struct value_amount *ret)
@@ -326,6 +349,7 @@ static int scaled_parse(const struct value_type *type, const char *what, const c
 	uint64_t digits, divisor, number;
 	const struct unit *unit;
 	const char *name;
+	int err;
 
 	if (!number_split(text, &digits, &divisor, &name))
 		return refuse_number(type, what, text);
@@ -337,9 +361,11 @@ static int scaled_parse(const struct value_type *type, const char *what, const c
 		return refuse_bps(what, text, name);
 	if (!unit)
 		return value_refuse(type, "bad-unit", what, text, "no such unit here");
-	if (!number_scale(digits, divisor, unit->scale, &number))
-		return value_refuse(type, "not-whole", what, text,
-				    "too large, or a fraction of its smallest unit");
+	err = number_scale(digits, divisor, unit->scale, &number);
+	if (err == -ERANGE)
+		return value_refuse(type, "out-of-range", what, text, "too large");
+	if (err)
+		return refuse_fraction(type, what, text, digits, divisor, unit);
 	*ret = (struct value_amount){number, unit->kind};
 	return 0;
 }
@@ -444,6 +470,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 		const struct unit *unit;
 		const char *name;
 		size_t length;
+		int err;
 
 		if (!number_split(p, &digits, &divisor, &name))
 			return refuse_number(type, what, text);
@@ -456,11 +483,14 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 		if (unit->scale >= last)
 			return value_refuse(type, "bad-time", what, text,
 					    "each unit may occur once, the largest first");
-		if (!number_scale(digits, divisor, unit->scale, &part) ||
-		    __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS)
-			return error_misuse("out-of-range", object_of(what, text),
-					    "not a whole number of nanoseconds, or longer than "
-					    "730d");
+		err = number_scale(digits, divisor, unit->scale, &part);
+		if (err == -EDOM)
+			return error_misuse("not-whole", object_of(what, text),
+					    "a fraction of 1ns; write a whole number of ns");
+		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS)
+			return error_misuse(
+				"out-of-range", object_of(what, text), "too long; write %s to %s",
+				time_format(type->least, least), time_format(type->most, most));
 		last = unit->scale;
 		p = name + length;
 		if (p[strspn(p, " \t")])
