@@ -32,7 +32,7 @@ def test_messages(lab, tmp_path):
         gate = [] if "-g" in words else ["-g", lab.gate]
         done = run(*before, binary, *netns, *gate, *words, cwd=tmp_path, check=False)
         said = (done.out if "doctor" in words else "") + done.err
-        for name, value in ("NETNS", lab.filter), ("OTHER", lab.gate2), ("GATE", lab.gate):
+        for name, value in ("DIR", str(tmp_path)), ("NETNS", lab.filter), ("OTHER", lab.gate2), ("GATE", lab.gate):
             said = said.replace(value, name)
         return done.code, said.splitlines()
 

@@ -280,13 +280,14 @@ int list_named(const struct gate *gate, const char *name, struct sl_list_info *r
 int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
+	char path[PATH_MAX];
 	int named, of_file;
 
 	lists_copy(gate, lists);
 	named = *text ? lists_find(lists, text) : -1;
-	of_file = lists_find_file(lists, text);
+	of_file = lists_find_file(lists, text, path);
 	if (named < 0 && of_file < 0)
-		return no_such_list(gate, text);
+		return no_such_list(gate, path);
 	if (named >= 0 && of_file >= 0 && named != of_file)
 		return error_add(
 			EEXIST, "two-lists", NULL,

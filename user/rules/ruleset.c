@@ -365,11 +365,12 @@ static int path_of(const char *file, char path[PATH_MAX])
 	return 0;
 }
 
-int lists_find_file(const struct sl_list_info *lists, const char *file)
+int lists_find_file(const struct sl_list_info *lists, const char *file, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
-
-	return path_of(file, path) ? -1 : lists_find(lists, path);
+	if (!path_of(file, path))
+		return lists_find(lists, path);
+	snprintf(path, PATH_MAX, "%s", file);
+	return -1;
 }
 
 int list_name_of(const char *file, char name[SL_LIST_NAME])

@@ -3,6 +3,7 @@
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "rules/limit.h"
@@ -110,8 +111,11 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 /* Returns the place of a list by its name, or -1. */
 int lists_find(const struct sl_list_info *lists, const char *name);
 
-/* Returns the place of the list that has the default name of a file (list_name_of()), or -1. */
-int lists_find_file(const struct sl_list_info *lists, const char *file);
+/*
+ * Returns the place of the list that has the default name of a file (list_name_of()), or -1. Stores
+ * that name in `path`, or `file` if the name cannot be computed.
+ */
+int lists_find_file(const struct sl_list_info *lists, const char *file, char path[PATH_MAX]);
 
 /* Stores a list at a free place. Returns 0, or -ENOSPC if SL_LISTS_MAX lists exist. */
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
