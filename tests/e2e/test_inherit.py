@@ -208,7 +208,7 @@ def test_a_missing_budget_is_noted_once_for_a_gate(lab):
     for words in ("action", "observe"), ("start", "empty"):
         noted(lab.sluice("set", "default", "rate", "10pps", *words))
         lab.sluice("del", "default")
-    noted(lab.sluice("set", "default", *SYN), ("default", "share no limit", f"'sluice -g {lab.gate} newcomers default rate RATE'"))
+    noted(lab.sluice("set", "default", *SYN), ("default", "a burst of its own", f"'sluice -g {lab.gate} newcomers default rate 1kpps'"))
     for words in ("set default name syn rate 20pps", "upgrade", "del default", "set default rate 10pps",
                   "newcomers default rate 1kpps", "newcomers default none", "set default rate 9pps"):
         noted(lab.sluice(*words.split()))

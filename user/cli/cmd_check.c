@@ -299,9 +299,11 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 		print_null("budget");
 		print_text("  budget  none: while the source waits, its packets pass\n");
 		if (verdict->passes_by)
-			print_text("  flood   a flood passes, because new sources share no limit; "
-				   "set one: 'sluice %snewcomers %s rate RATE'\n",
-				   gate_option(gate->name), prefix_format(&policy->prefix, prefix));
+			print_text(
+				"  flood   a flood passes, because each new source has a burst of "
+				"its own; to limit new sources together: 'sluice %snewcomers %s "
+				"rate RATE'\n",
+				gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
 	for (unsigned int i = 0; i < verdict->count; i++)

@@ -143,9 +143,11 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 {
 	const struct sl_policy *policy = policy_of(gate, &rule->prefix);
 	const char *option = gate_option(gate->name);
-	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
+	char buffer[PREFIX_TEXT], text[INHERITED_TEXT], rate[UNITS_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited = NULL;
+	const struct sl_limit_spec budget = rule_advise_budget(rule);
 	bool sends = rule_sees_destinations(rule), is_shared = false;
+	const char *newcomer = sends ? "destination" : "source";
 
 	if (policy && inherits)
 		inherited = inherited_format(gate, policy, text);
@@ -157,10 +159,10 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 	if (!rule->prefix.bits && policy && policy_lacks_budget(policy) &&
 	    gate_note_first(gate, GATE_NOTE_BUDGET))
 		error_notice("no-budget", prefix,
-			     "new %s share no limit, so a %s would pass; set one: 'sluice "
-			     "%snewcomers %s rate RATE'",
-			     sends ? "destinations" : "sources",
-			     sends ? "flood to many of them" : "spoofed flood", option, prefix);
+			     "each new %s has a burst of its own, so a %s would pass; to limit new "
+			     "%ss together: 'sluice %snewcomers %s rate %s'",
+			     newcomer, sends ? "flood to many of them" : "spoofed flood", newcomer,
+			     option, prefix, rate_format(&budget, rate));
 	for (unsigned int i = 0; i < rule->limits; i++)
 		is_shared |= rule->limit[i].spec.shared;
 	if (is_shared && sharing_read(gate).sharer == SHARER_NONE &&

@@ -203,40 +203,11 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Bounds of the advised budget, which all new sources share. */
-#define BUDGET_LEAST_PPS  1000
-#define BUDGET_LEAST_BITS 10000000
-#define BUDGET_MOST_PPS	  200000000
-#define BUDGET_MOST_BITS  400000000000
-
-/*
- * Returns a budget to begin with: twice the rate that one source may send by the most generous
- * limit. The best budget is the rate that the protected machines can handle, which is unknown here.
- */
-static struct sl_limit_spec budget_of(const struct rule *rule)
-{
-	bool bits = rule && rule->limits && rule->limit[0].spec.rate_unit == SL_RATE_BITS;
-	double rate = bits ? BUDGET_LEAST_BITS : BUDGET_LEAST_PPS;
-	double most = bits ? BUDGET_MOST_BITS : BUDGET_MOST_PPS;
-
-	for (unsigned int i = 0; rule && i < rule->limits; i++) {
-		const struct sl_limit_spec *spec = &rule->limit[i].spec;
-		double twice = 2 * rate_per_second(spec);
-
-		if ((spec->rate_unit == SL_RATE_BITS) == bits && twice > rate)
-			rate = twice;
-	}
-	return (struct sl_limit_spec){
-		.rate = rate < most ? rate : most,
-		.rate_unit = bits ? SL_RATE_BITS : SL_RATE_PPS,
-	};
-}
-
 /* Sets the parts for `count` policies without a budget, the first of which is for `prefix`. */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
-	const struct sl_limit_spec budget = budget_of(rule);
+	const struct sl_limit_spec budget = rule_advise_budget(rule);
 	char text[PREFIX_TEXT], rate[UNITS_TEXT];
 
 	if (!count)

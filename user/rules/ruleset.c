@@ -127,6 +127,31 @@ bool rule_sees_destinations(const struct rule *rule)
 	return rule->limits;
 }
 
+/* Bounds of the advised budget, which all new sources share. */
+#define BUDGET_LEAST_PPS  1000
+#define BUDGET_LEAST_BITS 10000000
+#define BUDGET_MOST_PPS	  200000000
+#define BUDGET_MOST_BITS  400000000000
+
+struct sl_limit_spec rule_advise_budget(const struct rule *rule)
+{
+	bool bits = rule && rule->limits && rule->limit[0].spec.rate_unit == SL_RATE_BITS;
+	double rate = bits ? BUDGET_LEAST_BITS : BUDGET_LEAST_PPS;
+	double most = bits ? BUDGET_MOST_BITS : BUDGET_MOST_PPS;
+
+	for (unsigned int i = 0; rule && i < rule->limits; i++) {
+		const struct sl_limit_spec *spec = &rule->limit[i].spec;
+		double twice = 2 * rate_per_second(spec);
+
+		if ((spec->rate_unit == SL_RATE_BITS) == bits && twice > rate)
+			rate = twice;
+	}
+	return (struct sl_limit_spec){
+		.rate = rate < most ? rate : most,
+		.rate_unit = bits ? SL_RATE_BITS : SL_RATE_PPS,
+	};
+}
+
 unsigned int rule_slots(const struct rule *rule)
 {
 	unsigned int slots = rule->limits;

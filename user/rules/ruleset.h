@@ -66,6 +66,13 @@ bool rule_budget_is_idle(const struct rule *rule);
 /* Returns whether the budget is for new destinations: all limits that drop have them as keys. */
 bool rule_sees_destinations(const struct rule *rule);
 
+/*
+ * Returns a budget to begin with: twice the rate that one source may send by the most generous
+ * limit. The best budget is the rate that the protected machines can handle, which is unknown here.
+ * rule: NULL if it is unknown.
+ */
+struct sl_limit_spec rule_advise_budget(const struct rule *rule);
+
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
 /* Returns the end of the entry on the list at a place, or 0. Ignores the end of the whole list. */
