@@ -59,7 +59,8 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
 		/* with another first letter, two differences are rarely a mistake of typing */
-		if (far > 1 && !letters_equal(*typed, *words[i]))
+		if (far > 1 &&
+		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;
 		if (!strcmp(typed, words[i])) /* the word is correct, but not expected here */
 			return NULL;

@@ -15,7 +15,7 @@
 /*
  * Finds the word that a user probably meant. The word may differ from `typed` by at most two
  * letters, and at most half of the letters, that are missing, added, wrong or swapped; case is
- * ignored. If the first letters differ, the words may differ by one letter only. Returns NULL if no
+ * ignored. If the first letters after '-' differ, only one letter may differ. Returns NULL if no
  * word is that similar, or if a word is equal.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);

@@ -115,8 +115,8 @@ struct gate {
 	}
 
 /*
- * Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_', and does not
- * begin with '-', because such a name would be a mistyped option.
+ * Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_', and does
+ * not begin with '-', because such a name would be a mistyped option.
  */
 bool gate_name_is_valid(const char *name);
 /* Adds an error if a name is not valid. */
