@@ -209,15 +209,20 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 {
 	_cleanup_close_ int fd = -1;
 	struct file file = {0};
+	unsigned int mark;
 	struct stat st;
 	int err;
 
 	*ret_is_there = !lstat(path, &st) || errno != ENOENT;
 	if (!*ret_is_there)
 		return 0;
+	mark = error_count();
 	err = file_open(path, O_NOFOLLOW, &fd, &st);
+	*ret_is_there = err != -ENOENT;
+	if (!*ret_is_there) /* it was removed meanwhile */
+		error_drop(mark);
 	if (err)
-		return err;
+		return *ret_is_there ? err : 0;
 	if (!owner_alone_writes(&st))
 		return error_add(
 			EPERM, "untrusted-file", NULL,

@@ -176,7 +176,8 @@ static char *member_parse(char *line, struct ipset_member *ret)
 		const char *value, *end = NULL;
 
 		if (!strcmp(word, "nomatch")) {
-			member.is_exception = true;
+			/* set also if a later option is unknown: `skip` must not skip the line */
+			member.is_exception = ret->is_exception = true;
 			continue;
 		}
 		value = strtok_r(NULL, BLANKS, &rest);

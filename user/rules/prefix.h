@@ -77,7 +77,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 /* Returns the source of an address (include/identity.h): the address, or the /64 of an IPv6 one. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/* Returns the source with the key of a bucket: IPv4 in the first 4 bytes, or bucket_key6(). */
+/* Returns the source with a key of bucket_key(). */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif
