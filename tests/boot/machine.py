@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian that boots in QEMU by scripts/vm -r: its disk, a shell in it, and the frames for its NIC."""
+"""A Debian that scripts/vm -r boots in QEMU: its disk, a shell in it, and the frames for its NIC."""
 
 import contextlib
 import glob
@@ -22,8 +22,8 @@ SCRIPTS = os.path.join(TOP, "scripts")
 NO_KERNEL = 77  # the exit status of a script that cannot get a file or a kernel
 
 DISK = "3G"
-FRAME_SECONDS = 0.02  # between two frames on the wire
-# The longest times, because an emulated CPU is slow.
+FRAME_SECONDS = 0.02  # pause between two frames on the wire
+# An emulated CPU is slow, so these timeouts are long.
 BOOT_SECONDS, COMMAND_SECONDS, MACHINE_SECONDS = 900, 400, 4800
 BUILD_SECONDS = 900
 NOBODY = 65534
@@ -46,7 +46,7 @@ def unpack(kind, folder):
 
 
 def install_guest(root):
-    """Installs the services by which tests watch the machine into its root file system."""
+    """Installs two services into the root file system: the shell of the tests, and a counter of frames."""
     for name, below in (("sniff.py", "usr/local/lib"), ("shell", "usr/local/lib"),
                         ("sniff.service", "etc/systemd/system"), ("shell.service", "etc/systemd/system"),
                         ("lan.network", "etc/systemd/network")):
@@ -63,8 +63,8 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Builds the packages as a user, from a copy of this tree in a root file system, and copies them to a folder. Returns
-    the path of package sluice; share_of() returns the path of package sluice-share."""
+    """Builds the packages as an unprivileged user, from a copy of this tree. Copies them to `folder`. Returns the path of
+    package sluice; share_of() returns the path of package sluice-share."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
@@ -82,7 +82,7 @@ def share_of(package):
 
 
 class Wire:
-    """Sends frames of some sources in turn to the NIC of the machine, also while the machine is off."""
+    """Sends frames of several sources in turn to the NIC of the machine, even while it is off."""
 
     def __init__(self, folder, sources):
         self.nic = os.path.join(folder, "nic")
@@ -97,7 +97,7 @@ class Wire:
     def send(self):
         while not self.ends.wait(FRAME_SECONDS):
             if self.goes.is_set():
-                with contextlib.suppress(OSError):  # the machine does not run, or does not listen
+                with contextlib.suppress(OSError):  # fails if the machine is off or does not listen yet
                     self.socket.sendto(next(self.frames), self.nic)
             with contextlib.suppress(BlockingIOError):
                 while self.socket.recv(2048):
@@ -124,7 +124,7 @@ class Machine:
         self.wire = Wire(folder, sources)
 
     def boot(self):
-        """Boots, and waits for the shell."""
+        """Boots the machine, and waits for the shell."""
         for name in "nic", "shell":
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.folder, name))
@@ -142,7 +142,7 @@ class Machine:
         self.read_until("shell\n", BOOT_SECONDS)
 
     def read_until(self, mark, seconds):
-        """Returns the output of the shell up to a mark."""
+        """Returns the output of the shell up to the string `mark`."""
         end, mark = time.monotonic() + seconds, mark.encode()
         while mark not in self.unread:
             assert self.process.poll() is None, f"the machine has ended\n{self.console()}"
@@ -158,7 +158,7 @@ class Machine:
             return "".join(file.readlines()[-40:])
 
     def run(self, command, status=0, seconds=COMMAND_SECONDS):
-        """Types a command of one line. Returns its output. status: None accepts any exit status."""
+        """Types a command of one line, and returns its output. If `status` is None, any exit status is accepted."""
         self.shell.sendall(f"{{ {command}; }} </dev/null; echo \"-- $? --\"\n".encode())
         said = self.read_until(" --\n", seconds)
         said, _, code = said.rpartition("-- ")
@@ -169,7 +169,7 @@ class Machine:
         self.run(f"for i in {{1..{seconds}}}; do {command} && break; sleep 1; done >/dev/null 2>&1; {command}", seconds=2 * seconds)
 
     def reboot(self):
-        """Reboots, and waits for the shell."""
+        """Reboots the machine, and waits for the shell."""
         self.shell.sendall(b"systemctl reboot\n")
         self.end()
         self.boot()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package in a Debian that boots: the filter is in force before the first packet of the device, after a crash, and with
+"""Boots a Debian with the package. The gate filters before the first packet of the device, also after a crash, and keeps
 its bans after a reboot. Each test continues with the machine of the previous test."""
 
 import datetime
@@ -13,37 +13,37 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
-CLOCK_SECONDS = 2  # the clock of a machine begins at a full second
+CLOCK_SECONDS = 2  # The clock of a machine starts at a full second.
 UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
 
 class Host(Machine):
-    """A machine with the package."""
+    """A machine on which the package is installed."""
 
     def device(self):
         return self.run("ls /sys/class/net | grep -v ^lo").strip()
 
     def seen(self):
-        """Returns the frames that passed the filter since the boot, by source."""
+        """Returns the number of frames that passed the filter since the boot, by source."""
         return json.loads(self.run("cat /run/sniffed"))
 
     def property(self, name, unit=UNIT):
         return self.run(f"systemctl show -P {name} {unit}").strip()
 
     def wait_for_frames(self, source):
-        """Waits for another frame of a source."""
+        """Waits until another frame of the source has passed the filter."""
         before = self.seen().get(source, 0)
         self.wait_until(f"""python3 -c 'import json; exit(json.load(open("/run/sniffed")).get("{source}", 0) <= {before})'""")
 
     def judged(self):
-        """Returns the packets that the gate has counted."""
+        """Returns the number of packets that the gate has counted."""
         totals = json.loads(self.run("sluice -j stats"))["totals"]
         return totals["passed"]["packets"] + totals["dropped"]["packets"]
 
     def unjudged(self):
-        """Returns how many frames the device received that the gate has not counted. The wire pauses meanwhile."""
+        """Pauses the wire. Returns how many frames the device received but the gate has not counted."""
         self.wire.pause()
         try:
             self.run("sleep 1")
@@ -69,13 +69,13 @@ def fixture_host(package, tmp_path_factory):
 
 
 def test_a_machine_without_the_unit_sees_all_packets(host):
-    """This shows that the other tests would see such packets."""
+    """Without the unit, packets arrive before any filter. So the other tests would detect such packets."""
     for source in ALLOWED, DENIED, BANNED:
         host.wait_for_frames(source)
 
 
 def test_it_installs_and_enables_nothing(host):
-    """Root already filters by a command outside of the package."""
+    """A command outside of the package already filters. Installing the package must not change that."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
     host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
@@ -97,7 +97,7 @@ def test_one_command_puts_the_file_in_force(host):
 
 
 def runs_with(host, unit, *capabilities):
-    """Returns whether a unit has exactly these capabilities. Its process must run as user sluice."""
+    """Returns whether a unit runs as user sluice and has exactly these capabilities."""
     said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb))' /proc/{host.property('MainPID', unit)}/status; id -u sluice")
     user = said.splitlines()[-1]
     assert re.search(r"^Uid:\s+(.*)$", said, re.M)[1].split() == [user] * 4 and user != "0"
@@ -191,7 +191,7 @@ def test_a_device_whose_driver_is_loaded_again_is_filtered_again(host):
     host.run("modprobe -r virtio_net && modprobe virtio_net")
     host.wait_for_frames(ALLOWED)
     host.wait_until(f"sluice -j status | tr -d '\\n' | grep -q '\"device\": \"{host.device()}\"[^}}]*\"gone\": null'")
-    host.wait_for_frames(ALLOWED)  # so that frames that arrived before are counted
+    host.wait_for_frames(ALLOWED)  # earlier frames have been counted by then
     before = host.seen()
     host.wait_for_frames(ALLOWED)
     assert host.seen().get(DENIED, 0) == before.get(DENIED, 0)
@@ -212,7 +212,7 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
 
 
 def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
-    """The store has a name and a password. The unit reports a source, and charges what another node reports of it."""
+    """The store requires a password. The unit reports a source, and charges what another node reports."""
     client = "redis-cli -a secret --no-auth-warning"
     host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
              "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")
@@ -233,7 +233,7 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
 
 
 def test_an_upgrade_lets_no_packet_through(host):
-    """The newer package has the same commands and a higher version."""
+    """The newer package has the same commands and a higher version number."""
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
     sharing = host.property("MainPID", SHARE_UNIT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The package is built, installed, upgraded, removed and purged in a Debian root directory without systemd, while a gate
-filters."""
+"""Builds, installs, upgrades, removes and purges the package in a Debian root directory without
+systemd, while a gate filters."""
 
 import hashlib
 import json
@@ -15,13 +15,13 @@ from machine import in_chroot, unpack
 
 ALLOWED, DENIED = "192.0.2.7", "203.0.113.66"
 OLDER = "0.0.1"
-# Files that dpkg writes, and files with the user of the package, which a purge keeps.
+# Files that dpkg writes, and the password files: a purge keeps the user of the package.
 VOLATILE = ("/proc", "/sys", "/run", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache",
             *(f"/etc/{name}{backup}" for name in ("passwd", "group", "shadow", "gshadow") for backup in ("", "-")))
 
 
 def files(root):
-    """Returns mode, owner, group and content of each file, without VOLATILE."""
+    """Returns the mode, owner, group and content of each file outside of VOLATILE."""
     found = {}
     for folder, names, leaves in os.walk(root):
         below = folder[len(root):]
@@ -38,7 +38,7 @@ def files(root):
 
 
 class Chroot:
-    """A root directory, in the network namespace of the filter. bpffs: whether it has a bpffs and sysfs."""
+    """A root directory in the network namespace of the filter. If `bpffs` is true, it has a bpffs and sysfs."""
 
     def __init__(self, root, lab, bpffs=True):
         self.root, self.lab = root, lab
@@ -75,7 +75,7 @@ def fixture_root(tmp_path):
 
 @pytest.fixture(scope="session", name="older")
 def fixture_older(package, tmp_path_factory):
-    """The package with an older version."""
+    """Builds the package with an older version number."""
     folder = tmp_path_factory.mktemp("older")
     run("dpkg-deb", "-R", package, str(folder / "tree"))
     control = folder / "tree/DEBIAN/control"
@@ -86,7 +86,7 @@ def fixture_older(package, tmp_path_factory):
 
 
 class Gate:
-    """A gate that a command in a chroot attached to in0. It drops packets of DENIED."""
+    """A gate on in0 that drops packets of DENIED. A command in the chroot attaches it."""
 
     def __init__(self, chroot, lab):
         self.chroot, self.lab = chroot, lab
@@ -98,7 +98,7 @@ class Gate:
         return json.loads(self.chroot.sluice("-j", "status"))["gates"][0]["attachments"][0]["program_id"]
 
     def filters(self):
-        """Sends packets. Returns whether those of DENIED are dropped."""
+        """Sends packets. Returns whether the gate drops exactly the packets of DENIED."""
         self.seen.sources().clear()
         self.lab.send(DENIED, 5)
         self.lab.send(ALLOWED, 5)
@@ -186,7 +186,7 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
 
 
 def test_without_bpffs_each_script_succeeds(root, lab, package, older):
-    """Also without sysfs, as while a root file system is built."""
+    """The chroot has no sysfs either, as while an image of a root file system is built."""
     before = files(root)
     chroot = Chroot(root, lab, bpffs=False)
     for step in (lambda: chroot.install(older), lambda: chroot.install(package),

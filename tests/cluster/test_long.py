@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The figures of docs/cluster.md on real packets: `make check-cluster`, some fifteen minutes on an idle machine. The store is
-a cluster of three masters and three replicas, which nodes reach over a link."""
+"""Checks the figures of docs/cluster.md with real packets: `make check-cluster`, about fifteen minutes on an idle machine.
+The store is a cluster of three masters and three replicas. Nodes reach the store over a link."""
 
 import concurrent.futures
 import itertools
@@ -20,9 +20,9 @@ from store_lab import SERVER, proxy, slot_of
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 RATE = 1000
-SETTLED = 30  # seconds until the bursts of the start are repaid
-MOST_CPU = 2  # percent of a CPU that a process may use
-FOUND = 1.5  # seconds until all nodes have found a new master
+SETTLED = 30  # After this many seconds, the measured rates no longer include the initial bursts.
+MOST_CPU = 2  # A process may use this many percent of a CPU.
+FOUND = 1.5  # Within this many seconds, all nodes find a new master.
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def fixture_simulated():
 
 @pytest.fixture(name="agrees")
 def fixture_agrees(simulated):
-    """Returns a function that returns whether a figure is within 5 % of the simulated figure."""
+    """Returns a function that checks whether a measured figure is within 5 % of the simulated figure."""
     def agrees(what, real):
         print(f"figure: simulated: {what}: {real:.3f}, of {simulated[what]:.3f}")
         return 0.95 < real / simulated[what] < 1.05
@@ -61,7 +61,7 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """Returns the key of the only source. Keys about nodes have only the name in their braces."""
+    """Returns the key of the only source. A key about nodes has only the gate's name in its braces."""
     pattern = f"sluice:{{{cluster.name}:*}}"
     key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key
@@ -122,7 +122,7 @@ def test_a_source_that_moves(cluster, agrees, turns, word):
 
 
 def test_a_master_killed_and_slots_moved(cluster, agrees):
-    """Moving slots disturbs nothing. After the kill, nodes are without the store until a replica is promoted and found."""
+    """Moving slots disturbs nothing. Without their master, nodes are without the store until they find its replica."""
     cluster.make(4, RATE)
     cluster.share()
     store, promoted = cluster.store, []
@@ -166,7 +166,7 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """Nodes divide the limit while the link is down. No credit is gained when it goes down or up."""
+    """Nodes divide the limit while the link is down. The source gains no credit when the link goes down or up."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store
@@ -181,7 +181,7 @@ def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
 
 
 def test_counters_that_are_flushed(cluster):
-    """All counters are flushed, at moments that do not align with rounds."""
+    """All counters in the store are flushed at moments that do not align with rounds."""
     cluster.make(4, RATE)
     cluster.share()
     talks = [cluster.store.talk(port) for port in cluster.store.alive()]
@@ -214,7 +214,7 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
 
 
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
-    """Each of 256 sources sends 110 packets a second to each node, more than its limit."""
+    """Each of 256 sources sends 110 packets a second to each node, which exceeds its limit."""
     nodes = cluster.make(2, 100, burst=100)
     cluster.share()
     sources = [f"198.18.0.{i}" for i in range(256)]
@@ -233,14 +233,14 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
 
 
 class Frames:
-    """Sends frames of sources in 10.0.0.0/8 to a node."""
+    """Sends frames to a node. The sources are addresses of 10.0.0.0/8."""
 
     def __init__(self, node):
         self.socket, self.packet, self.sent = node.socket, bytearray(frame("10.0.0.1")), 0
         self.at = self.packet.index(socket.inet_aton("10.0.0.1"))
 
     def send(self, sources, pps, seconds):
-        """Sends `pps` frames a second if the machine can. sources: an endless iterator of numbers."""
+        """Sends up to `pps` frames a second. `sources` yields numbers of sources without end."""
         begin = time.monotonic()
         before = self.sent
         while (passed := time.monotonic() - begin) < seconds:
@@ -252,13 +252,13 @@ class Frames:
 
 
 def test_a_hundred_thousand_sources_by_zipf(cluster):
-    """More sources use a hundredth of their limit than a node can report. The node reads a table of the default size."""
+    """More sources use a hundredth of their limit or more than a node can report. The gate has the default size."""
     node, = cluster.make(1, RATE, sources=None)
     cluster.share()
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
     drawn = random.Random(1).choices(range(100000), cum_weights=weights, k=1000000)
     frames, sources, told = Frames(node), itertools.cycle(drawn), []
-    frames.send(sources, 38000, 10)  # until the bursts of the start are spent
+    frames.send(sources, 38000, 10)  # by then, sources have spent their initial bursts
     sent, before = frames.sent, node.status()
     for _ in range(20):
         frames.send(sources, 38000, 1)
@@ -272,13 +272,13 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # one for each key and round, and one for the expiry of each new key; keys change often
+    # one command per key and round, and one EXPIRE per new key, because the reported keys change often
     assert 1000 < commands < 2800
     assert cpu < 5
 
 
 def test_a_slow_store(tmp_path, agrees):
-    """The store is 200 ms away, 100 in each direction."""
+    """The round trip to the store takes 200 ms."""
     cluster = Cluster(tmp_path)
     try:
         port = cluster.store.start()

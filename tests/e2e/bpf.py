@@ -8,7 +8,7 @@ import struct
 
 from lab import libc
 
-NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280 on architectures with the common table
+NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # The number of the system call bpf(2). Most architectures use 280.
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
 OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15
 LINK_DETACH = 34
@@ -35,7 +35,7 @@ def map_create(kind, key, value, entries, flags=0, name=""):
 
 
 def map_update(fd, key, value):
-    """value: in a per-CPU map, the values of all possible CPUs, each padded to 8 bytes."""
+    """Writes a value. For a per-CPU map, `value` has the values of all possible CPUs, each padded to 8 bytes."""
     key, value = ctypes.create_string_buffer(key), ctypes.create_string_buffer(value)
     call(MAP_UPDATE, struct.pack("IxxxxQQQ", fd, address(key), address(value), 0))
 
@@ -57,7 +57,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """Returns the id of a map or a program, which is at the same offset in both infos."""
+    """Returns the id of a map or of a program. The id has the same offset in the info of both."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
@@ -75,7 +75,7 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Returns the keys of a map. No other process may change the map meanwhile."""
+    """Returns the keys of a map. The result is complete only if no other process changes the map."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

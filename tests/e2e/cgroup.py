@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A memory control group for a test, of version 1 or 2: the kernel memory that is charged to it, and a limit."""
+"""A memory control group, version 1 or 2. It measures or limits the kernel memory of a test."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ class Memory:
             file.write(str(size))
 
     def command(self, *words):
-        """Returns the words that run a command in the group."""
+        """Returns the words that run the command `words` in the group."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
 
     def kernel_bytes(self):
-        """Returns the kernel memory of the group, maps and programs included."""
+        """Returns the kernel memory that is charged to the group, including maps and programs."""
         first = os.path.join(self.directory, "memory.kmem.usage_in_bytes")
         if os.path.exists(first):
             with open(first, encoding="ascii") as file:
@@ -33,7 +33,7 @@ class Memory:
 
     @contextlib.contextmanager
     def inside(self):
-        """Moves this process into the group, with the commands that it runs."""
+        """Moves this process, and the commands that it runs, into the group within the block."""
         top = os.path.dirname(self.directory)
         with open("/proc/self/cgroup", encoding="ascii") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
@@ -52,7 +52,7 @@ class Memory:
 
 @contextlib.contextmanager
 def memory(name):
-    """Makes a group of this name. Skips the test if the machine has no memory control groups."""
+    """Creates a group with this name. Skips the test if the machine has no memory control groups."""
     for top, limit in TOPS:
         group = Memory(os.path.join(top, name), limit)
         try:

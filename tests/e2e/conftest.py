@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fixtures of the end-to-end tests. Several processes of pytest can share the tests: SLUICE_SHARE."""
+"""Fixtures of the end-to-end tests. Set SLUICE_SHARE to divide the tests among several pytest processes."""
 
 import functools
 import hashlib
@@ -25,14 +25,14 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test shares its lab with other tests of its file. Then one process must run the whole file."""
+    """Returns whether a test shares its lab with other tests of its file. One process must then run the whole file."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
 
 def pytest_collection_modifyitems(items):
     if SHARE:
-        items.sort(key=lambda i: not shares_a_lab(i))  # files that one process must run begin first, because they take longest
+        items.sort(key=lambda i: not shares_a_lab(i))  # these files take longest, so they run first
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and quick.args and item.callspec.id not in quick.args:
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-SHARE = os.environ.get("SLUICE_SHARE")  # a directory in which each process marks the tests that it runs
+SHARE = os.environ.get("SLUICE_SHARE")  # each process marks the tests that it runs in this directory
 
 
 @functools.lru_cache(maxsize=None)
@@ -58,7 +58,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Returns true if this process has run the test, or another process runs it."""
+    """Returns true if another process runs the test, or if this process has just run it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -69,7 +69,7 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-# A test that hangs fails after this many seconds, and the other tests continue. 0 for no limit.
+# Fails a test that runs longer than this many seconds. 0 disables the timeout.
 TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
 
 
@@ -78,7 +78,7 @@ def too_long(_number, _frame):
 
 
 def within_time():
-    """Limits the time of a test, its setup or its teardown."""
+    """Limits the duration of a test, of its setup or of its teardown."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(TEST_SECONDS)
     yield
@@ -101,7 +101,7 @@ def pytest_runtest_teardown():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the lines `figure: ...` of passed tests, which pytest does not show."""
+    """Prints the `figure: ...` lines of passed tests, which pytest hides."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):
@@ -117,15 +117,15 @@ def built():
 
 @pytest.fixture
 def lab():
-    """Namespaces for the test, and names for its gates. No gate exists yet."""
+    """Creates the namespaces of a test. Its gates have names, but do not exist yet."""
     with Lab() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """Compiles programs that stand for those of another tool and pass all packets: `name` in section xdp, and foreign_tc
-    in section tc. Returns the path of the object file."""
+    """Compiles programs that stand for the programs of another tool and pass all packets: one in
+    section xdp, and foreign_tc in section tc. Returns the path of the object file."""
     @functools.lru_cache(maxsize=None)
     def build(name="foreign_xdp"):
         path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")
@@ -140,7 +140,7 @@ def foreign(tmp_path_factory):
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Starts a process of keep, which ends with the test."""
+    """Starts `sluice keep`. The process ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make
 
@@ -154,14 +154,14 @@ def attached(lab):
 
 @pytest.fixture
 def gate(shared):
-    """The shared lab, without rules. Its counters include the packets of other tests."""
+    """Removes all rules of the shared gate. Its counters include the packets of earlier tests."""
     yield shared
     shared.apply("policies: []")
 
 
 @pytest.fixture(scope="module")
 def shared():
-    """A lab with a gate in native XDP on in0, for all tests of a file, because attaching takes a second."""
+    """A lab with a gate in native XDP on in0. All tests of a file share it, because attaching takes a second."""
     with Lab() as made:
         made.attach("in0", "mode", "native")
         yield made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs `sluice keep` for the gate of a lab. Tests of virtual machines use it, too."""
+"""Runs `sluice keep` for the gate of a lab. The tests in tests/vm use it, too."""
 
 import contextlib
 import json
@@ -10,12 +10,12 @@ import subprocess
 
 from lab import SLUICE, wait_until
 
-LOAD_SECONDS = 60  # loading programs in an emulated machine may take this long
+LOAD_SECONDS = 60  # An emulated machine may take this long to load the programs.
 LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """Returns the text of a rules file. Each place is the name of a device, or a mapping of `attach`."""
+    """Returns the text of a rules file. Each of `places` is a device name, or an item of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 
@@ -26,7 +26,7 @@ def state_text(*saved, boot="", saved_ms=0):
 
 
 class Keep:
-    """A process that keeps the gate of a lab, its log, and its messages to systemd."""
+    """A process of `sluice keep`, its log, and its messages to systemd."""
 
     def __init__(self, lab, directory, text, *words, environment=()):
         self.lab, self.directory = lab, directory
@@ -53,14 +53,14 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """Reads the messages to systemd. Returns all messages since the last wait_for_told()."""
+        """Reads the new messages to systemd. Returns all messages that wait_for_told() has not dropped yet."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())
         return self.told
 
     def wait_for_told(self, words):
-        """Waits for a message to systemd with these words, and returns it. Drops it and all messages before it."""
+        """Waits for a message to systemd that contains `words`. Drops this message and all earlier messages."""
         wait_until(lambda: any(words in told for told in self.hear()) or self.process.poll() is not None,
                    f"{words} among {self.told}, {self.said()}", LOAD_SECONDS)
         at = next((i for i, told in enumerate(self.told) if words in told), None)
@@ -102,7 +102,7 @@ def saved(keep):
 
 
 def banned(keep):
-    """Returns the runtime entries in the state file: the end of each by prefix, None for no end."""
+    """Returns the end of each runtime entry in the state file by prefix, or None if it has no end."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None
@@ -111,7 +111,7 @@ def banned(keep):
 
 @contextlib.contextmanager
 def keepers(lab, directory):
-    """Makes a Keep, which ends with the context."""
+    """Yields a Keep object, and ends its process with the block."""
     with contextlib.ExitStack() as closing:
         def make(text, *words, **options):
             keep = Keep(lab, directory, text, *words, **options)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs sluice, and kills it or pauses it at a chosen moment: after a number of stops at system calls (each call stops the
-process twice, before and after the call), and a number of single instructions more."""
+"""Runs sluice under ptrace, and kills or pauses it at a chosen moment. A moment is a number of stops (each system call
+stops the process before and after the call), plus a number of single instructions."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ def ptrace(request, pid):
 
 
 def start(words, err="/dev/null"):
-    """Starts sluice under ptrace, stopped before its first instruction. err: a file for standard error."""
+    """Starts sluice under ptrace, stopped before its first instruction. Standard error goes to file `err`."""
     pid = os.fork()
     if pid:
         return pid
@@ -35,8 +35,8 @@ def start(words, err="/dev/null"):
 
 
 def run_interrupted(words, stops, call, err="/dev/null"):
-    """Runs sluice to its end, and calls `call` at stop number `stops`, or at each stop at which stops(pid) is true.
-    Returns the exit status."""
+    """Runs sluice to its end, and calls `call` at stop number `stops`. If `stops` is a function,
+    calls `call` at each stop for which stops(pid) is true. Returns the exit status."""
     pid = start(words, err)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -49,11 +49,11 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
-BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # the number of bpf(2); 280 on architectures with the common table
+BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # the number of bpf(2); most architectures use 280
 
 
 def count_bpf_calls(words):
-    """Returns the number of bpf(2) calls of a command. The command must succeed."""
+    """Runs a command, which must succeed. Returns how often the command calls bpf(2)."""
     stops = 0
 
     def count(pid):
@@ -67,8 +67,8 @@ def count_bpf_calls(words):
 
 
 def run_stops(words, stops=None, steps=0, until=None):
-    """Runs sluice and kills it `steps` instructions after stop number `stops`, or at the first stop at which until() is
-    true. Without both, sluice must end with success. Returns the number of stops."""
+    """Kills sluice `steps` instructions after stop number `stops`, or at the first stop at which
+    until() is true. If neither is given, sluice must succeed. Returns the number of stops."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -89,8 +89,8 @@ def run_stops(words, stops=None, steps=0, until=None):
 
 
 def moments(stops, first, count):
-    """Yields `count` moments, or half as many unless LONG: a stop and a number of instructions after it, spread from the part
-    `first` of the stops to the last."""
+    """Yields `count` moments to kill a command, or half as many unless LONG is set. The moments are
+    spread from fraction `first` of the stops to the last stop."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)
     if not LONG:

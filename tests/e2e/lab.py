@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the end-to-end tests: a sender and a filter, which are network namespaces joined by veth pairs, and the names
-of two gates."""
+"""The lab of the end-to-end tests: two network namespaces, a sender and a filter, which veth pairs
+connect, and the names of two gates."""
 
 import bisect
 import collections
@@ -22,20 +22,20 @@ import pytest
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
-LONG = bool(os.environ.get("SLUICE_LONG"))  # run more cases: make check-long
+LONG = bool(os.environ.get("SLUICE_LONG"))  # If true, tests run more cases: make check-long.
 SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "sketches", "rule_cache",
         "host_cache", "subrules", "budgets", "budget_slices", "secret"]
-PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # these maps have the hash secret, or hashes
-LISTED = MAPS[:MAPS.index("admission")]  # maps of sources and rules; the other maps are arrays of fixed size
+PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # These maps contain the hash secret, or hashed addresses.
+LISTED = MAPS[:MAPS.index("admission")]  # Maps of sources and rules. The other maps are arrays of fixed size.
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the addresses of the filter, the default destinations of build/traffic
-PORT = 9  # of service discard
-SETTLE_SECONDS = 10  # the longest wait
+HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # The addresses of the filter. build/traffic sends to them by default.
+PORT = 9  # the port of the discard service
+SETTLE_SECONDS = 10  # the longest wait for counters, in seconds
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
@@ -55,7 +55,7 @@ def run(*words, check=True, seconds=120, **options):
 
 
 def run_sluice(*words, status=0, **options):
-    """Runs sluice. Its exit status must be `status`; None accepts any."""
+    """Runs sluice. Its exit status must be `status`; if `status` is None, any exit status is accepted."""
     if "input" not in options:
         options["stdin"] = subprocess.DEVNULL
     result = run(SLUICE, *words, check=False, **options)
@@ -64,7 +64,7 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error. Standard output must be empty, or with -j have the error."""
+    """Returns the messages on standard error. Standard output must be empty, or with -j contain the error."""
     assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -72,22 +72,22 @@ def lines(result):
 
 
 def one_line(result):
-    """Returns the message of a command that prints one message."""
+    """Returns the message of a command that must print exactly one message."""
     line, = lines(result)
     return line
 
 
 def refused(result, *names, code=None):
-    """Checks a refusal: exit status `code` (1 or 2 if None), and one message, which has all `names`. Returns the message."""
+    """Checks a refusal: exit status `code`, or 1 or 2 if None, and one message with all `names`. Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
-    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # bytes that are not UTF-8
+    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # messages print ? for such bytes
     assert all(name in line for name in names), (names, line)
     return line
 
 
 def noted(result, *notes):
-    """Checks the messages on standard error: their number, and the words that each has."""
+    """Checks the number of messages on standard error, and the words that each message contains."""
     said = result.err.splitlines()
     assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
     for line, names in zip(said, notes):
@@ -103,13 +103,13 @@ def wait_until(true, what, seconds=SETTLE_SECONDS):
 
 
 def written(path, text):
-    """Writes a file of text or bytes; returns its path as a string."""
+    """Writes text or bytes to a file. Returns the path as a string."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return str(path)
 
 
 def quickest(call):
-    """Returns the seconds of the quickest of five calls. Other work of the machine hardly delays all five."""
+    """Calls `call` five times, and returns the shortest duration. Other processes hardly delay all five calls."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -120,7 +120,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """Pins this thread to one CPU. A veth pair judges a packet on the CPU that sends it, and slices are per CPU."""
+    """Pins this thread to one CPU. Slices are per CPU, and a veth pair judges a packet on the CPU that sends it."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -131,7 +131,7 @@ def on_one_cpu():
 
 @contextlib.contextmanager
 def inside(netns):
-    """Moves this thread into a network namespace within the block. Sockets that are created there stay there."""
+    """Moves this thread into a network namespace within the block. Sockets created in the block stay in that namespace."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     try:
@@ -145,8 +145,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a private mount namespace within the block. setns() leaves a chroot, so the end of the block
-    enters it again."""
+    """Moves this thread into a private mount namespace within the block. setns() leaves a chroot,
+    so the end of the block enters the chroot again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -164,7 +164,7 @@ def own_mounts():
 
 @contextlib.contextmanager
 def own_bpffs():
-    """Moves this thread into a mount namespace with an empty bpffs within the block."""
+    """Within the block, this thread is in a mount namespace with an empty bpffs."""
     with own_mounts():
         assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
@@ -229,7 +229,7 @@ class Datagrams:
         return self.by_source
 
     def wait_for(self, source, count):
-        """Waits until `count` datagrams of a source have arrived. More is a failure."""
+        """Waits until `count` datagrams of a source have arrived. Fails if more arrive."""
         wait_until(lambda: self.read()[source] >= count, f"{count} datagrams of {source}: "
                    f"{self.by_source}")
         assert self.read()[source] == count
@@ -240,12 +240,12 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables timestamps for read_stamped(). Until the kernel begins with them, a datagram has the time of its reading."""
+    """Enables timestamps for read_stamped(). At first, a datagram may still have the time at which it is read."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def read_stamped(receiver):
-    """Yields each datagram, its source, and the time of its arrival, in nanoseconds of CLOCK_REALTIME."""
+    """Yields each datagram with its source and its time of arrival, in nanoseconds of CLOCK_REALTIME."""
     with contextlib.suppress(BlockingIOError):
         while True:
             data, control, _, source = receiver.recvmsg(2048, 64)
@@ -256,7 +256,7 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of sorted moments in any span of a length, ends included."""
+    """Returns the largest number of moments within `span`, including both ends. `moments` must be sorted."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
@@ -271,7 +271,7 @@ class Frames:
             self.socket.bind((device, ETH_P_ALL))
         self.count = 0
         self.bytes = 0
-        self.by_source = collections.Counter()  # of IPv4
+        self.by_source = collections.Counter()  # counts only IPv4 frames
 
     def sources(self):
         self.read()
@@ -340,11 +340,11 @@ class Lab:
         return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
 
     def refuses(self, words, *names, code=1, **options):
-        """Checks that a command is refused, as refused() does."""
+        """Runs a command and checks that it is refused, as refused() does."""
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
-        """Starts sluice in the background; returns the process."""
+        """Starts sluice in the background. Returns the process."""
         return subprocess.Popen([SLUICE, "-g", gate or self.gate, "-n", self.filter, *words], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -381,12 +381,12 @@ class Lab:
         return totals["passed"]["bytes"], totals["dropped"]["bytes"]
 
     def rules(self, gate=None):
-        """Returns what `show` prints, without the devices."""
+        """Returns the rules that `show` prints, without the devices."""
         shown = self.sluice("show", gate=gate).out.splitlines(keepends=True)
         return "".join(line for line in shown if " attach " not in line)
 
     def apply(self, text, **options):
-        """Applies a rules file: its text, or an object to write as JSON."""
+        """Applies a rules file. `text` is its text, or an object that is written as JSON."""
         text = text if isinstance(text, str) else json.dumps(text)
         return self.sluice("apply", "-", input=text, **options)
 
@@ -403,7 +403,7 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends `count` frames of a source. A veth queue holds 256."""
+        """Sends `count` frames of a source. A veth queue holds only 256 frames."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -414,7 +414,7 @@ class Lab:
         return s
 
     def send_frames(self, frames, device="out0"):
-        """Sends frames. Keeps the socket, because closing a socket is slow."""
+        """Sends frames. The socket stays open, because closing a socket is slow."""
         with on_one_cpu():
             for data in frames:
                 try:
@@ -422,8 +422,8 @@ class Lab:
                         self.sockets[device] = self.raw_socket(device)
                     self.sockets[device].send(data)
                 except OSError as error:
-                    if error.errno != errno.ENOBUFS:  # ENOBUFS means dropped on egress
-                        self.sockets.pop(device, None)  # the device may have been replaced
+                    if error.errno != errno.ENOBUFS:  # a filter on hook egress drops the frame with ENOBUFS
+                        self.sockets.pop(device, None)  # the device may be a new one of this name
 
     def send_and_wait(self, frames, device="out0", gate=None):
         """Sends any number of frames, and waits until all are judged."""
@@ -433,7 +433,7 @@ class Lab:
             wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
-        """Runs build/traffic. Returns its last report, or if `background` the process."""
+        """Runs build/traffic. Returns its last report, or the process if `background` is true."""
         words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -443,7 +443,7 @@ class Lab:
         return json.loads(run(*words).out.splitlines()[-1])
 
     def lost_on_wire(self, device="out0"):
-        """Returns the packets that the full queue of the veth pair lost, before any filter."""
+        """Returns how many packets the full queue of the veth pair dropped before the filter."""
         link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 
@@ -470,7 +470,7 @@ class Lab:
         self.close()
 
     def close(self):
-        """Detaches the gates, and checks that no pin is left."""
+        """Detaches the gates, and checks that no pin remains."""
         with self.closing:
             errors = [run_sluice("-g", gate, "detach", "all", status=None) for gate in self.gates()]
             left = self.gates()

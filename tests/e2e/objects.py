@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds the maps, programs and links of one gate among all objects of the kernel, by sizes that no other gate has."""
+"""Finds the maps, programs and links of one gate among all objects of the kernel, by map sizes that no other gate has."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import random
 
 from lab import MAPS, run, wait_until
 
-SIZES = range(33000, 65000)  # between two powers of two; two tests hardly ever choose the same sizes
+SIZES = range(33000, 65000)  # no size is a power of two, and two tests hardly ever choose the same sizes
 
 
 class Objects:
@@ -16,7 +16,7 @@ class Objects:
         self.lab, self.sizes = lab, range(first, first + 50)
 
     def gate(self, size=0):
-        """Returns `gate` of a rules file, with small tables and the sizes of this test. size: which of its 50 sizes."""
+        """Returns `gate` of a rules file: small tables of unusual sizes. `size` selects one of 50 sets of sizes."""
         return {"sources": 20011, "buckets": 2113,
                 **{name: self.sizes[size] for name in ("policies", "hosts", "prefixes")}}
 
@@ -25,7 +25,7 @@ class Objects:
                 for name in MAPS}
 
     def all(self):
-        """Returns the ids of the maps of the gate, of the programs that use them, and of the links of these programs."""
+        """Returns the ids of all maps, programs and links of the gate."""
         def shown(kind):
             return json.loads(run("bpftool", "-j", kind, "show").out or "[]")
 
@@ -36,8 +36,8 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Returns whether each map is pinned, each program is attached, and each attachment has a link, except in mode
-        clsact."""
+        """Checks that each map is pinned, each program is attached, and each attachment has a link,
+        except in mode clsact."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}
@@ -45,7 +45,7 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits until no object is left that the gate does not need, because the kernel frees objects later."""
+        """Waits until the kernel has freed all objects that the gate does not need, which takes some time."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

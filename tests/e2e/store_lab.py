@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A lab with a store: Redis or Valkey in its own network namespace, as a single node or as a cluster, and the test
-client. Every process ends with the test."""
+"""A lab with a store: Redis or Valkey in a separate network namespace, as a single server or as a
+cluster, and the test client. Every process ends with the test."""
 
 import binascii
 import collections
@@ -18,21 +18,21 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# The program acts as the server if it is started under a name of a server. Package redis-tools has the program under
-# another name; package redis-server would also start a service.
+# redis-check-rdb of package redis-tools is the same program as redis-server, and acts as the server
+# if argv[0] is the server's name. Package redis-server would also start a service.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
                            (None, None))
-CLUSTER_SECONDS = 60  # the longest wait for a cluster to form
-NODE_TIMEOUT_MS = 1500  # the cluster replaces a master that has not replied for this long
+CLUSTER_SECONDS = 60  # The longest wait until a cluster is ready.
+NODE_TIMEOUT_MS = 1500  # The cluster promotes a replica if a master does not reply for this long.
 FIRST_PORT = 7000
-FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # the addresses at the two ends of a link
+FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # the two ends of the link
 FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def slot_of(key):
-    """Returns the slot of a key, by other code than the client's."""
+    """Returns the slot of a key. Does not use the code of the client."""
     begin = key.find("{")
     end = key.find("}", begin + 1) if begin >= 0 else -1
     return binascii.crc_hqx((key[begin + 1:end] if end > begin + 1 else key).encode(), 0) % 16384
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class Talk:
-    """A connection to a node. The tests have their own, because they must not share errors with the client under test."""
+    """A connection of the tests to a store. It does not use the client's code, so that errors of the client show."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -72,7 +72,7 @@ class Talk:
         return int(rest) if kind == b":" else rest
 
     def fields(self, key):
-        """Returns the counters of a key: (taken, asked)."""
+        """Returns the counters of a key: the numbers `taken` and `asked`."""
         return tuple(self("BITFIELD", key, "GET", "i64", "#0", "GET", "i64", "#1"))
 
     def close(self):
@@ -81,7 +81,7 @@ class Talk:
 
 
 class Client:
-    """build/test/store_client in the namespace of a lab."""
+    """Runs build/test/store_client in the namespace of a lab."""
 
     def __init__(self, netns, address, timeout_ms=1000, user=None, password=None, ca=None, within=()):
         words = [CLIENT, address, str(timeout_ms)]
@@ -99,12 +99,12 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Runs a round with items (key, taken, asked). In `items` of the result each item has: whether it was answered,
-        whether it was sent, and the totals taken and asked."""
+        """Runs a round with items (key, taken, asked). The result has for each item: whether it was
+        answered, whether it was sent, and its totals `taken` and `asked`."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
-        """Runs a round in which every item must be answered. Returns the totals of each item."""
+        """Runs a round in which every item must be answered. Returns the totals `taken` and `asked` of each item."""
         done = self.round(*items)
         assert done["status"] == 0 and all(item[0] for item in done["items"]), done
         return [tuple(item[2:]) for item in done["items"]]
@@ -121,7 +121,7 @@ class Client:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self):
-        """Ends the process. The sanitizers report at the end."""
+        """Ends the process. The sanitizers report errors when it ends."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.stdout.close()
@@ -129,22 +129,22 @@ class Client:
 
 
 class StoreLab:
-    """A namespace in which nodes listen at 127.0.0.1. Nodes that are started after far() also listen at FAR_STORE."""
+    """A namespace in which stores listen at 127.0.0.1. Stores that start after far() also listen at FAR_STORE."""
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # nodes of a cluster announce the first address
+        self.hosts = ["127.0.0.1"]  # a store in a cluster announces the first address
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
-        self.nodes = {}  # processes by port
+        self.nodes = {}  # the process of each port
         self.closing = contextlib.ExitStack()
         run("ip", "netns", "add", self.netns)
         self.closing.callback(run, "ip", "netns", "del", self.netns, check=False)
         run("ip", "-n", self.netns, "link", "set", "lo", "up")
 
     def start(self, port=FIRST_PORT, *options):
-        """Starts a node, and waits until it listens. Its files are below the directory of the test."""
+        """Starts a store, and waits until it listens. Its files are in the directory of the test."""
         place = self.directory / str(port)
         place.mkdir(exist_ok=True)
         with inside(self.netns), open(place / "log", "ab") as log:
@@ -193,22 +193,22 @@ class StoreLab:
         for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
             run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
-            # without these entries, packets that wait for ARP would be sent after the link is up again
+            # Add permanent ARP entries. Otherwise, packets that wait for ARP would be sent when the link is up again.
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
-        # also on lo, so that the nodes of a cluster reach each other while the link is down
+        # The address is also on lo, so that the stores of a cluster reach each other while the link is down.
         run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
         self.hosts.insert(0, FAR_STORE)
         return netns
 
     def link(self, state):
-        """Sets the link "down" or "up"."""
+        """Sets the link to `state`: "down" or "up"."""
         run("ip", "-n", self.netns, "link", "set", "dev", "near", state)
 
     # - clusters
 
     def start_cluster(self, masters=3, replicas=3):
-        """Starts nodes at ports from FIRST_PORT on, the masters first. Replica i belongs to master i. redis-cli would
-        need ten seconds for this."""
+        """Starts masters and then replicas at ports from FIRST_PORT on. Replica i replicates master
+        i. Does not use redis-cli, which would take ten seconds."""
         ports = [self.start(FIRST_PORT + i, "--cluster-enabled", "yes", "--cluster-node-timeout",
                             str(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0")
                  for i in range(masters + replicas)]
@@ -236,7 +236,7 @@ class StoreLab:
         return [port for port, process in self.nodes.items() if process.poll() is None]
 
     def holder(self, key):
-        """Returns the port of the master that has the slot of a key, by a node that runs."""
+        """Asks a running store which master has the slot of a key. Returns the port of that master."""
         slot = slot_of(key)
         for first, last, master, *_ in self.talk(self.alive()[0])("CLUSTER", "SLOTS"):
             if first <= slot <= last:
@@ -244,8 +244,8 @@ class StoreLab:
         raise AssertionError(f"no node holds {slot}")
 
     def fields(self, key):
-        """Returns the counters of a key in the store: (taken, asked). Follows a MOVED, because not all nodes may know yet
-        which node has the slot."""
+        """Returns the counters `taken` and `asked` of a key. Follows MOVED replies, because some
+        stores may not know yet where the slot is."""
         port = self.holder(key)
         while True:
             try:
@@ -256,8 +256,8 @@ class StoreLab:
                 port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
-        """Moves a slot from one port to another, key by key, as resharding does. Calls `meanwhile` before the first key
-        and after each key."""
+        """Moves a slot from port `source` to port `target`, key by key, as resharding does. Calls
+        `meanwhile` before the first key and after each key."""
         at_source, at_target = self.talk(source), self.talk(target)
         at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
         at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
@@ -284,8 +284,8 @@ def count_one(words):
 
 
 class FakeStore:
-    """Replies to each command by its first word. A reply is bytes, or a function of the words that returns bytes; after
-    None the store closes the connection. Each connection has a thread."""
+    """Replies to each command by its first word. A reply is bytes, or a function that returns bytes for the words of the
+    command; if the reply is None, the store closes the connection. Each connection has a thread."""
 
     def __init__(self, netns):
         self.answers, self.other, self.pause = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}, b"", 0
@@ -327,11 +327,11 @@ class FakeStore:
 
 @contextlib.contextmanager
 def name_server(netns, delay):
-    """Resolves every name to 127.0.0.1, `delay` seconds after the query. Yields the list of the times of queries."""
+    """Resolves every name to 127.0.0.1 `delay` seconds after the query. Yields the list of the query times."""
     asked = []
 
     def answer(peer, query):
-        end = query.index(0, 12) + 5  # the question is a name, its type and its class
+        end = query.index(0, 12) + 5  # the question has a name, which ends with 0, and 4 bytes for type and class
         is_ipv4 = query[end - 4:end - 2] == b"\0\1"
         head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)
         record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
@@ -355,8 +355,8 @@ def name_server(netns, delay):
 
 @contextlib.contextmanager
 def proxy(netns, port, at, delay):
-    """Forwards the data between clients that connect to port `at` and a node at `port`. Each direction takes half of
-    `delay` seconds."""
+    """Forwards data between clients at port `at` and a store at `port`. Delays each direction by
+    half of `delay` seconds."""
     def carry(source, target):
         with contextlib.suppress(OSError):
             due = collections.deque()
@@ -368,7 +368,7 @@ def proxy(netns, port, at, delay):
                     due.append((time.monotonic() + delay / 2, data))
                 while due and due[0][0] <= time.monotonic():
                     target.sendall(due.popleft()[1])
-        for end in source, target:  # wakes the other direction
+        for end in source, target:  # the thread of the other direction ends, too
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

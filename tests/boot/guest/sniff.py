@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Counts the IPv4 frames that reach packet sockets, by source. Starts before the first device exists. /run/sniffed has the
-counts as JSON."""
+"""Counts the IPv4 frames that packet sockets receive, by source address, and writes the counts to
+/run/sniffed as JSON. Starts before the first network device exists."""
 
 import collections
 import json
@@ -12,7 +12,7 @@ import time
 
 ETH_P_ALL = 3
 FILE = "/run/sniffed"
-SECONDS = 0.1  # the least time between two writes
+SECONDS = 0.1  # Seconds between two writes of the file, at least.
 
 counts = collections.Counter()
 
