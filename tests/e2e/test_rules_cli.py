@@ -231,7 +231,7 @@ def test_a_gate_that_is_not_named():
         run_sluice("-g", "edge", "apply", "-", input="policies: [{prefix: default, limits: [{rate: 5pps}]}]")
         for words in looks:
             assert run_sluice(*words).out == run_sluice("-g", "edge", *words).out != ""
-        refuse(changes, "'main'", "'edge'", "'sluice -g edge ...'")
+        refuse(changes, "'main'", "'edge'", "'sluice -g edge ")
         run_sluice("-g", "lab", "apply", "-", input="policies: []")
         refuse(looks + changes, "'main'", "'edge'", "'lab'")
         refuse([["-g", "none", "show"]], "'none'", "'edge'")
