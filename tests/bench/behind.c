@@ -95,12 +95,12 @@ int bench_program(const struct bpf_object *object, const char *name)
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Time until a gate applies new settings, in the next interval of the flood detector, and until a
- * flood has ended, one interval later. An interval is 64 ms.
+ * A gate applies new settings in the next interval of the flood detector, and a flood ends one
+ * interval later. An interval is 64 ms.
  */
 #define NOTICE_NS 300000000
 
-/* A flood threshold that no number of new sources exceeds, and that does not overflow. */
+/* A flood threshold that is never reached, and that does not overflow. */
 #define EVERYBODY (1U << 30)
 
 int sources_walk(const struct bpf_object *object, const char *sources)

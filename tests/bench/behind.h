@@ -16,7 +16,7 @@ struct sized_map {
 	const char *program;
 	const char *name;
 	enum bpf_map_type type;
-	uint32_t value_size; /* 0 for the size in bench.bpf.c */
+	uint32_t value_size; /* 0 means the size that bench.bpf.c specifies */
 	uint32_t sources;
 };
 

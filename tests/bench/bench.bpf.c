@@ -10,7 +10,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define HOT_SOURCES 16384 /* entries of an LRU map, the default of Sluice */
+#define HOT_SOURCES 16384 /* size of an LRU map; Sluice's default */
 
 SEC("xdp.frags")
 int bench_empty(struct xdp_md *ctx)
@@ -53,7 +53,7 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* read all of the source, so that the compiler keeps the whole parser */
+	/* use every byte of the source; otherwise the compiler removes part of the parser */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;
@@ -115,7 +115,7 @@ struct {
 	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-/* Number of lookups that found no entry, here and in the textbook limiter. */
+/* Number of lookups that found no entry, in these programs and in the textbook limiter. */
 __u64 missed;
 
 /* Looks up a key, and adds an entry if the map has none. */

@@ -30,9 +30,9 @@ enum subject {
 	ON_LRU_1M,
 	ON_HASH_1M,
 	ON_ARRAY_1M,
-	ON_SLUICE,   /* gate of default size with a hundred policies and a default policy */
-	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
-	ON_CROWD,    /* the gate of ON_SLUICE, for a flood from so few sources that all get known */
+	ON_SLUICE, /* gate of default size with a hundred policies and a default policy */
+	ON_EGRESS, /* the gate of ON_SLUICE on hook egress, where limits can shape */
+	ON_CROWD, /* the gate of ON_SLUICE in a flood; its sources are few, so each gets an entry */
 	ON_DENIED,   /* gate with a million denied hosts of IPv4 */
 	ON_DENIED6,  /* gate with a million denied hosts of IPv6 */
 	ON_64K,	     /* gate with 64 K known sources of each family */
@@ -48,7 +48,7 @@ enum expect {
 	EXPECT_ANY,
 };
 
-/* Has one of rate, window and shape; all NULL if there is no limit. */
+/* A limit has a rate, a window or a shape. All fields are NULL if there is no limit. */
 struct bench_limit {
 	const char *rate;
 	const char *burst;
@@ -61,11 +61,11 @@ struct bench_case {
 	const char *name;
 	const char *source; /* text for sources_parse(); each packet has a random source of it */
 	struct bench_limit limit[SL_LIMITS_MAX]; /* policy of the source; may be empty */
-	bool deny;				 /* deny the source, or each source of its prefix */
+	bool deny; /* whether the source, or each source of its prefix, is denied */
 	enum subject subject;
-	enum expect expect;  /* verdict of the packets; another verdict is an error */
-	bool essential;	     /* part of a quick run */
-	unsigned int cpus;   /* CPUs that run packets at the same time; 0 for one CPU */
+	enum expect expect;  /* expected verdict; another verdict is an error */
+	bool essential;	     /* whether a quick run includes the case */
+	unsigned int cpus;   /* number of CPUs that run packets at the same time; 0 means one */
 	double target;	     /* highest acceptable ratio to `against`; 0 if there is no target */
 	const char *against; /* name of the case to compare with; NULL for the floor */
 };

@@ -12,7 +12,7 @@ struct frame {
 /* Addresses of a prefix. The bits from prefix.bits to `end` differ from source to source. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* in the unit of prefix.bits */
+	unsigned int end; /* first bit after the changing bits, in the unit of prefix.bits */
 };
 
 /*

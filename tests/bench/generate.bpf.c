@@ -42,7 +42,7 @@ int bench_generate(struct xdp_md *ctx)
 	return frame_send(ctx, vary_next4(&lane.vary));
 }
 
-/* Sends a frame from each source in order. */
+/* Sends one frame from each source, in order. */
 SEC("xdp")
 int bench_generate_walk(struct xdp_md *ctx)
 {

@@ -13,8 +13,8 @@
 #include "rules/ruleset.h"
 #include "rules/limit_words.h"
 
-#define PREFIXES4 60 /* /16 to /24 */
-#define PREFIXES6 40 /* /32 to /48 */
+#define PREFIXES4 60 /* policies for IPv4 prefixes of /16 to /24 */
+#define PREFIXES6 40 /* policies for IPv6 prefixes of /32 to /48 */
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 

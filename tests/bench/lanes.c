@@ -28,8 +28,8 @@ struct lane {
 	struct lane_state *state;
 	struct frame frame;
 	const char *program; /* name of a program of generate.bpf.c */
-	uint32_t packets;    /* most packets of one test run */
-	uint64_t random; /* state of the random numbers after the last run; 0 if it did not run */
+	uint32_t packets;    /* largest number of packets in a test run */
+	uint64_t random;     /* random number state after the last run, or 0 */
 	int err;
 	bool ended;
 };

@@ -27,7 +27,7 @@ static const char sluice_xdp_budget[] =
 	SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT " && " BUDGET;
 static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress" SIZE " && " LIMIT;
 
-/* Adds the packets of the first two lines, passed and dropped, which are the totals. */
+/* Adds the first two lines, which are the totals of passed and dropped packets. */
 static const char sluice_seen[] =
 	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
 

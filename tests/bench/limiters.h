@@ -11,9 +11,9 @@
 
 struct limiter {
 	const char *name;
-	const char *xdp; /* XDP program of bench.bpf.c, unless the limiter is an XDP program */
+	const char *xdp; /* XDP program to attach; NULL if the limiter is one */
 	const char *setup;
-	const char *seen; /* prints how many packets the limiter saw; NULL if it cannot count */
+	const char *seen; /* prints how many packets the limiter saw; NULL: it cannot count */
 	const char *teardown;
 };
 
@@ -22,7 +22,7 @@ struct demand {
 	const char *rate;
 	const char *burst;
 	const char *sources; /* largest number of sources to track */
-	const char *buckets; /* buckets of a hash table that does not grow */
+	const char *buckets; /* number of buckets of a hash table that cannot grow */
 };
 
 /* Passes the demand to the commands of the limiters as environment variables. */

@@ -22,7 +22,7 @@
 #define SECONDS	 0.5
 #define MODEL_NS ((uint64_t)(SECONDS * 1e9))
 
-/* Transfers of a cache line between CPUs to borrow a slice: one to read it, one to write it. */
+/* Borrowing a slice transfers a cache line between CPUs twice: to read it and to write it. */
 #define TRANSFERS_PER_DRAW 2
 
 /* Assumed time of a transfer: about 50 ns within a socket, and 100 to 200 ns between sockets. */

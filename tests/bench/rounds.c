@@ -15,7 +15,7 @@ struct work {
 	uint32_t sources;
 };
 
-/* Random packets per source before the first round; then 98 % of a million sources are known. */
+/* Random packets per source before the first round: 98 % of a million sources get an entry. */
 #define PACKETS_TO_KNOW 4
 
 /* Cases with more sources than this measure unknown sources. */
@@ -96,9 +96,7 @@ static int counts_check(const struct bench_case *bench, uint64_t packets, struct
 		if (!reason_is_meant(bench, reason))
 			unmeant += counts.reason[reason].packets;
 	}
-	/*
-	 * `all` may be more than `packets` (a second CPU), or less (a map counts new sources only)
-	 */
+	/* `all` also counts a second CPU; for maps it counts only new sources */
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;

@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-/* Most packets of a run on the second CPU, which a signal ends long before. */
+/* Packets of a run on the second CPU. A signal ends the run long before this number is sent. */
 #define BESIDE_PACKETS 100000000U
 
 /* Time until a run on the second CPU has begun: the kernel waits for an RCU grace period first. */
@@ -28,7 +28,7 @@ unsigned int run_cpus(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the system call ends with EINTR */
+	(void)signal; /* the signal only interrupts the system call, which fails with EINTR */
 }
 
 void run_init(void)
@@ -131,9 +131,7 @@ static int beside_start(struct beside *beside, struct run *run)
 	return 0;
 }
 
-/*
- * Ends the run on the second CPU. Fails if it has ended before, because the result is then wrong.
- */
+/* Ends the run on the second CPU. If the run ended earlier, fails: the result is wrong. */
 static int beside_end(struct beside *beside)
 {
 	bool early = __atomic_load_n(&beside->ended, __ATOMIC_ACQUIRE);

@@ -12,16 +12,16 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* frame of each CPU, which keeps its last source */
+	struct frame frame[RUN_CPUS]; /* frame of each CPU; keeps the source of the last packet */
 	unsigned int cpus;
 	enum expect expect;
-	bool is_tc; /* the program is one of TC, not of XDP */
+	bool is_tc; /* true if the program is a TC program, false if it is an XDP program */
 };
 
 /* Finds the CPUs, and handles SIGUSR1, so that it ends only test runs. Called first. */
 void run_init(void);
 
-/* Returns the number of CPUs that run packets: at most RUN_CPUS, of those this process may use. */
+/* Returns the number of CPUs to run packets on: those this process may use, up to RUN_CPUS. */
 unsigned int run_cpus(void);
 
 /* Moves this thread to a CPU. index: below run_cpus(). */
@@ -47,7 +47,7 @@ int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 /* Sends signals to a thread to end its test run, until it sets `ended`, and joins the thread. */
 void run_end(pthread_t thread, const bool *ended);
 
-/* Runs `count` packets on the first CPU, while the other CPU of the run, if any, runs packets. */
+/* Runs `count` packets on the first CPU, and packets on the second CPU if the run uses it. */
 int run_packets(struct run *run, uint32_t count, double *ret_ns);
 
 #endif

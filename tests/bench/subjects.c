@@ -30,7 +30,7 @@ static const char *const other_names[SUBJECTS] = {
 #define MANY (1 << 16)
 #define MOST (1 << 20)
 
-/* Sizes of an entry: a cache line in shared maps, and Sluice's bucket in per-CPU maps. */
+/* Entry sizes: a cache line in shared maps, and the size of Sluice's bucket in per-CPU maps. */
 #define LINE   64
 #define BUCKET sizeof(struct sl_bucket)
 

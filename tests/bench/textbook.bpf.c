@@ -85,7 +85,7 @@ static __always_inline int bucket_charge(struct xdp_md *ctx, void *buckets)
 	return XDP_PASS;
 }
 
-/* Fault: on each CPU the source gets the whole limit. */
+/* Fault: each CPU grants the source the whole limit. */
 SEC("xdp")
 int per_cpu_bucket(struct xdp_md *ctx)
 {

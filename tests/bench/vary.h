@@ -23,14 +23,14 @@
 
 /* Sources are `base` with any value in the bits of `mask`. Both are in network byte order. */
 struct vary {
-	__u64 state; /* state of the random numbers, never 0; or the number of the next source */
+	__u64 state; /* state of the random numbers, never 0; or the next source's number */
 	__u64 base[2];
 	__u64 mask[2];
 };
 
 /*
- * xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
- * 2016.
+ * The generator is xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
+ * generators, scrambled", 2016.
  */
 static inline __u64 vary_random(struct vary *vary)
 {

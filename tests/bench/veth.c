@@ -13,11 +13,11 @@
 #include "lanes.h"
 #include "limiters.h"
 
-/* Time before the measurement, in which bursts are used up and tables fill; and its length. */
+/* Duration of the warm-up, in which bursts are used up and tables fill; and of the measurement. */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
-/* Largest part of the packets of known sources that may pass, because refusals are measured. */
+/* Largest part of the packets of known sources that may pass: refusals are to be measured. */
 #define KNOWN_PASS 0.05
 
 /*
@@ -27,7 +27,7 @@
 static const struct {
 	const char *name;
 	const char *prefix;
-	bool known; /* before the measurement every limiter has an entry of each source */
+	bool known; /* whether every limiter has an entry for each source before the measurement */
 	struct demand demand;
 } sources[] = {
 	{"1", "10.0.0.1", false, {"1/second", "5", "262144", "65536"}},
@@ -76,7 +76,7 @@ static bool command_read(const char *command, const char *outputs, char said[SAI
 	if (fgets(said, SAID_SIZE, pipe))
 		said[strcspn(said, "\n")] = '\0';
 	while (fgets(rest, sizeof(rest), pipe))
-		; /* read all output: the command would be killed if the pipe was closed early */
+		; /* read all output; closing the pipe early would kill the command */
 	return !pclose(pipe);
 }
 
@@ -96,7 +96,7 @@ static unsigned long long shell_number(const char *command)
 
 /* --- One run --------------------------------------------------------------------------------- */
 
-/* nftables works, so packets that pass are counted and dropped by its chain. */
+/* Whether nftables works, so that its chain counts and drops the packets that pass. */
 static bool has_end;
 
 static int limiter_up(const struct limiter *limiter, struct veth_result *result)
@@ -129,7 +129,7 @@ static uint64_t passed_take(void)
 	return has_end ? shell_number(end_take) : 0;
 }
 
-/* Adds a remark if the limiter did not see every packet, because a queue before it was full. */
+/* Adds a remark if a full queue in front of the limiter dropped some packets. */
 static void seen_check(const struct limiter *limiter, struct veth_result *result, uint64_t sent,
 		       uint64_t passed)
 {
@@ -140,7 +140,7 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 			 100.0 * seen / sent);
 }
 
-/* Measures one run. heard: how many packets the limiter saw before. */
+/* Measures one run. heard: number of packets that the limiter had seen before the run. */
 static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 		       uint64_t heard, struct veth_result *result)
 {

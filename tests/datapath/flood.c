@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runs the programs that ship, with packets at full speed. */
+/* Sends packets at full speed through the programs that ship. */
 #include "rig.h"
 
 #include <sched.h>
@@ -36,7 +36,7 @@ struct shipped rig_ship(const struct rig *rig)
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
 	}
-	/* the test build has variables, for its clock; the programs that ship have none */
+	/* only the test build has variables, because its clock is a variable */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
 	assert_int_equal(bpf_object__load(shipped.object), 0);
 	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* Makes no assertions, because cmocka can only leave the thread of the test. */
+/* This thread makes no assertions: a failed cmocka assertion must be in the thread of the test. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;

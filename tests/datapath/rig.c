@@ -176,7 +176,7 @@ static const char *missing(void)
 	if (fd < 0)
 		return errno == EPERM || errno == ENOSYS ? "a kernel that permits bpf(2)" : NULL;
 	close(fd);
-	/* needed to find a program's variables by the ids of its maps */
+	/* libbpf finds a program's variables by map ids, which requires CAP_SYS_ADMIN */
 	return bpf_map_get_next_id(0, &id) && errno == EPERM ? "CAP_SYS_ADMIN" : NULL;
 }
 
@@ -204,7 +204,7 @@ struct rig *rig_begin(void **state)
 
 static void map_empty(int fd)
 {
-	char key[sizeof(struct sl_prefix)]; /* as long as the longest key of any map */
+	char key[sizeof(struct sl_prefix)]; /* key of any map; struct sl_prefix is the longest */
 
 	while (!bpf_map_get_next_key(fd, NULL, key))
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
@@ -215,7 +215,7 @@ static void map_empty(int fd)
  */
 #define ZERO_BATCH 4096
 
-/* Returns zeros for ZERO_BATCH values. Keeps them, because tests empty maps hundreds of times. */
+/* Returns zeros for ZERO_BATCH values, allocated once: tests empty maps hundreds of times. */
 static const void *zeros_for(const struct bpf_map_info *info, unsigned int cpus)
 {
 	static void *zeros;
@@ -281,9 +281,7 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
-	/*
-	 * drop the copies of policies, which are by generation, because the generation begins again
-	 */
+	/* drop the cached policies: they are cached by generation, and generations start again */
 	memset(rig->gate.checked, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
@@ -410,7 +408,7 @@ bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t si
 
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 {
-	const uint32_t headers = 14 + 20 + 8; /* Ethernet, IPv4, UDP */
+	const uint32_t headers = 14 + 20 + 8; /* sizes of the Ethernet, IPv4 and UDP headers */
 	struct frame frame = frame_from(source, headers + packets);
 	struct __sk_buff skb = {.gso_size = 1, .gso_segs = packets};
 	struct sl_cell wire = {.packets = packets, .bytes = packets * (headers + 1)};

@@ -24,14 +24,14 @@
 
 struct rig {
 	struct gate gate;
-	/* settings of an empty gate; a test may change the settings in `gate` */
+	/* settings of an empty gate; a test may change them in gate.state->params */
 	struct sl_params params;
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
 	uint64_t phase;	 /* ticks since the current jiffy began */
 	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
-	/* packets that were sent, by verdict: rig_check_counted() */
+	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
 	unsigned int cpu[RIG_CPUS_MAX]; /* numbers of these CPUs */
@@ -54,7 +54,7 @@ void rig_free(struct rig *rig);
 
 /* Removes all rules, sources and counters. */
 void rig_empty(struct rig *rig);
-/* Zeroes all values of an array, on all CPUs. */
+/* Sets all values of an array to zero, on all CPUs. */
 void rig_zero(const struct rig *rig, enum gate_map map);
 
 /* Loads the programs of these hooks again, with the current maps of the gate. */
@@ -66,7 +66,7 @@ void rig_run_on(const struct rig *rig, unsigned int index);
 
 /* --- The injected clock ---------------------------------------------------------------------- */
 
-/* rig_clock_start() sets the clock before the first packet. */
+/* rig_clock_start() sets the clock. It must be called before the first packet is sent. */
 void rig_clock_start(struct rig *rig, uint64_t ticks);
 void rig_clock_forward(struct rig *rig, uint64_t ticks);
 void rig_clock_back(struct rig *rig, uint64_t ticks);
@@ -91,7 +91,7 @@ struct limit rig_limit_of(const char *prefix, const char *words);
 /* Sets the limits of a prefix by their words; NULL ends them. Its runtime entry stays. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
-/* As rig_limits(), but the policy inherits the limits of shorter policies. */
+/* Sets limits like rig_limits(), but for a policy that inherits the limits of shorter prefixes. */
 void rig_heir(struct rig *rig, const char *prefix, ...);
 
 /* Sets the runtime entry of a prefix. Its limits stay. */
@@ -127,7 +127,7 @@ int rig_change(struct rig *rig, struct ruleset *set);
  */
 bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop);
 
-/* Return what is in force for an address: its policy, its first limit, or a limit by name. */
+/* Return what applies to an address: its policy, the policy's first limit, or a named limit. */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
@@ -137,7 +137,7 @@ const struct sl_limit *rig_limit_named(const struct rig *rig, const char *addres
 struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
 				   const char *address, uint32_t size);
 
-/* Checks that changes have left nothing that belongs to no rule, and the number of rules. */
+/* Checks that changes left no map entry that belongs to no rule, and checks the number of rules. */
 void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames ---------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ struct frame frame_of(uint32_t number);
 /* frame_write() writes a UDP packet into the first bytes of a larger buffer. */
 void frame_write(uint8_t *bytes, uint32_t size, const char *source);
 struct frame frame_of_proto(const char *source, uint8_t proto);
-/* Changes of a frame of frame_from(). */
+/* Change a field of a frame that frame_from() made. */
 void frame_set_destination(struct frame *frame, const char *destination);
 void frame_set_proto(struct frame *frame, uint8_t proto);
 void frame_set_port(struct frame *frame, uint16_t port);
@@ -175,11 +175,10 @@ uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 #define ENOUGH 50
 
 /*
- * Sends ENOUGH packets and returns how many pass: at 1/h this is the burst of the policy that
- * decides.
+ * Sends ENOUGH packets and returns how many pass. At 1/h, this is the burst of the policy in force.
  */
 uint64_t rig_burst_of(struct rig *rig, const char *source);
-/* As rig_send(), but in one system call, through a TC program that calls a program of the rig. */
+/* Sends like rig_send(), in one system call, through a TC program that calls one of the rig. */
 uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
 				uint64_t count);
 
@@ -192,7 +191,7 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
 		 struct __sk_buff *skb, const struct sl_cell *wire);
 
-/* As rig_run_skb(), but through an XDP or TC program that calls a program of the rig. */
+/* Runs like rig_run_skb(), but through an XDP or TC program that calls a program of the rig. */
 bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
 		     const struct sl_cell *wire);
 
@@ -203,7 +202,7 @@ bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *
 
 /* Packets whose addresses change within a net (senders.h). */
 struct march {
-	/* variables of the sending program; a test may set `to`, `times` and `next` */
+	/* variables of the BPF program that sends; a test may set `to`, `times` and `next` */
 	struct senders *senders;
 	bool ipv4;
 	int prog;
@@ -237,7 +236,7 @@ bool rig_state(const struct rig *rig, const struct sl_prefix *address, const str
 /* Evicts a state, as an insertion does. */
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit);
-/* Return the number of states, or of sources with a bucket on any CPU. */
+/* Return the number of states, or the number of sources that have a bucket on some CPU. */
 uint32_t rig_states(const struct rig *rig);
 uint32_t rig_states_of(const struct rig *rig, enum sl_family family);
 uint32_t rig_buckets(const struct rig *rig);
@@ -247,13 +246,13 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
 
 /* --- Counters -------------------------------------------------------------------------------- */
 
-/* Returns the packets of all policies that count under this reason. */
+/* Returns the packets that were counted under this reason, summed over all policies. */
 uint64_t rig_reason(const struct rig *rig, enum sl_reason reason);
 /* Returns the sum of the counters of all policies, including deleted policies. */
 struct sl_counters rig_counters(const struct rig *rig);
-/* Returns the counters of what decides about an address: a policy, an access, or no rule. */
+/* Returns the counters of the rule that applies to an address: a policy, an access, or no rule. */
 struct sl_counters rig_counters_of(const struct rig *rig, const char *address);
-/* Checks that each packet that was sent is counted once, under its verdict, with its bytes. */
+/* Checks that each packet that was sent was counted once, under its verdict, with its bytes. */
 void rig_check_counted(const struct rig *rig);
 uint32_t rig_entries(const struct rig *rig, enum gate_map map);
 
@@ -273,14 +272,14 @@ struct flood {
 	int prog;
 	unsigned int cpu;
 	const struct frame *frame;
-	uint32_t chunk;	   /* packets in one system call */
-	uint64_t count;	   /* ends after this many packets; */
-	uint64_t until_ns; /* but not before this time of the monotonic clock; */
-	const bool *stop;  /* or if this is not NULL, when it is set */
-	bool first;	   /* runs at a real-time priority, if permitted */
+	uint32_t chunk;	   /* number of packets in one system call */
+	uint64_t count;	   /* the thread ends after this many packets, */
+	uint64_t until_ns; /* but not before this time of the monotonic clock, */
+	const bool *stop;  /* or, if `stop` is not NULL, when *stop is true */
+	bool first;	   /* the thread has a real-time priority, if permitted */
 	/* results */
 	uint64_t sent;
-	uint64_t begin, end; /* times of the first and the last run, in ticks */
+	uint64_t begin, end; /* start of the first run and end of the last run, in ticks */
 	int err;
 };
 

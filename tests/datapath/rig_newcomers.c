@@ -9,7 +9,7 @@
 #include "sketch.h"
 #include "state/buckets.h"
 
-#define CPUS_MAX 1024 /* bound of the number of possible CPUs */
+#define CPUS_MAX 1024 /* largest number of possible CPUs that the rig supports */
 
 /* --- Admission ------------------------------------------------------------------------------ */
 
@@ -173,7 +173,7 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 	const struct sl_prefix source = prefix_source(address);
 	enum gate_map map = prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6;
 
-	/* delete it, as the kernel does when it evicts it */
+	/* delete the bucket, as an eviction by the kernel does */
 	assert_true(rig_has_bucket(rig, address));
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[map], source.addr), 0);
 }

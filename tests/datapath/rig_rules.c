@@ -274,7 +274,7 @@ static unsigned int versions_in_use(const struct rig *rig)
 	return count;
 }
 
-/* Checks that a policy that inherits has the current limits of its parent. */
+/* Checks that a policy that inherits limits has the current limits of its parent. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
 	const struct sl_policy *other;
@@ -311,7 +311,7 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* commands read what packets read */
+	/* commands read the same policy as packets */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);

@@ -8,12 +8,12 @@
 
 #include "senders.skel.h"
 
-#define PLACE4 (14 + 20 + 8) /* offset in a frame: the index of the senders */
+#define PLACE4 (14 + 20 + 8) /* offset of the UDP payload: the index of the senders */
 #define PLACE6 (14 + 40 + 8)
 
 #define FRAME_SIZE 66
 
-/* The program. It is loaded once for all rigs, because it uses none of their maps. */
+/* The program is loaded once for all rigs, because it uses no map of a rig. */
 static struct senders_bpf *senders_bpf;
 
 static void senders_unload(void)

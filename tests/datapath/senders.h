@@ -8,15 +8,15 @@
 
 #include "sluice.h"
 
-/* most senders that are in use at once; a frame contains the index of its senders */
+/* Largest number of senders in use at once. A frame contains the index of its senders. */
 #define SENDERS_MAX 16
 
 struct senders {
 	__u64 next;    /* number of the next address */
-	__u64 base[2]; /* the address as two 64-bit numbers; IPv4 uses the second */
-	__u32 bits[2]; /* how many of the lowest bits change, in each half */
-	__u32 times;   /* number of packets that each address sends in a row */
-	__u32 sent;    /* how many of these the current address has sent */
+	__u64 base[2]; /* first address, as two 64-bit numbers; an IPv4 address is in the second */
+	__u32 bits[2]; /* number of low bits that change, in each half of the address */
+	__u32 times;   /* number of packets in a row from one address */
+	__u32 sent;    /* packets sent so far from the current address */
 	__u32 to;      /* 1 if the destination changes instead of the source */
 	__u32 pad;
 };

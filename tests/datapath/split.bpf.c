@@ -9,7 +9,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32 front; /* bytes to remove from the front; the linear part keeps an Ethernet header */
+volatile __u32 front; /* number of bytes to remove from the front; the Ethernet header must stay */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -26,7 +26,7 @@ int split(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* Returns the length of the linear part, before anything is removed. */
+/* Returns the length of the linear part before bytes are removed. */
 SEC("xdp.frags")
 int linear_size(struct xdp_md *ctx)
 {

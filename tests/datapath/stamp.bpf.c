@@ -17,7 +17,7 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* Returns 7, TC_ACT_REDIRECT, if it failed: sluice never returns this verdict. */
+/* If the time cannot be set, returns TC_ACT_REDIRECT (7), which sluice never returns. */
 SEC("tc")
 int stamp(struct __sk_buff *skb)
 {

@@ -9,7 +9,7 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
 static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
 
-/* Sends `count` packets on every CPU and every hook. Returns how many of each `count` pass. */
+/* Sends `count` packets on each hook of every CPU. Returns how many of each `count` pass. */
 static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -23,7 +23,7 @@ static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint
 	return passed;
 }
 
-/* Sets a policy, and overruns it now. */
+/* Sets a policy, and sends packets until the limit begins a block. */
 static void overrun(struct rig *rig, const struct frame *frame, const char *words, uint64_t burst)
 {
 	rig_empty(rig);
@@ -42,7 +42,7 @@ struct length_case {
 	const char *words;
 	uint64_t burst;
 	uint64_t block; /* ticks */
-	uint64_t after; /* packets that pass right after the block */
+	uint64_t after; /* number of packets that pass right after the block */
 };
 
 static const struct length_case length_cases[] = {
@@ -52,13 +52,13 @@ static const struct length_case length_cases[] = {
 	{"rate 1/h burst 5 action block 2h", 5, 7200 * SEC, 2},
 	{"rate 1mpps burst 5 action block 3ms", 5, 3 * MS, 5},
 	{"rate 1kpps burst 1000 action block 500ms", 1000, SEC / 2,
-	 500}, /* with action drop it would have slices */
+	 500}, /* with action drop, this limit would have slices */
 	{"rate 1kpps burst 1000 action block 730d", 1000, 730 * 86400 * SEC, 1000},
 	{"rate 10pps burst 20 per 24/56 action block 1s", 20, SEC, 10},
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* No packet passes up to the last tick of the block; then the refill of that time passes. */
+/* No packet passes until the block ends; then as many pass as were refilled during the block. */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
@@ -77,7 +77,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, JIFFY); /* a slice stores a block for at most a jiffy */
+	rig_clock_forward(rig, JIFFY); /* a CPU caches a block for at most a jiffy */
 	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
@@ -115,7 +115,7 @@ TEST(test_shared_key)
 		rig_empty(rig);
 		rig_limits(rig, "default", "rate 1kpps burst 10 per 24/56 action block 10s", NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5),
-				 5); /* gets a bucket that stores no refusal */
+				 5); /* each CPU inserts a bucket */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
 		assert_int_equal(send_everywhere(rig, &two, 5), 0);
 		assert_int_equal(send_everywhere(rig, &other, 1), HOOKS * rig->cpus);
@@ -166,14 +166,14 @@ TEST(test_dropped_anyway)
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 0);
 	assert_int_equal(send_everywhere(rig, &frame, 10), 4);
 	rig_clock_forward(rig, SEC);
-	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* the 21st packet is an overrun */
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* the 21st packet begins the block */
 	assert_true(rig_reason(rig, SL_DROP_BLOCKED) > 0);
 	rig_clock_forward(rig, 3598 * SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
 	rig_check_counted(rig);
 }
 
-/* --- Changes of rules ----------------------------------------------------------------------- */
+/* words of the new limit, set while the source is blocked for an hour */
 
 static const struct {
 	const char *words; /* the limit that replaces it while the source is blocked for an hour */
@@ -182,7 +182,7 @@ static const struct {
 	{"rate 1kpps burst 5 action block 1h", true},
 	{"rate 2kpps burst 9 action block 1h", true},
 	{"rate 1kpps burst 5 action block 5s",
-	 true}, /* for later blocks; the current block keeps its end */
+	 true}, /* a new block time applies to later blocks; the current block keeps its end */
 	{"name all rate 1kpps burst 5 match udp action block 1h", true},
 	{"rate 1kpps burst 5 action drop", false},
 	{"rate 1kpps burst 5 action observe", false},
@@ -204,7 +204,7 @@ TEST(test_rule_changes)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), changes[i].blocked ? 0 : 5);
 		rig_set(rig, "198.51.100.0/24", "1/h", "1");
 		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, 1),
-				 i == 5 ? 1 : 0); /* the limit only observes */
+				 i == 5 ? 1 : 0); /* the new limit only observes, so packets pass */
 		if (!changes[i].blocked)
 			continue;
 		rig_clock_forward(rig, 3590 * SEC - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The budget of all new sources of a policy. */
+/* Tests of the budget, which all new sources of a policy share. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define DAY (86400 * SEC)
 
 /*
- * Returns the rig at a time at which every budget is full: commands make budgets by the machine's
+ * Sets the clock so late that every budget is full, because commands fill budgets by the machine's
  * clock.
  */
 static struct rig *budget_rig(void **state)
@@ -41,8 +41,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Returns how many of `count` packets of waiting sources an exact token bucket would pass after
- * this time, if it reserves an eighth.
+ * Returns how many of `count` packets of new sources an exact token bucket passes after `ticks` if
+ * it reserves an eighth.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -55,7 +55,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* A budget without slices is exact to the packet; with slices it passes less by their credit. */
+/* A budget is exact without slices. With slices it passes less, by the credit left in them. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -74,7 +74,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* a refusal may last for the rest of the jiffy */
+		/* a CPU may refuse packets until the jiffy ends */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -98,7 +98,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	rig_run_on(rig, 0);
 }
 
-/* A budget is exact by packets and by bits, for both families together, over all CPUs. */
+/* A budget by packets or by bits is exact for both families together, over all CPUs. */
 TEST(test_exact)
 {
 	struct rig *rig = budget_rig(state);
@@ -114,9 +114,9 @@ TEST(test_exact)
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
 #define SPEED_NS      1000000000ULL
-#define PACKETS_LEAST 1000000 /* packets of each CPU, even if a busy machine lets it begin late */
+#define PACKETS_LEAST 1000000 /* least number of packets of each CPU, even if it starts late */
 
-/* Returns the time from the first run of any sender to the last. */
+/* Returns the time from the start of the first sender to the end of the last sender. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
 {
 	uint64_t begin = floods[0].begin, end = floods[0].end;
@@ -171,7 +171,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	assert_true(passed >= gained * 0.3); /* the senders may have had no CPU time in between */
+	assert_true(passed >= gained * 0.3); /* other processes may delay the senders */
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
 			 sent);
@@ -193,8 +193,8 @@ TEST(test_full_speed)
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
 /*
- * A packet that one limit charged, but that is new under another limit, is refunded if the budget
- * refuses it.
+ * If the budget refuses a packet of a source that is new under one limit, the charges of the other
+ * limits are refunded.
  */
 TEST(test_charges_go_back)
 {
@@ -211,7 +211,6 @@ TEST(test_charges_go_back)
 	rig_forget_bucket(rig, &source);
 	rig_forget_state(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"));
 
-	/* the source is known under one limit, and new under the other */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 4);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 46);
@@ -242,7 +241,7 @@ TEST(test_observed_behind)
 
 /* --- Whose it is ---------------------------------------------------------------------------- */
 
-/* Without a budget new sources pass. */
+/* Without a budget, packets of new sources pass. */
 TEST(test_none)
 {
 	struct rig *rig = budget_rig(state);
@@ -261,7 +260,7 @@ TEST(test_none)
 	rig_check_counted(rig);
 }
 
-/* Known and listed sources, and sources without a rule, are not charged to the budget. */
+/* Packets of known sources, listed sources and unlimited sources are not charged to the budget. */
 TEST(test_not_for_others)
 {
 	struct rig *rig = budget_rig(state);
@@ -302,7 +301,7 @@ TEST(test_levels_stay)
 		struct rule rule;
 		struct sl_prefix all = prefix_of("default");
 
-		/* a change of the policy's limits keeps its budget */
+		/* changing the limits of the policy keeps its budget */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
 		assert_int_equal(rules_change(&rig->gate,
@@ -312,12 +311,12 @@ TEST(test_levels_stay)
 		assert_int_equal(rig_march(rig, &march, 1), 1);
 	}
 	assert_int_equal(rig_march(rig, &march, 100), 5);
-	rig_budget(rig, "default", "1/h", "31"); /* credit that was spent stays spent */
+	rig_budget(rig, "default", "1/h", "31"); /* credit that was spent does not return */
 	assert_in_range(rig_march(rig, &march, 100), 0, 1);
 	rig_check_counted(rig);
 }
 
-/* Credit of one budget is never spent under another budget. */
+/* Credit that a slice borrowed from one budget is never spent under another budget. */
 TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);

@@ -11,7 +11,7 @@
 
 static const char *const sources[SL_FAMILIES] = {"192.0.2.1", "2001:db8::1"};
 
-/* Returns a rig with a limit of BURST packets, and a budget; 0: no budget. */
+/* Returns a rig with one limit of BURST packets, and with a budget unless `budget` is 0. */
 static struct rig *busy_begin(void **state, uint64_t budget)
 {
 	struct rig *rig = rig_begin(state);
@@ -23,7 +23,7 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Checks that each packet got no state, only because a set was locked. */
+/* Checks that each packet got no state, and that a locked set was the only reason. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);
@@ -45,7 +45,7 @@ TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), PACKETS);
 		check_refused(rig, PACKETS);
 		rig_admit(rig, true);
-		rig_zero(rig, MAP_SKETCHES); /* clear its earlier hits, which would be charged */
+		rig_zero(rig, MAP_SKETCHES); /* clear the hits of the first packets */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2 * BURST), BURST);
 		rig_check_counted(rig);
 	}
@@ -61,7 +61,7 @@ TEST(test_sources_of_locked_sets_share_the_budget)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, PACKETS), BUDGET);
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), BUDGET);
 		assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), PACKETS - BUDGET);
-		check_refused(rig, BUDGET); /* no other packet was paid by the budget */
+		check_refused(rig, BUDGET);
 	}
 }
 
