@@ -80,32 +80,52 @@ uint64_t netns_named(const char *name)
 	return 0;
 }
 
-static void close_dir(DIR **dir)
+/*
+ * A walk over the named namespaces. It allocates no memory, so that a command in a message does not
+ * lack its namespace if there is none: opendir(3) allocates, and glob(3) of glibc 2.36 even frees
+ * paths twice if it cannot.
+ */
+struct walk {
+	int fd;		    /* NETNS_DIR */
+	ssize_t size, next; /* number of bytes in `entries`, and offset of the next entry */
+	_Alignas(struct dirent64) char entries[4096];
+};
+
+static void walk_begin(struct walk *walk)
 {
-	if (*dir)
-		closedir(*dir);
+	walk->fd = open(NETNS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	walk->size = walk->next = 0;
+}
+
+static void walk_end(struct walk *walk)
+{
+	close_fd(&walk->fd);
 }
 
 /*
- * Finds the next named namespace of an open directory NETNS_DIR. Returns its inode, or 0 at the end
- * of the directory. Then errno is 0, or tells why the directory cannot be read.
- *
- * glob(3) must not do this: if glibc 2.36 lacks memory for a path, it frees the earlier paths
- * twice.
+ * Finds the next named namespace. Returns its inode, or 0 at the end of the directory. Then errno
+ * is 0, or tells why the directory cannot be read.
  */
-static uint64_t named_next(DIR *dir, char path[NETNS_PATH])
+static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 {
-	const struct dirent *entry;
-
-	while ((errno = 0, entry = readdir(dir))) {
+	for (;;) {
+		const struct dirent64 *entry;
 		uint64_t netns;
 
+		if (walk->next >= walk->size) {
+			errno = 0;
+			walk->size = getdents64(walk->fd, walk->entries, sizeof(walk->entries));
+			walk->next = 0;
+			if (walk->size <= 0)
+				return 0;
+		}
+		entry = (const struct dirent64 *)(walk->entries + walk->next);
+		walk->next += entry->d_reclen;
 		snprintf(path, NETNS_PATH, NETNS_DIR "/%s", entry->d_name);
 		netns = entry->d_name[0] == '.' ? 0 : netns_of(path);
 		if (netns)
 			return netns;
 	}
-	return 0;
 }
 
 /*
@@ -113,16 +133,16 @@ static uint64_t named_next(DIR *dir, char path[NETNS_PATH])
  */
 static int netns_path(uint64_t netns, char path[NETNS_PATH])
 {
-	_cleanup_(close_dir) DIR *dir = NULL;
+	_cleanup_(walk_end) struct walk walk = {.fd = -1};
 	uint64_t named;
 
 	snprintf(path, NETNS_PATH, NETNS_INITIAL);
 	if (netns == netns_of(NETNS_INITIAL))
 		return 0;
-	dir = opendir(NETNS_DIR);
-	if (!dir)
+	walk_begin(&walk);
+	if (walk.fd < 0)
 		return -errno;
-	while ((named = named_next(dir, path)))
+	while ((named = named_next(&walk, path)))
 		if (named == netns)
 			return 0;
 	return errno ? -errno : -ENOENT;
@@ -179,20 +199,23 @@ const char *netns_why(int err)
 int netns_list(uint64_t **ret, unsigned int *ret_count)
 {
 	_cleanup_free_ uint64_t *list = NULL;
-	_cleanup_(close_dir) DIR *dir = opendir(NETNS_DIR);
+	_cleanup_(walk_end) struct walk walk = {.fd = -1};
 	unsigned int count = 0, room = 0;
 	uint64_t netns = netns_current();
 	char path[NETNS_PATH];
 
-	if (!dir && errno != ENOENT)
+	walk_begin(&walk);
+	if (walk.fd < 0 && errno != ENOENT)
 		return -errno;
 	do {
 		if (!array_grow(list, count, room))
 			return -ENOMEM;
 		list[count++] = netns;
-		netns = count == 1 ? netns_of(NETNS_INITIAL) : dir ? named_next(dir, path) : 0;
+		netns = count == 1    ? netns_of(NETNS_INITIAL)
+			: walk.fd < 0 ? 0
+				      : named_next(&walk, path);
 	} while (netns || count == 1);
-	if (dir && errno)
+	if (walk.fd >= 0 && errno)
 		return -errno;
 	*ret = steal_pointer(&list);
 	*ret_count = count;
