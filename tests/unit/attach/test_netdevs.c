@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/attach/netdevs.h: which devices are stacked, such as a bond on its ports. */
+/* Tests of user/attach/netdevs.h, which finds the devices below a bond or a VLAN device. */
 #include "test.h"
 #include "attach/netdevs.h"
 
-/* Bond 3 has ports 1 and 2; VLAN 4 is on bond 3, and VLAN 5 on VLAN 4; VLAN 8 is on device 6. */
+/* Bond 3 has ports 1 and 2. VLAN 4 is on bond 3, and VLAN 5 is on VLAN 4. VLAN 8 is on device 6. */
 static struct netdev list[] = {
 	{.ifindex = 1, .master = 3, .name = "eth0"},
 	{.ifindex = 2, .master = 3, .name = "eth1"},
@@ -43,7 +43,7 @@ TEST(test_which_device_is_above)
 }
 
 /*
- * The kernel allows no cycle of devices, but a dump that is interrupted by changes may contain one.
+ * The kernel allows no cycle of devices, but changes during a dump can make the dump contain one.
  */
 TEST(test_a_circle_ends)
 {
@@ -61,12 +61,12 @@ TEST(test_a_circle_ends)
 TEST(test_the_program_that_is_in_the_way)
 {
 	assert_null(netdevs_find_xdp(&links, 1));
-	list[2].has_xdp = true; /* the bond */
+	list[2].has_xdp = true; /* device 3, the bond */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
-	assert_null(netdevs_find_xdp(&links, 3)); /* the device's own program does not count */
+	assert_null(netdevs_find_xdp(&links, 3)); /* the program of device 3 itself is ignored */
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* a port */
+	list[1].has_xdp = true; /* device 1, a port of the bond */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

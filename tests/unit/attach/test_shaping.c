@@ -15,9 +15,7 @@ struct bytes {
 	size_t size;
 };
 
-/*
- * Parses hexadecimal digits to bytes on the heap, where the sanitizer detects reads past the end.
- */
+/* Converts hexadecimal digits to bytes on the heap, so that ASan detects reads past their end. */
 static struct bytes bytes_of(const char *hex)
 {
 	struct bytes bytes = {.size = strlen(hex) / 2};
@@ -104,7 +102,7 @@ TEST(test_qdiscs_below_another_root_than_mq_are_ignored)
 	struct bytes bytes = bytes_of(MQ MQ_2_FQ MQ_1_FQ DONE);
 	struct qdiscs qdiscs;
 
-	bytes.data[40] = 'x'; /* changes the kind "mq" to "xq" */
+	bytes.data[40] = 'x'; /* the kind "mq" becomes "xq" */
 	assert_int_equal(parse(bytes, bytes.size, DEVICE, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "xq");
 	assert_int_equal(qdiscs.count, 1);
@@ -146,7 +144,7 @@ static struct bytes first_bytes(const struct bytes *whole, size_t size)
 	return cut;
 }
 
-/* A dump that is cut between two messages is an incomplete dump; anywhere else it is damaged. */
+/* A dump cut between two messages is reported as incomplete, and otherwise as damaged. */
 TEST(test_a_cut_dump_is_refused)
 {
 	static const char *const parts[] = {"", LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,
@@ -163,7 +161,7 @@ TEST(test_a_cut_dump_is_refused)
 	free(whole.data);
 }
 
-/* Shortens a message, and the length in its header, to end before each attribute. */
+/* Makes a message end before each of its attributes, and shortens the length in its header. */
 TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);
@@ -177,7 +175,7 @@ TEST(test_a_short_message_is_refused)
 	free(whole.data);
 }
 
-/* Dumps of which one byte is changed. */
+/* One byte of a dump is set to another value. */
 static const struct {
 	const char *name, *dump;
 	size_t at;
@@ -203,7 +201,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Changes each byte of a dump in turn: the sanitizer detects any read past the end of a message. */
+/* Changes each byte of a dump in turn. ASan detects any read past the end of a message. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};

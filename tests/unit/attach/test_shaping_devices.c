@@ -13,9 +13,9 @@
 #include "attach/shaping.h"
 #include "base/error.h"
 
-#define TAP_QUEUES 3 /* queues in use, of the 256 or more that Linux allocates */
+#define TAP_QUEUES 3 /* queues in use; Linux allocates at least 256 */
 
-/* Enters an empty network namespace, which exists until the next call or the end of the process. */
+/* Enters an empty network namespace. It ends at the next call, or when the process exits. */
 static void begin_or_skip(void)
 {
 	if (!unshare(CLONE_NEWNET))
@@ -39,7 +39,7 @@ static struct qdiscs read_qdiscs(void)
 	return qdiscs;
 }
 
-/* Makes dev0 a tap of which this process uses `count` queues, one for each fd. */
+/* Makes dev0 a tap device with `count` queues in use, and opens an fd for each queue. */
 static void tap_begin(int fds[TAP_QUEUES], unsigned int count)
 {
 	struct ifreq request = {.ifr_name = "dev0",
@@ -62,7 +62,7 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
 	"ip link set dev0 up"
 
-/* Commands that set up dev0 with qdiscs that every kernel has, and what is read from dev0. */
+/* Commands that add qdiscs of every kernel to dev0, and the qdiscs that are then read from dev0. */
 static const struct {
 	const char *name;
 	const char *setup;
@@ -146,7 +146,7 @@ static void fq_or_skip(void)
 		skip_because("this kernel has no qdisc fq; scripts/vm-tests runs kernels that do");
 }
 
-/* Runs the suggested tc command, and checks that an fq is then below every queue. */
+/* Runs the suggested tc command, and checks that every queue then has an fq. */
 static void check_command(const struct fq_limits *need, const char *options)
 {
 	struct qdiscs qdiscs = read_qdiscs();
@@ -221,7 +221,7 @@ static void check_least(struct fq_limits right)
 TEST(test_fq_says_what_it_holds)
 {
 	fq_or_skip();
-	/* fq_least() also returns these defaults for a device without an fq */
+	/* these are also the defaults that fq_least() returns for a device without an fq */
 	check_least((struct fq_limits){10000, 100, 10 * SEC_NS, true});
 	assert_true(run("tc qdisc replace dev dev0 root fq limit 7000 flow_limit 77 horizon 7ms "
 			"horizon_cap"));

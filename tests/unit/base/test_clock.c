@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/clock.h: the clocks of the packet path, the ends of list entries, and RFC 3339. */
+/* user/base/clock.h: the clocks of the packet path, the expiry of list entries, and RFC 3339. */
 #include <errno.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Longest time between two readings of a clock: another process may run in between. */
+/* Longest time between two readings of a clock, because another process may run in between. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -26,8 +26,8 @@
 #define NOT_HERE 77
 
 /*
- * Makes a time namespace for children, whose CLOCK_MONOTONIC is ten days ahead. Returns false if
- * this process may not, or if the kernel has no time namespaces.
+ * Makes a time namespace for child processes, in which CLOCK_MONOTONIC is ten days ahead. Returns
+ * false without the permission, or if the kernel has no time namespaces.
  */
 static bool namespace_make(void)
 {
@@ -56,8 +56,8 @@ static bool clock_is_right(uint64_t before)
 }
 
 /*
- * Checks the clock in the process that makes a time namespace, which stays outside of it, and in a
- * child, which is in it.
+ * Checks the clock in a process that creates a time namespace but is outside of it, and in its
+ * child process, which is inside the namespace.
  */
 static int clocks_try(uint64_t before)
 {
@@ -71,7 +71,7 @@ static int clocks_try(uint64_t before)
 	return clock_is_right(before) ? exit_status_of(child) : WRONG;
 }
 
-/* This is the first test, because uptime_ns() reads the offset of the namespace only once. */
+/* This test runs first, because uptime_ns() reads the offset of the namespace only once. */
 TEST(test_a_time_namespace_changes_nothing)
 {
 	struct timespec now;
@@ -98,7 +98,7 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* An entry lasts as long as requested, and at most one unit longer. */
+/* A list entry lasts for the requested time, or up to one expiry unit longer. */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,
@@ -133,9 +133,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/*
- * Files have whole seconds: an end that is read back is at most a unit earlier or a second later.
- */
+/* An expiry that is stored in seconds is at most a unit earlier or a second later if read back. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);
@@ -147,7 +145,7 @@ TEST(test_there_and_back)
 	}
 }
 
-/* An entry does not last longer each time that a dump is applied and dumped again. */
+/* The expiry of an entry stays the same, however often it is printed and parsed again. */
 TEST(test_a_moment_stays_as_it_is)
 {
 	time_t now = time(NULL);
@@ -163,7 +161,7 @@ TEST(test_moments_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		time_t when;
-		const char *printed; /* NULL if it equals `text` */
+		const char *printed; /* NULL: the same as `text` */
 	} cases[] = {
 		{"1970-01-01T00:00:00Z", 0, NULL},
 		{"2001-09-09T01:46:40Z", 1000000000, NULL},
@@ -232,7 +230,7 @@ TEST(test_wrong_moments_are_refused)
 	}
 }
 
-/* The printed end is rounded up, so it is more than 730 days away. */
+/* The longest expiry is printed rounded up, to more than 730 days, and must still be accepted. */
 TEST(test_the_end_of_the_longest_span_can_be_read)
 {
 	uint32_t until = until_after(730 * 86400 * SEC_NS), again;
@@ -244,7 +242,7 @@ TEST(test_the_end_of_the_longest_span_can_be_read)
 	assert_true(until_equal(again, until));
 }
 
-/* Returns bpf_jiffies64() from a BPF program, which writes the 64 bits to its context. */
+/* Runs a BPF program that writes bpf_jiffies64() to its context, and returns the value. */
 static uint64_t jiffies_of_packets(void)
 {
 	static const struct bpf_insn instructions[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/file.h: reads files, and refuses those that are no text or change. */
+/* user/base/file.h: reads files, and refuses binary files and files that change during the read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "scratch.h"
 
-/* Reads a temporary file with these bytes. Returns the result of file_read(). */
+/* Writes these bytes to a temporary file and reads it. Returns the result of file_read(). */
 static int bytes_read(const char *text, size_t size, struct file *ret)
 {
 	int status;
@@ -21,7 +21,7 @@ static int bytes_read(const char *text, size_t size, struct file *ret)
 	return status;
 }
 
-/* Empties the list of errors. Returns the id of the last error, or "". */
+/* Empties the list of errors. Returns the id of the last error, or "" if there was none. */
 static const char *error_taken(void)
 {
 	const struct sl_error *error = error_last(0);
@@ -31,7 +31,7 @@ static const char *error_taken(void)
 	return id;
 }
 
-/* Fails the test unless file_read() returns this error, and does not change `ret`. */
+/* Checks that file_read() returns this error and leaves `ret` unchanged. */
 static void expect_refused(const char *path, int err, const char *id)
 {
 	struct file file = {.size = 42};
@@ -115,11 +115,11 @@ TEST(test_a_file_above_90_mib_is_refused)
 	expect_refused("large", -EINVAL, "file-too-large");
 	close(fd);
 	unlink("large");
-	assert_int_equal(bytes_read("", 0, &file), 0); /* the next file is read again */
+	assert_int_equal(bytes_read("", 0, &file), 0);
 	file_free(&file);
 }
 
-/* Standard input may be a pipe or a device, and has the same largest size. */
+/* Standard input may be a pipe or a device. Its largest size is that of a file. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
@@ -144,8 +144,8 @@ TEST(test_standard_input_may_be_of_any_kind)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /*
- * A program may run sluice while its temporary file is still open, and an mtime is in the future if
- * the clock was set back.
+ * A file is read even if the writer still has it open, or if its mtime is in the future because the
+ * clock was set back.
  */
 TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 {
@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* 0 to append letters; otherwise the first byte is overwritten */
+	char letter; /* overwrites the first byte; 0: appends letters instead */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -189,8 +189,8 @@ static void *writer_run(void *data)
 }
 
 /*
- * Reads the file again and again, until the writer wrote during a read, which takes long on a busy
- * machine. Returns the id of the error.
+ * Reads the file until the writer changes it during a read, which can take long on a busy machine.
+ * Returns the id of the error.
  */
 static const char *refusal_amid(struct writer *writer)
 {
@@ -207,7 +207,7 @@ static const char *refusal_amid(struct writer *writer)
 	return "the writer did not get to write";
 }
 
-/* A file that is appended to or overwritten while it is read is refused. */
+/* A file is refused if it is appended to or overwritten during the read. */
 TEST(test_a_file_that_changes_is_refused)
 {
 	for (int over = 0; over < 2; over++) {
@@ -225,7 +225,7 @@ TEST(test_a_file_that_changes_is_refused)
 	unlink("file");
 }
 
-/* Appends a byte, and sets the mtime to `when`, a whole second. */
+/* Appends a byte, and sets the mtime to `when`, in whole seconds. */
 static void append_at(int fd, time_t when)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = when}};
@@ -241,7 +241,7 @@ static void *append_later(void *data)
 	return NULL;
 }
 
-/* If a file system rounds times, a file that is being written may have an old mtime. */
+/* A file that changes during the read is refused, even if the file system rounds its mtime down. */
 TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);

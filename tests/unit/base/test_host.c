@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/host.h: old kernels, CPUs and the jiffy, and mounts that hide a file system. */
+/* user/base/host.h: kernel versions, CPUs, the jiffy, and mounts on top of another file system. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -59,7 +59,8 @@ TEST(test_the_end_of_a_cpu_list_is_behind_its_highest)
 #define BPF  "3 2 0:30 / /sys/fs/bpf rw shared:9 - bpf bpf rw,mode=700\n"
 
 static const struct {
-	const char *name, *text, *hides; /* "TYPE POINT" of the mount that hides, or NULL */
+	/* `hides`: type and mount point of the mount on top, or NULL */
+	const char *name, *text, *hides;
 } cases[] = {
 	{"it is there", ROOT SYS BPF, NULL},
 	{"another bpffs", ROOT SYS BPF "9 3 0:31 / /sys/fs/bpf rw - bpf bpf rw\n",

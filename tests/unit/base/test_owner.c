@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * user/base/owner.h: root creates files as the owner of a directory, with the owner's permissions.
- */
+/* user/base/owner.h: root creates a file with the permissions of the directory's owner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +11,7 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/* A directory of another user, and a file of root in another directory. */
+/* A directory of another user, and a file of root outside of it. */
 struct place {
 	char directory[32], secret[32];
 	int fd;
@@ -82,7 +80,7 @@ static void test_what_is_made_is_the_owners(void **state)
 	assert_int_equal(st.st_gid, getegid());
 }
 
-/* A symbolic link in the owner's directory does not give access to a file of root. */
+/* The owner of a directory cannot use a symbolic link in it to make root write a file of root. */
 static void test_it_has_the_rights_of_the_owner(void **state)
 {
 	const struct place *place = place_or_skip(state);

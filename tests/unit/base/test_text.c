@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/text.h: printable texts and names, and words quoted for a shell. */
+/* user/base/text.h: printable texts, names, and shell quoting. */
 #include "test.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -102,7 +102,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* A message may contain several words. */
+/* The quoted texts of several words are valid at the same time. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: keys that get no state or lose it during a packet, and
- * buckets that hold credit.
+ * bpf/charge.h, compiled for the host: keys whose state cannot be made or is evicted during a
+ * packet, and buckets that hold credit.
  */
 #include "charge_host.h"
 
@@ -9,17 +9,17 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for slices */
+#define MANY_CPUS 64 /* more CPUs than a limit with slices allows */
 #define SETS	  2
 
-/* Makes a gate with one limit of BURST packets, without floods. The first sources get a bucket. */
+/* Makes a gate with one limit of BURST packets. The first sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
 
 	host_gate_begin(family, SETS);
 	host_table.gate.params.flood_threshold = ~0U;
-	host_table.gate.params.interval_shift = 30; /* so long that no second interval begins */
+	host_table.gate.params.interval_shift = 30; /* the first interval outlasts the test */
 	limit = limit_of(RATE, BURST, cpus);
 	host_add(&limit);
 }
@@ -36,7 +36,7 @@ static void check_events(uint64_t inserted, uint64_t evicted, uint64_t busy, uin
 
 /* --- Why a key gets no state ----------------------------------------------------------------- */
 
-/* Fills each way of the table with a source that has spent a burst that refills in an hour. */
+/* Fills the table with sources that have spent their burst, which takes an hour to refill. */
 static void table_fill(void)
 {
 	struct sl_limit full = limit_of(RATE, BURST, MANY_CPUS);
@@ -68,7 +68,7 @@ static void sets_unlock(uint32_t round)
 		host_table.set[i].displaced &= ~1U;
 }
 
-/* A new source gets its state at once if another CPU unlocks its set soon. */
+/* A new source whose set is locked gets a state if another CPU unlocks the set soon. */
 TEST(test_a_new_key_waits_for_a_lock)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -83,8 +83,8 @@ TEST(test_a_new_key_waits_for_a_lock)
 }
 
 /*
- * If all states are empty, the first packet of a new source gets no state. Its second packet evicts
- * the youngest state and inherits its deficit, which is counted.
+ * If the table is full of spent states, the first packet of a new source gets no state. Its second
+ * packet evicts the youngest state, and the new state inherits the deficit of the evicted state.
  */
 TEST(test_a_source_that_sends_again_evicts)
 {
@@ -146,8 +146,7 @@ TEST(test_a_window_stores_whether_half_is_left)
 }
 
 /*
- * Sources that have spent half of their window are evicted before sources that have spent all of
- * it.
+ * A source that has spent half of its window is evicted before a source that has spent all of it.
  */
 TEST(test_a_spent_window_is_evicted_last)
 {
@@ -172,9 +171,8 @@ TEST(test_a_spent_window_is_evicted_last)
 }
 
 /*
- * A source that sent within the last minute is known: spoofed sources of a flood evict each other
- * instead, even if the known source's `charged_at`, which in a window is a time in its sub-window,
- * is much older.
+ * In a flood, spoofed sources evict each other, but not a source that sent within the last minute.
+ * The `charged_at` of a window only shows a sub-window, and may be much older than its last packet.
  */
 TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 {
@@ -195,8 +193,8 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 }
 
 /*
- * A refund subtracts exactly what the packet added, whatever the packet's time, by which fractions
- * are rounded.
+ * A refund subtracts exactly the amount that the packet added, although counts are rounded
+ * differently at different times.
  */
 TEST(test_a_refund_undoes_a_count)
 {
@@ -216,8 +214,8 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * A slice that stores a refusal refuses most packets alone. In one of REFUSED_ALONE_JIFFIES the
- * state is charged, so that the entry stores that the source is still sending.
+ * A slice that stores a refusal refuses most packets without the state. One in
+ * REFUSED_ALONE_JIFFIES is charged to the state, to record that the source still sends.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -237,7 +235,7 @@ TEST(test_a_long_refused_source_is_established)
 	}
 }
 
-/* A source without a bucket is charged at its state, and gets its burst exactly. */
+/* A source without a bucket is charged directly to its state, and gets exactly its burst. */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -253,9 +251,9 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* entry that is given to another key right before its block begins */
+/* entry that another CPU gives to another key before a block is stored in it */
 static struct sl_entry *given;
-static struct sl_state other_state; /* state of that key */
+static struct sl_state other_state; /* state of the key that gets the entry */
 
 static void give_entry(const void *word)
 {
@@ -266,7 +264,7 @@ static void give_entry(const void *word)
 	given = NULL;
 }
 
-/* A block that began in another key's state is removed; a block of that key itself stays. */
+/* If an entry was given to another key, a block of the earlier key is removed from it. */
 TEST(test_a_block_in_a_reused_state_is_removed)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
@@ -291,7 +289,7 @@ TEST(test_a_block_in_a_reused_state_is_removed)
 	}
 }
 
-/* A block in the key's own state stays for its whole time. */
+/* If a key still has its entry, its block lasts for the whole block time. */
 TEST(test_a_block_of_the_key_itself_stays)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -310,7 +308,7 @@ TEST(test_a_block_of_the_key_itself_stays)
 
 /* --- A bucket that is not used any more ------------------------------------------------------ */
 
-/* A bucket whose slice holds credit stays in use. */
+/* A source keeps its bucket while the bucket's slice holds credit. */
 TEST(test_a_bucket_with_credit_is_kept)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -320,7 +318,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 		world_begin(family, ONE_CPU);
 		bucket_host.in_use.first = BUCKETS_FIRST;
-		clock_advance(SL_TICKS_PER_SEC * 60); /* so that no refusal is recent */
+		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is recent after a minute */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet);
@@ -334,8 +332,8 @@ TEST(test_a_bucket_with_credit_is_kept)
 }
 
 /*
- * A source that sends a few packets in a row, and then pauses, gets its rate: its bucket is dropped
- * while it holds no credit.
+ * A slow source that sends a few packets in a row still gets its rate. Its bucket is dropped when
+ * the slice holds no credit.
  */
 TEST(test_a_slow_source_loses_no_credit)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The budget for new sources: sources that are not established pass together at most its burst and
- * its rate, on 1, 2 and 128 CPUs. bpf/charge.h, compiled for the host.
+ * The budget for new sources: all sources that are not established share one burst and one rate, on
+ * 1, 2 and 128 CPUs. Tests bpf/charge.h, compiled for the host.
  */
 #define HOST_CPUS 128
 #include "charge_host.h"
@@ -9,18 +9,18 @@
 #define SETS	1024
 #define SECONDS 20
 
-/* A flood of spoofed sources, with a limit for each source. Rates are in packets per second. */
+/* A flood of spoofed sources, under a limit per source. Rates are in packets per second. */
 struct flood {
 	const char *name;
-	unsigned int run;     /* packets that each source sends in a row */
-	unsigned int sources; /* number of sources, which send again; 0: every source is new */
+	unsigned int run;     /* packets that a source sends in a row */
+	unsigned int sources; /* number of sources, which send in turn; 0: every source is new */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
 
 static const uint64_t budget_rate = 100, budget_burst = 100;
 
-/* Sets the time since the clock began, in ticks. */
+/* Sets the clock to this number of ticks since its start. */
 static void time_set(uint64_t ticks)
 {
 	clock_set(1000 * SL_TICKS_PER_SEC + ticks);
@@ -38,7 +38,7 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
 }
 
-/* Sends a packet with a bucket, which a new source does not have: it must not borrow a slice. */
+/* Sends a packet, with a bucket that a new source would not have and must not use. */
 static enum sl_reason packet_send(uint32_t source)
 {
 	struct sl_bucket bucket = {0};
@@ -50,7 +50,7 @@ static enum sl_reason packet_send(uint32_t source)
 	return verdict.reason;
 }
 
-/* Returns how many packets of new sources may pass since the clock began. */
+/* Returns how many packets the budget allows since the start of the clock. */
 static uint64_t budget_allows(void)
 {
 	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
@@ -59,9 +59,9 @@ static uint64_t budget_allows(void)
 }
 
 /*
- * Sends a flood over all CPUs, and checks that at no time more packets of new sources pass than the
- * budget allows. Returns how many of these pass. ret_established: how many packets of established
- * sources pass.
+ * Sends a flood through all CPUs. Checks at every packet that new sources have not passed more than
+ * the budget allows. Returns how many packets of new sources passed; ret_established is the same
+ * for established sources.
  */
 static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
 {
@@ -98,7 +98,7 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 
 static const unsigned int cpu_cases[] = {1, 2, HOST_CPUS};
 
-/* Spoofed sources pass no more than the budget, and use most of it. */
+/* Spoofed sources pass at most as many packets as the budget allows, and use most of the budget. */
 TEST(test_forged_sources_pass_what_the_budget_allows)
 {
 	static const struct flood cases[] = {
@@ -122,8 +122,8 @@ TEST(test_forged_sources_pass_what_the_budget_allows)
 }
 
 /*
- * Slow sources: in each second no more of them are established than the budget pays for. 20,000
- * sources send a packet every 2 seconds.
+ * 20,000 slow sources send a packet every 2 seconds. The number of sources that become established
+ * in a second is at most the number of packets that the budget allows in it.
  */
 TEST(test_the_budget_limits_how_many_sources_become_established)
 {
@@ -142,7 +142,7 @@ TEST(test_the_budget_limits_how_many_sources_become_established)
 	}
 }
 
-/* Every packet of a few sources passes, if the budget is twice what they need. */
+/* If the budget is twice the demand of a few sources, all of their packets pass. */
 TEST(test_honest_sources_keep_all_packets)
 {
 	static const struct flood honest = {"10 honest sources", .sources = 10, .rate = 50,
@@ -153,12 +153,12 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the budget paid for packets of more than the first second */
+		/* the budget passed the packets of slightly more than the first second */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
 
-/* An established source is not charged to the budget, in a flood or after an hour. */
+/* An established source is not charged to the budget, in a flood or after an idle hour. */
 TEST(test_an_established_source_is_never_charged)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -177,7 +177,7 @@ TEST(test_an_established_source_is_never_charged)
 				time_set(begin + i * SL_TICKS_PER_SEC / 10000);
 				host_cpu = i % cpu_cases[cpus];
 				refused += packet_send(1000 + i) == SL_DROP_OVER_BUDGET;
-				if (i % 200 == 199) /* send at its rate */
+				if (i % 200 == 199) /* sends at its rate */
 					assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			}
 		}
@@ -185,22 +185,22 @@ TEST(test_an_established_source_is_never_charged)
 	}
 }
 
-/* A source is established after the time in which its burst refills. */
+/* A source is established once it has existed for the time in which its burst refills. */
 TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* seconds after which it is not established yet, and after which it is */
+		/* the source is still new after `not_yet` seconds, and established after `then` */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* at least a second */
+		{1000, 10, 1.0, 2.2}, /* the minimum is 1 s */
 		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
 		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
-		{1, 1000, 64, 66.6},  /* at most a minute */
+		{1, 1000, 64, 66.6},  /* the maximum is 1 minute */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		for (int at = 0; at < 16; at++) { /* from each sixteenth of a unit of time on */
+		for (int at = 0; at < 16; at++) {
 			struct flood flood = {"", .limit_rate = cases[i].rate,
 					      .limit_burst = cases[i].burst};
 			uint64_t begin = at * (1ULL << ENTRY_MOMENT_SHIFT) / 16;
@@ -215,7 +215,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		}
 }
 
-/* A packet that its own limit, or the budget, refuses is not charged to the other. */
+/* A packet is charged to a limit and to the budget only if neither of them refuses it. */
 TEST(test_a_refused_packet_costs_nothing)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
@@ -239,9 +239,7 @@ TEST(test_a_refused_packet_costs_nothing)
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
-/*
- * In a flood of single packets a source that sends again gets the reserve of the budget.
- */
+/* In a flood of single packets, a source that sends again uses the reserve of the budget. */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
@@ -261,7 +259,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	assert_true(passed >= sent - 4);
 }
 
-/* A source that is established under one limit needs no budget under another limit. */
+/* A source that is established under one limit is not charged to the budget under another limit. */
 TEST(test_a_source_is_established_by_one_of_its_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -279,7 +277,7 @@ TEST(test_a_source_is_established_by_one_of_its_limits)
 	}
 }
 
-/* A fast limit does not establish a source before the slow limit of the same packet does. */
+/* Under a fast and a slow limit, a source is not established before the slow limit refills. */
 TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
@@ -301,7 +299,7 @@ TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
 
-/* A limit that observes needs no budget, and a state that starts empty refuses. */
+/* A limit that observes charges no budget. A state that starts empty refuses a packet. */
 TEST(test_other_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 5};
@@ -330,7 +328,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* If a CPU's clock is late, an entry may be from the next unit of time: it is new, not old. */
+/* If a CPU's clock is late, an entry from a later unit of time is new, not established. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
@@ -347,7 +345,7 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A budget does not pay for a limit that observes, so the number of new keys begins the flood. */
+/* A limit that observes has no budget, so a flood begins at a number of new keys. */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -363,8 +361,8 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * A quarter of the table is established and idle for 30 to 300 seconds. In the meantime a budget
- * pays for spoofed sources that fill the table up to 37 times.
+ * Established sources fill a quarter of the table and are idle for 30 to 300 seconds. Meanwhile a
+ * budget passes enough spoofed sources to fill the table up to 37 times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

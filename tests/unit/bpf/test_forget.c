@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More sources than the table has room for, compared with an LRU table of the same size: the part
- * of its limit that each kind of source gets. The packet path's own code charges, on the host, by a
- * simulated clock. Spoofed sources send one, three or ten packets each and never again; other
- * sources send far too much, or four fifths of what they may. docs/architecture.md quotes the
- * `figure:` lines.
+ * Compares the table with an LRU table of the same size while there are more sources than entries:
+ * how much of its limit does each kind of source get? Runs the code of the packet path on the host,
+ * with a simulated clock. A spoofed source sends one, three or ten packets and never again. An
+ * abuser exceeds its limit; an honest source sends four fifths of its limit. docs/architecture.md
+ * quotes the lines that begin with `figure:`.
  */
 #include <math.h>
 #include "gate/maps.h" /* <net/if.h> precedes <linux/if.h> */
 #include "charge_host.h"
 
-/* The gate has 1/PART of the default sizes, in 1/PART of a flood of 2.56 million packets/s. */
+/* A gate of the default size and a flood of 2.56 million packets/s, both divided by PART. */
 #define PART   128
 #define FORGED (2560000 / PART) /* packets per second */
 
-#define SETS	512 /* sets of 8 ways, for 3072 sources */
+#define SETS	512 /* sets of 8 ways: room for 3072 sources */
 #define ENTRIES (SETS * SL_WAYS)
-#define EACH	50 /* number of abusers, and of honest sources */
+#define EACH	50 /* number of abusers, and number of honest sources */
 
-static uint64_t unknown; /* packets of new sources that passed in the flood */
+static uint64_t unknown; /* packets that new sources passed in the flood */
 
 /* A simulated flood. */
 struct scene {
 	const char *name;
 	struct sl_limit_spec limit;
-	uint64_t budget;      /* budget for new sources, packets per second; 0: none */
-	unsigned int packets; /* packets of each spoofed source */
+	uint64_t budget;      /* budget for new sources in packets per second; 0: no budget */
+	unsigned int packets; /* packets that each spoofed source sends */
 	unsigned int seconds;
 };
 
@@ -53,14 +53,14 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* fixed, because the figures depend on it, as on the secret */
+	limit.id = 1; /* fixed, because the results depend on the id */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)
 		host_set_budget(limit_of(scene->budget, scene->budget, 1));
 }
 
-/* Returns whether a packet of a source passes. */
+/* Sends a packet of a source. Returns whether it passes. */
 static bool table_passes(uint32_t source)
 {
 	struct verdict verdict;
@@ -78,7 +78,7 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	/* next entry with the same hash, and first entry by hash */
+	/* `next` links slots with the same hash, and `head` is the first slot of each hash */
 	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -155,8 +155,8 @@ static bool lru_passes(uint32_t source)
 /* --- A scene --------------------------------------------------------------------------------- */
 
 /*
- * The result. Abusers: as a part of what exact token buckets pass. Others: as a part of what they
- * sent.
+ * Result of a scene. For abusers: packets passed, as a part of what an exact token bucket passes.
+ * For other sources: packets passed, as a part of the packets sent.
  */
 struct outcome {
 	double abusers;
@@ -184,14 +184,14 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
 		time_set(ns);
-		/* at least one per second, so that slow limits are exceeded as well */
+		/* at least one packet per second, so that abusers exceed slow limits as well */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
-		/* four fifths of burst + rate x t, evenly */
+		/* four fifths of burst + rate * time, evenly spaced */
 		due_honest += EACH * .8 *
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
-		if (ns == flood) {		      /* honest sources count from here on */
-			assert_true(sent[1] >= EACH); /* each source has sent */
+		if (ns == flood) {		      /* the count of honest packets starts */
+			assert_true(sent[1] >= EACH); /* each honest source has sent a packet */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}
@@ -231,10 +231,10 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 /* The number of packets that each spoofed source sends. */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* The figures of docs/architecture.md for each limit. */
+/* The values in docs/architecture.md for one limit and one kind of flood. */
 struct stated {
-	double lru;    /* what abusers get in the LRU table */
-	double honest; /* what honest sources get with a budget */
+	double lru;    /* part of their limit that abusers get from the LRU table */
+	double honest; /* part of their packets that honest sources pass with a budget */
 };
 
 static void assert_stated(double figure, double stated, double digit)
@@ -243,8 +243,8 @@ static void assert_stated(double figure, double stated, double digit)
 }
 
 /*
- * In the flood new sources pass no more than their budget allows, and nearly that, unless limits
- * refuse most of them because every state in their sets is spent.
+ * Checks that new sources pass at most their budget in the flood, and nearly all of it. The lower
+ * bound is 50 % if a source sends ten packets, because limits then refuse many of them.
  */
 static void assert_budget(const struct scene *scene)
 {
@@ -269,13 +269,13 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
 			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
 			other.abusers, table.honest, other.honest, table.forged, other.forged);
-		/* no abuser is evicted; a budget may refuse it less while it is new */
+		/* no abuser is evicted, but a budget may refuse its first packets */
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else
 			assert_stated(table.abusers, 1, .01);
 		assert_stated(other.abusers, stated[i / 2].lru, .1);
-		/* without a budget no honest source is refused */
+		/* without a budget every packet of an honest source passes */
 		assert_stated(table.honest, scene.budget ? stated[i / 2].honest : 1, .01);
 		if (scene.budget)
 			assert_true(table.forged < other.forged);
@@ -311,8 +311,8 @@ TEST(test_a_very_slow_limit)
 #define LATER_SECONDS 200
 
 /*
- * Spoofed sources fill the table, and continue; then abusers begin to send a packet per second
- * each. Returns how many packets of an abuser pass.
+ * Spoofed sources fill the table and keep sending. Then abusers begin to send one packet per second
+ * each. Returns how many packets an abuser passes.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -337,12 +337,12 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	return (double)passed / EACH;
 }
 
-/* A table that is full of spoofed sources limits later abusers as well. */
+/* A table that is full of spoofed sources still limits abusers that arrive later. */
 TEST(test_later_abusers)
 {
 	static const struct {
-		unsigned int forged; /* spoofed packets per second */
-		double least, most;  /* packets that an abuser gets */
+		unsigned int forged; /* packets per second of all spoofed sources */
+		double least, most;  /* bounds of the packets that an abuser passes */
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/flood.h and bpf/bucket.h, compiled for the host: floods, entries that another CPU gives to
+ * bpf/flood.h and bpf/bucket.h, compiled for the host: flood detection, entries that are given to
  * another key during a packet, and which sources get a bucket.
  */
 #include "charge_host.h"
@@ -9,12 +9,12 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many for slices */
+#define MANY_CPUS 64 /* more CPUs than a limit with slices allows */
 #define SETS	  64
-#define THRESHOLD 100 /* packets of new keys per interval */
+#define THRESHOLD 100 /* packets of new keys in an interval that begin a flood */
 #define SHIFT	  4   /* an interval is 16 jiffies */
 
-/* Makes a gate with one limit of BURST packets, and buckets for hot sources only. */
+/* Makes a gate with one limit of BURST packets, in which only hot sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
@@ -28,7 +28,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-/* entry that is given to another key right before its first word changes */
+/* entry that another CPU gives to another key before its first word is written */
 static struct sl_entry *given;
 
 static void give_entry(const void *word)
@@ -43,8 +43,8 @@ static void give_entry(const void *word)
 /* --- Floods ---------------------------------------------------------------------------------- */
 
 /*
- * Up to the threshold each new key gets its state at once; after that only with its third packet,
- * for two intervals.
+ * Up to the threshold, a new key gets a state with its first packet. Above the threshold it gets a
+ * state with its third packet, for two intervals.
  */
 TEST(test_in_a_flood_a_key_needs_three_packets)
 {
@@ -52,7 +52,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	uint32_t source = 1000;
 
 	world_begin(SL_IPV4, MANY_CPUS);
-	/* the beginning of an interval */
+	/* advance to the start of an interval */
 	clock_advance(interval - test_clock_ticks % interval);
 	for (unsigned int i = 0; i < THRESHOLD; i++)
 		assert_int_equal(host_send(++source), SL_PASS_WITHIN);
@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* the state is charged for the two packets that passed before it existed */
+	/* the new state is also charged for the two packets that passed before it existed */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -70,7 +70,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(3), SL_PASS_WITHIN);
 }
 
-/* A key needs three packets on the same CPU, and its state is charged for all three. */
+/* A key needs three packets on one CPU. Its new state is then charged for these three packets. */
 TEST(test_each_cpu_counts_hits_by_itself)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -87,7 +87,7 @@ TEST(test_each_cpu_counts_hits_by_itself)
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 }
 
-/* A packet counts as one new key, even if each of several limits gives it a state. */
+/* A packet counts as one new key, even if it matches several limits and gets a state for each. */
 TEST(test_a_packet_is_one_new_key)
 {
 	const struct sl_event_count *event = host.admission[0].event;
@@ -100,7 +100,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* counted at the end of the interval */
+		/* the count of an interval is added up at its end */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -111,7 +111,7 @@ TEST(test_a_packet_is_one_new_key)
 	}
 }
 
-/* If two CPUs see a new key at once, the key gets one state. */
+/* If two CPUs insert the same new key at the same time, the key gets one state. */
 TEST(test_two_cpus_insert_one_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -134,7 +134,7 @@ TEST(test_two_cpus_insert_one_state)
 	}
 }
 
-/* Hits are charged once: a key whose state was evicted needs three packets again. */
+/* If the state of a key is evicted, the key needs three packets again to get a state. */
 TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -148,7 +148,7 @@ TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 	}
 }
 
-/* If a budget paid for the earlier packets, the state is charged for one packet. */
+/* If a budget was charged for a key's earlier packets, its new state is not charged for them. */
 TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -162,7 +162,7 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* If a limit changes, its entries get the new span. */
+/* If the burst of a limit changes, the span in its entries is updated. */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -179,7 +179,8 @@ TEST(test_an_entry_follows_its_limit)
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
 /*
- * The other key is not charged: the packet counts as a newcomer's, and the next packet has a state.
+ * If a key gets the entry of another key during a packet, the packet passes as a packet of a new
+ * source, and is not charged to that key.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -200,7 +201,7 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 	}
 }
 
-/* No slice borrows credit from the other key's state. */
+/* If another key gets the entry during a packet, no slice borrows credit from that key's state. */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -225,7 +226,7 @@ TEST(test_the_key_that_got_the_entry_lends_no_credit)
 
 /* --- Buckets --------------------------------------------------------------------------------- */
 
-/* The first BUCKETS_FIRST sources get a bucket with their first packet, and keep it, hot or not. */
+/* The first BUCKETS_FIRST sources get a bucket with their first packet, and keep it if slow. */
 TEST(test_the_first_sources_get_a_bucket_at_once)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -244,11 +245,11 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 	}
 }
 
-/* Later sources get a bucket while they are hot, and lose it afterwards. */
+/* Sources after the first BUCKETS_FIRST have a bucket only while they are hot. */
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* a little too slow to be hot */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* slightly too slow to be hot */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -261,7 +262,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* one packet per second is not worth a bucket, which is dropped when the slice is empty */
+	/* at one packet per second, the bucket is dropped when its slice is empty */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -269,7 +270,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	assert_null(bucket_of(1));
 }
 
-/* One refused or observed source gets a bucket in each jiffy. */
+/* In each jiffy, one refused or observed source gets a bucket. */
 TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 {
 	struct sl_limit *limit;
@@ -299,8 +300,8 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 }
 
 /*
- * An insertion that the kernel refuses is counted by its cause, and the packet is judged as without
- * it.
+ * If the kernel refuses to insert a bucket, the error is counted by its cause. The verdict is the
+ * same as without a bucket.
  */
 TEST(test_a_failed_insertion_is_counted_by_cause)
 {
@@ -308,8 +309,8 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 		long err;
 		enum sl_event event;
 	} cases[] = {
-		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no entry can be evicted */
-		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* Linux 6.1 to 6.14: the lock is taken */
+		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no bucket can be evicted */
+		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* Linux 6.1 to 6.14: the map is locked */
 		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* Linux 6.15 and newer */
 		{-ETIMEDOUT, SL_EVENT_BUCKET_BUSY},
 	};
@@ -329,7 +330,7 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 	}
 }
 
-/* Insertions are counted by second, even without a new source. */
+/* Insertions of buckets are counted per second, even if no source is new. */
 TEST(test_insertions_are_counted_by_second)
 {
 	const struct sl_event_count *rate = &host.admission[0].event[SL_EVENT_BUCKET_INSERTED];
@@ -346,7 +347,7 @@ TEST(test_insertions_are_counted_by_second)
 	assert_int_equal(rate->total, 3);
 }
 
-/* A source whose bucket is evicted loses the credit of its slices: it passes its burst, or less. */
+/* If a bucket is evicted, the credit in its slices is lost. Its source passes at most its burst. */
 TEST(test_an_evicted_source_is_charged_at_its_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -364,7 +365,7 @@ TEST(test_an_evicted_source_is_charged_at_its_state)
 	}
 }
 
-/* The kernel reuses an evicted entry: data that was written for another source is void. */
+/* The kernel reuses an evicted bucket. A source ignores what an earlier source wrote to it. */
 TEST(test_a_reused_bucket_keeps_nothing)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -377,8 +378,8 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
 		/*
-		 * a program on this CPU wrote to it after another CPU had inserted it for another
-		 * source
+		 * a program on this CPU writes to the bucket after another CPU has given it to
+		 * another source
 		 */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
@@ -397,19 +398,19 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* A bucket that the kernel has zeroed belongs to no source, not even to key 0. */
+/* A bucket that the kernel has zeroed belongs to no source, not even to a source whose key is 0. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
 	bucket_host.in_use.first = 0;
-	host_send(0); /* 0.0.0.0, whose key is 0 */
+	host_send(0); /* the key of 0.0.0.0 is 0 */
 	*bucket_of(0) = (struct sl_bucket){.generation = 1, .policy_version = 2, .until = ~0ULL};
 	assert_int_equal(bucket_of(0)->generation, 0);
 }
 
 /*
- * One of the first sources keeps its bucket in a flood of spoofed sources, and its mark is
- * restored.
+ * One of the first sources keeps its bucket in a flood of spoofed sources. If the flood clears the
+ * source's mark, the mark is set again.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -427,7 +428,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* so that the source is not hot */
+	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer hot */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -439,7 +440,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
 }
 
-/* A source that a limit observes keeps its bucket, even if it is slow. */
+/* A source under a limit with action observe keeps its bucket, even if the source is slow. */
 TEST(test_an_observed_source_keeps_its_bucket)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -448,7 +449,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	*limit = limit_of(RATE, 1, MANY_CPUS);
 	limit->observe = true;
 	limit->mark = SL_MARK_OWN(0);
-	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* every second packet is observed */
+	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* the limit observes every other packet */
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		clock_advance(COST / 2 + 1);
 	}
@@ -461,7 +462,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	}
 }
 
-/* If two sources share a mark, the failed lookup of one clears it; no verdict changes. */
+/* If two sources share a mark, a failed lookup of one clears it, but no verdict changes. */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -472,7 +473,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	host.admission[0].sampled = 1;
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
-	/* the mark is cleared: there is no lookup, even though a bucket exists now */
+	/* the mark was cleared, so the program does not look up the bucket that exists now */
 	bucket_host.entry[0].map = &buckets4;
 	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
 	assert_null(bucket_of(1));
@@ -480,8 +481,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 }
 
 /*
- * A refused source keeps its bucket, even if it is slow, for REFUSED_JIFFIES after its last
- * refusal.
+ * A refused source keeps its bucket for REFUSED_JIFFIES after its last refusal, even if it is slow.
  */
 TEST(test_a_refused_source_keeps_its_bucket)
 {
@@ -489,7 +489,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 
 	world_begin(SL_IPV4, MANY_CPUS);
 	host.policy.limit[SL_IPV4][0] = limit_of(RATE, 1, MANY_CPUS);
-	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* every second packet is refused */
+	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* the limit refuses every second packet */
 		host_send(1);
 		clock_advance(COST / 2 + 1);
 	}
@@ -498,7 +498,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 	assert_in_range(bucket->dropped.packets, HOT_SAMPLE / 2, 2 * HOT_SAMPLE);
 	assert_in_range(bucket->dropped.packets + bucket->passed.packets, HOT_SAMPLE,
 			4 * HOT_SAMPLE);
-	for (int i = 0; i < 2; i++) { /* without a refusal */
+	for (int i = 0; i < 2; i++) { /* sends no packet that is refused */
 		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(bucket_of(1) != NULL, !i);
@@ -506,8 +506,8 @@ TEST(test_a_refused_source_keeps_its_bucket)
 }
 
 /*
- * The entry of a window stores the time of the last packet, because `charged_at` is only a time in
- * its sub-window.
+ * An entry of a window stores the time of its last packet, because `charged_at` only shows the
+ * sub-window. So a source under a window can be hot and get a bucket.
  */
 TEST(test_a_hot_source_under_a_window_has_a_bucket)
 {

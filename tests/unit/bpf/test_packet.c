@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h on one frame of each kind: whole, cut at every length, and split at every length
+ * bpf/packet.h on one frame of each kind: complete, cut at every length, and split at every length
  * between the linear part and fragments. Each part is in a buffer of exactly its size, so that
  * AddressSanitizer reports any read past its end.
  */
@@ -18,7 +18,7 @@ static size_t size_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A frame of which only the first `linear` bytes are in the linear part. */
+/* A frame whose first `linear` bytes are in the linear part of the buffer. */
 struct split {
 	uint8_t *linear_bytes; /* the linear part, in a buffer of exactly its size */
 	uint8_t *bytes;
@@ -75,7 +75,7 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* in IPv4 the fixed header has the protocol, in IPv6 the end of the extension headers */
+	/* IPv4 has the protocol in its fixed header, IPv6 at the end of its extension headers */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -88,12 +88,12 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 	return facts;
 }
 
-/* Returns the expected result: whether the fields that matches need could be read. */
+/* Returns whether the first `size` bytes of a frame contain all fields that matches use. */
 static enum packet_transport expected_answer(const struct wire_frame *frame, size_t size)
 {
 	size_t least = 0;
 
-	/* in IPv4 the fixed header shows a fragment, whatever the options are */
+	/* IPv4 marks a fragment in its fixed header, whatever its options are */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -143,7 +143,7 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second inspection has the same result */
+		/* a second parse of the frame has the same result */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);
@@ -169,7 +169,7 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 	}
 }
 
-/* A frame is read as if it were in one piece, wherever the linear part ends, whole or cut. */
+/* The result is the same wherever the linear part ends, for a complete or a cut frame. */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;
@@ -182,7 +182,7 @@ TEST(test_a_frame_split_anywhere_is_read_the_same)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/* If the kernel fails to read bytes within the frame, the frame is unreadable, not too short. */
+/* If the kernel cannot read bytes within a frame, the frame is unreadable, not too short. */
 TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -193,7 +193,7 @@ TEST(test_what_cannot_be_had_is_unreadable)
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
 }
 
-/* A tag in the metadata is the first tag, and counts as one of VLAN_TAGS_MAX. */
+/* A VLAN tag in the metadata of the packet counts as the first of at most VLAN_TAGS_MAX tags. */
 TEST(test_tags_before_the_frame)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -214,8 +214,8 @@ TEST(test_tags_before_the_frame)
 }
 
 /*
- * Checks that parsing of any bytes ends within the frame, and that its facts do not contradict each
- * other.
+ * Checks that the parser stays within the frame for any bytes, and that the facts of the packet do
+ * not contradict each other.
  */
 static void check_any(const uint8_t *bytes, size_t size)
 {
@@ -232,7 +232,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	split_free(&split);
 }
 
-/* Parsing ends within the frame if any byte of any header has any value. */
+/* The parser stays within the frame if any byte of any header has any value. */
 TEST(test_every_byte_spoilt)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -251,8 +251,8 @@ TEST(test_every_byte_spoilt)
 /* --- TCP's flags ----------------------------------------------------------------------------- */
 
 /*
- * A packet with SYN and without ACK is a SYN, whatever the other flags are: of RFC 793's six, of
- * ECN's two, and NS in the byte before.
+ * A packet with SYN and without ACK is a SYN packet, whatever its other flags are: the six flags of
+ * RFC 793, the two flags of ECN, and NS in the byte before.
  */
 static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {
@@ -300,7 +300,7 @@ static const struct wire_frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* Parses a copy of a frame in which the two bytes at `at` are set to `number`. */
+/* Parses a copy of a frame whose two bytes at offset `at` are set to `number`. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct wire_frame *frame = frame_find(name);
@@ -322,7 +322,7 @@ TEST(test_every_port_is_read)
 	for (unsigned int port = 0; port < 65536; port++) {
 		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
 		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
-		/* no match looks at the source port */
+		/* matches use the destination port, not the source port */
 		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
 	}
 }
@@ -331,7 +331,7 @@ TEST(test_every_vlan_is_read)
 {
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
-		/* the first id that is not 0 */
+		/* the VLAN is the first tag with an id other than 0 */
 		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan,
 				 tci % 4096 ? tci % 4096 : 100);
 		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);
@@ -339,7 +339,7 @@ TEST(test_every_vlan_is_read)
 	}
 }
 
-/* Only the 13 bits of offset and the flag for more fragments make a fragment. */
+/* An IPv4 packet is a fragment if its 13 bits of offset or its flag for more fragments are set. */
 TEST(test_every_fragment_field)
 {
 	for (unsigned int field = 0; field < 65536; field++) {
@@ -362,7 +362,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* Every protocol number is read, before bytes that could be the header of any protocol. */
+/* Every protocol number is read, with payload bytes that could be a header of any protocol. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {
@@ -380,9 +380,7 @@ TEST(test_every_protocol_is_read)
 
 /* --- Long extension headers ------------------------------------------------------------------ */
 
-/*
- * Inspects UDP after `count` extension headers of one type and size, with `missing` bytes cut off.
- */
+/* Parses UDP after `count` equal extension headers, without the last `missing` bytes. */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)
 {
@@ -426,7 +424,7 @@ TEST(test_every_length_of_extension)
 				assert_int_equal(answer, TRANSPORT_OK);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
 				assert_int_equal(packet.facts.port, 5353);
-				/* one byte of the last extension header is missing */
+				/* cut off UDP and one byte before it */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);
@@ -441,7 +439,7 @@ static const struct {
 	const char *name;
 	struct merged merged;
 	uint32_t headers;
-	uint32_t packets, bytes; /* packets and bytes on the wire */
+	uint32_t packets, bytes; /* number of packets, and bytes on the wire */
 } unmerged[] = {
 	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
 	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More sources than the table has room for: random schedules on two CPUs through bpf/charge.h,
- * compiled for the host, against an unlimited number of plain token buckets. After each packet, no
- * key has more credit than its plain bucket, except for the deficit that was counted as evicted,
- * and for packets that passed as a newcomer's. Without a budget, a state is charged for the earlier
- * packets of its key.
+ * Sends random packets of more sources than the table has entries, on two CPUs, through
+ * bpf/charge.h compiled for the host. The reference is a plain token bucket per key. After each
+ * packet, no key has more credit than its plain bucket, except for the deficit that was counted as
+ * evicted, and for packets that passed without a state. Without a budget, a new state is charged
+ * for the earlier packets of its key.
  */
 static void entry_goes(const unsigned int *limit);
 
-/* within the macro its own name means the builtin */
+/* in a macro, its own name is the builtin */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -17,12 +17,12 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* limits: one by source, and one by four consecutive sources */
+#define LIMITS	2 /* one limit per source, and one per four consecutive sources */
 #define WIDE	2 /* bits of the address that the second limit ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* the key that was evicted last, until gone_account() excuses it */
+	struct state_key gone; /* key that was evicted last, until gone_account() handles it */
 	uint64_t evicted;      /* this CPU's count of evicted deficits before the packet */
 } world;
 
@@ -53,11 +53,11 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 
 /* --- The reference -------------------------------------------------------------------------- */
 
-/* The plain token bucket of a key. A level below 0 means that the key got too much. */
+/* A plain token bucket for one key. If its level is below 0, the key got too much. */
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* credit that the state may have in addition: evicted, or of a newcomer's packets */
+	/* credit beyond the level: an evicted deficit, and packets without a state */
 	int64_t excused;
 };
 
@@ -87,7 +87,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Excuses the key that was evicted, by the deficit that was counted for it. */
+/* Adds the evicted deficit that was counted for the evicted key to its excused credit. */
 static void gone_account(void)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -112,8 +112,8 @@ static void entry_goes(const __u32 *limit)
 }
 
 /*
- * Returns the credit that a source can spend under a limit: the level of its state, or of a full
- * state; the slices that return to it; and older slices that are still valid.
+ * Returns the credit that a source can spend under a limit. It is the sum of the level of its state
+ * (of a full state if it has none), and the credit in its slices.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -152,8 +152,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns how many earlier packets of a source the first limit charges on this CPU. If the key of
- * the second limit has the same slot in the sketch, it may clear the slot before.
+ * Returns how many earlier packets of a source the first limit charges on this CPU. The count is 0
+ * if the second limit has cleared it, because both keys use the same slot of the sketch.
  */
 static uint32_t hits_of(uint32_t source)
 {
@@ -168,7 +168,7 @@ static uint32_t hits_of(uint32_t source)
 	return credit_min(*slot & SKETCH_COUNT, SKETCH_MOST - 1);
 }
 
-/* Checks the state of the first limit, if this packet made it. */
+/* Checks that a new state of the first limit is charged for the earlier packets of its source. */
 static void birth_check(uint32_t source, uint32_t hits)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -182,7 +182,7 @@ static void birth_check(uint32_t source, uint32_t hits)
 		    (int64_t)(limit->burst - hits * limit->cost));
 }
 
-/* Checks a key after each packet. An excuse shrinks to the credit that the key really has. */
+/* Checks a key after each packet. The excused credit is reduced to the credit that the key has. */
 static void account_check(int which, uint32_t source)
 {
 	struct account *account = account_of(which, source);
@@ -198,11 +198,11 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources;   /* number of sources; some of them send most packets and have buckets */
-	uint32_t threshold; /* packets of new keys that begin a flood */
-	uint32_t sketch;    /* slots of each CPU's sketch */
-	uint64_t step;	    /* longest time between trains of packets, in ticks */
-	uint32_t blocked;   /* number of sources that are blocked during the whole schedule */
+	uint32_t sources; /* number of sources; a few of them send most packets, and have buckets */
+	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
+	uint32_t sketch;    /* slots in the sketch of each CPU */
+	uint64_t step;	    /* longest time between two groups of packets, in ticks */
+	uint32_t blocked;   /* number of sources that are blocked for the whole test */
 };
 
 static void world_begin(const struct schedule *schedule)
@@ -241,7 +241,7 @@ static void block(uint32_t sources)
 	}
 }
 
-/* Sends a packet, and charges the reference. */
+/* Sends a packet through the gate and through the reference, and compares them. */
 static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of_source(source, host.policy.limit[SL_IPV4]);
@@ -271,7 +271,7 @@ static uint64_t evictions(void)
 	       host.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
-/* Runs a schedule. Returns after how many packets a slice of the source held credit. */
+/* Runs a schedule. Returns after how many packets the source's slice held credit. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -294,7 +294,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 			clock_advance(choose(schedule->step));
 		}
 		host_cpu = choose(HOST_CPUS);
-		if (!choose(1000)) /* the source's bucket is evicted */
+		if (!choose(1000)) /* evict the bucket of the source */
 			world.bucket[host_cpu][source] = (struct sl_bucket){0};
 		reason = room_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
@@ -326,7 +326,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* While there is room, no state is evicted; otherwise no source gets more than was counted. */
+/* No state is evicted while there is room. Later no source gets more than was counted. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};
@@ -354,14 +354,14 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* with twice as many sources, one secret in twenty gives some key two full sets */
+		/* with twice as many sources, a key has two full sets under one secret in twenty */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}
 	assert_true(slices > 10000);
 }
 
-/* A blocked source stays while no set is full of blocked sources. */
+/* A blocked source is not evicted unless all entries of its set are blocked. */
 TEST(test_blocked_sources_stay)
 {
 	for (int i = 0; i < 16; i++) {

@@ -3,7 +3,7 @@
  * bpf/table.h, compiled for the host: the entry that an insertion evicts, against a naive search;
  * locked sets; insertions by several threads at once; and how keys spread over sets.
  */
-#include <errno.h> /* the compiler then refuses error numbers in bpf/table.h that differ */
+#include <errno.h> /* a redefinition fails if an error number in bpf/table.h is wrong */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -11,7 +11,7 @@
 #include "table.h"
 #include "table_host.h"
 
-/* A change by another CPU while a set is looked up for the `lookups`th time. */
+/* A change that another CPU makes when a set is looked up for the `lookups`th time. */
 static struct {
 	uint32_t set;
 	unsigned int lookups;
@@ -35,7 +35,7 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/* Returns a key by number, of one of three limits and either family. */
+/* Returns the key with this number. Keys belong to three limits and both families. */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -75,8 +75,8 @@ static uint32_t other_of(const struct new_entry *new_entry)
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
 /*
- * Returns a random state: full or with a small or large deficit; it may be blocked or have been
- * blocked.
+ * Returns a random state, which is full or has a small or large deficit. It may also be blocked now
+ * or have been blocked before.
  */
 static struct sl_state state_draw(uint64_t now)
 {
@@ -89,13 +89,13 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* The candidates for the eviction by an insertion. */
+/* What an insertion can evict in the two sets of its key. */
 struct choice {
-	uint32_t in[2]; /* its primary and its secondary set */
+	uint32_t in[2]; /* the primary and the secondary set of the key */
 	int free[2];	/* number of free ways in each set */
 	int room[2];	/* number of ways in each set that are free or full */
 	__s64 least[2]; /* lowest eviction cost in each set */
-	int protected;	/* number of protected entries in both sets */
+	int protected;	/* number of protected entries in the two sets together */
 };
 
 static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
@@ -125,19 +125,19 @@ static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 	return choice;
 }
 
-/* Returns the cost of an insertion into a way of a set. */
+/* Returns the eviction cost of an insertion into one of the two sets. */
 static __s64 loss_in(const struct choice *choice, int which)
 {
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns the number of free or full ways of a set that an insertion counts. */
+/* Returns the number of free and full ways of a set, as an insertion counts them. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
 }
 
-/* Returns whether a key is inserted into its secondary set. */
+/* Returns whether an insertion should use the secondary set of its key. */
 static bool goes_away(const struct choice *choice)
 {
 	int home = room_seen(choice, 0), other = room_seen(choice, 1);
@@ -147,9 +147,7 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/*
- * Returns the expected result of an insertion. which: the set; the eviction cost is stored as well.
- */
+/* Returns the result that an insertion should have, and stores the set and the eviction cost. */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -162,7 +160,7 @@ static int choice_expect(const struct choice *choice, const struct new_entry *ne
 
 static struct sl_entry before[ROOM];
 
-/* Returns the index of the entry that has changed, or -1. */
+/* Returns the index of the entry that differs from the copy, or -1. */
 static int entry_changed(void)
 {
 	int changed = -1;
@@ -209,7 +207,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
 	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* a protected entry is evicted only if all are protected */
+	/* a protected entry is evicted only if all entries are protected */
 	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -220,8 +218,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 }
 
 /*
- * The cheapest entry is evicted, for random keys, as many as ways or three times as many, over
- * time.
+ * The entry with the lowest eviction cost is evicted. Random keys fill the table once or three
+ * times.
  */
 TEST(test_the_cheapest_entry_is_evicted)
 {
@@ -242,7 +240,7 @@ TEST(test_the_cheapest_entry_is_evicted)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* A prefetch changes no entry, even if an id uses all bits of `limit`. */
+/* A prefetch changes no entry, even if the limit's id uses all bits of `limit`. */
 TEST(test_a_prefetch_changes_no_entry)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
@@ -259,7 +257,7 @@ TEST(test_a_prefetch_changes_no_entry)
 	}
 }
 
-/* A new key does not inherit the counts of an evicted key. */
+/* The counts of an evicted key are reset before another key uses the entry. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -277,7 +275,7 @@ TEST(test_a_new_key_has_counted_nothing)
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
-/* Checks that an insertion into a locked set fails and changes nothing. */
+/* Checks that an insertion fails, and changes nothing, while the set is locked. */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
@@ -309,7 +307,7 @@ TEST(test_a_locked_set_refuses_and_nothing_is_harmed)
 	assert_true(away > 0);
 }
 
-/* A key is found while its set is locked, and is not inserted again. */
+/* A key in a locked set is found, and is not inserted a second time. */
 TEST(test_a_locked_set_is_read)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -328,7 +326,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* After look number `look` at the lock of this set, another CPU unlocks it. */
+/* Another CPU unlocks the set after its lock was read `look` times. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -339,7 +337,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns whether an insertion succeeds if another CPU unlocks the set after this look. */
+/* Returns whether an insertion succeeds if the set is unlocked after `look` reads. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -374,7 +372,7 @@ TEST(test_a_lock_is_waited_for_but_not_for_ever)
 
 #define DAY (86400 * SL_TICKS_PER_SEC)
 
-/* Returns the next key, by number, whose primary set is this set. */
+/* Returns the key with the next number whose primary set is this set. */
 static struct new_entry new_entry_at(uint32_t home)
 {
 	static uint32_t number;
@@ -394,7 +392,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees a way of a set that holds a key in its primary set. */
+/* Frees a way of a set that holds a key whose primary set is this set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -419,8 +417,8 @@ static void rival_is_blocked(void)
 }
 
 /*
- * A packet chooses a way of the secondary set before it locks that set. If another CPU has changed
- * the way in the meantime, the packet does not use it.
+ * An insertion chooses a way of the secondary set before it locks the set. If another CPU changes
+ * the way before the lock is taken, the insertion does not use the way.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
@@ -439,7 +437,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* one lookup to choose, and one to lock */
+		meanwhile.lookups = 2; /* one lookup chooses a way, one locks the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -453,7 +451,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 
 #define THREADS 4
 #define RACES	200000 /* insertions by each thread */
-#define STAYS	8      /* keys that are blocked, and so are never evicted */
+#define STAYS	8      /* number of keys that are blocked, so that they are never evicted */
 
 static struct {
 	bool over;
@@ -469,7 +467,7 @@ static struct new_entry new_entry_staying(uint32_t number)
 	return new_entry;
 }
 
-/* Inserts a few keys again and again, more than the table has room for. */
+/* Inserts more keys than the table has room for, again and again. */
 static void *race_insert(void *data)
 {
 	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
@@ -505,8 +503,8 @@ static void *race_read(void *data)
 }
 
 /*
- * No key gets two entries, no lock is lost, and all counts are right in the end. The key whose
- * eviction costs most is always found.
+ * After concurrent insertions, no key has two entries, all sets are unlocked, and all counts are
+ * right. A blocked key is always found.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -526,7 +524,7 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* a thread that is preempted holds its lock */
+	/* many insertions fail, because a thread that is preempted keeps its lock */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",
@@ -541,37 +539,37 @@ TEST(test_insertions_by_several_cpus)
 static uint32_t in_set[SETS];
 
 /*
- * Returns a key by a pattern. An attacker can choose any addresses, but does not know the secret.
+ * Returns a key of a pattern. An attacker can choose the addresses, but does not know the secret.
  */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
 
 	switch (pattern) {
-	case 0: /* IPv4 addresses in a row */
+	case 0: /* consecutive IPv4 addresses */
 		key.addr[0] = __builtin_bswap32(10U << 24 | (uint32_t)number);
 		break;
-	case 1: /* about one in each /24: consecutive in the last bits in memory */
+	case 1: /* one address in each /24: in memory only the first bits differ */
 		key.addr[0] = (uint32_t)number;
 		break;
-	case 2: /* four limits for each address */
+	case 2: /* four limits per address */
 		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
 		key.limit = (number % 4 + 1) << 3 | 1;
 		break;
-	case 3: /* /48s in a row */
+	case 3: /* consecutive /48s */
 		key.addr[0] = __builtin_bswap64(0x2001ULL << 48 | number << 16);
 		key.limit ^= 1;
 		break;
-	case 4: /* /64s in a row */
+	case 4: /* consecutive /64s */
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32 | number);
 		key.limit ^= 1;
 		break;
-	case 5: /* consecutive addresses in a /64, under a limit that counts each */
+	case 5: /* consecutive addresses in one /64, under a limit per address */
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32);
 		key.addr[1] = __builtin_bswap64(number);
 		key.limit ^= 1;
 		break;
-	default: /* at random */
+	default: /* random addresses */
 		key.addr[0] = number * 0x9e3779b97f4a7c15ULL;
 		key.limit ^= 1;
 	}
@@ -579,8 +577,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Checks that keys spread over sets like balls over bins: within six standard deviations by
- * Pearson's test; the fullest set is at most as full as in one of a million random tables.
+ * Checks that keys spread over sets like balls thrown at random into bins. Pearson's test is within
+ * six standard deviations, and the fullest set is no fuller than in one of a million random tables.
  */
 static void check_spread(unsigned int pattern)
 {
@@ -633,9 +631,9 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 
 /* --- Room ------------------------------------------------------------------------------------ */
 
-#define ROOMS 20 /* number of tables that are averaged */
+#define ROOMS 20 /* number of tables whose results are averaged */
 
-/* Returns the part of new keys whose first packet gets no entry. */
+/* Adds new keys. Returns the part of them that got no entry with their first packet. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
 {
 	unsigned int refused = 0;
@@ -651,13 +649,13 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 
 /*
  * Sets fill unevenly, but few new keys get no entry while the table fills. docs/architecture.md
- * quotes the figures.
+ * quotes the printed numbers.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {
 	static const struct {
 		unsigned int percent;
-		double filling, then; /* largest parts of the new keys that get no entry */
+		double filling, then;
 	} cases[] = {{50, 0.0001, 0.0005}, {75, 0.001, 0.02}, {80, 0.004, 0.06}};
 	uint32_t number = 0;
 
