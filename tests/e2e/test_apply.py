@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules files: which files are accepted, and that a file is applied completely or not at all."""
+"""Rules files: apply accepts or refuses a file, and applies it completely or not at all."""
 
 import json
 import os
@@ -108,7 +108,7 @@ deny:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_apply_diff_dump_and_the_schema_agree(lab, tmp_path, name):
-    """apply creates the gate with the sizes of the file."""
+    """If the gate does not exist, apply creates it with the sizes of the file."""
     path = written(tmp_path / "rules", GOOD[name])
     validator().validate(loaded(GOOD[name]))
     lab.sluice("diff", path, status=1)
@@ -166,7 +166,7 @@ allow: [{prefix: 203.0.113.1}, {prefix: 10.0.0.0/8, for: 1h}]
 
 
 def test_lists_by_file_name(gate, tmp_path):
-    """A relative path is relative to the rules file, from any working directory."""
+    """A relative path in a rules file is relative to the directory of that file."""
     (tmp_path / "lists").mkdir()
     written(tmp_path / "lists" / "bad", "# them\n203.0.113.66\n2001:db8:bad::/48  # and these\n")
     good = written(tmp_path / "good", "192.0.2.0/24\n")
@@ -195,7 +195,7 @@ allow:
 
 
 def test_files_that_cannot_be_read(gate, tmp_path):
-    """diff exits with 2 for any error, because 1 means that rules differ. tests/unit/base/test_file.c has all such files."""
+    """diff exits with 2 for any error, because 1 means that rules differ. tests/unit/base/test_file.c has more files."""
     (tmp_path / "directory").mkdir()
     before = gate.snapshot()
     for name, absent in ("none", 1), ("directory", 2), ("/dev/zero", 2), ("-", 2):
@@ -212,7 +212,7 @@ def test_files_that_cannot_be_read(gate, tmp_path):
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# Errors that a schema can express. tests/unit/config has all errors and their places.
+# Errors that a JSON schema can detect, too. tests/unit/config covers all errors and their positions.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,
@@ -297,13 +297,13 @@ def validator():
 
 
 def loaded(text):
-    """Loads YAML with the types of YAML 1.2, in which a moment is a string."""
+    """Loads YAML 1.2. In YAML 1.2, a date and time without quotes is a string."""
     class Loader(yaml.SafeLoader):
         pass
     Loader.yaml_implicit_resolvers = {
         key: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for key, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    return yaml.load(text, Loader)  # derived from SafeLoader
+    return yaml.load(text, Loader)  # a subclass of SafeLoader, which is safe, too
 
 
 def test_sizes_of_a_running_gate_stay(attached):

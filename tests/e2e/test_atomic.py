@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change of many rules is atomic: a packet is judged by the old or by the new rules, and levels stay."""
+"""A change of many rules is atomic: a packet is judged by the old or by the new rules, and buckets keep their level."""
 
 import json
 import subprocess
@@ -12,17 +12,17 @@ from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
-SAMPLE = 20  # look_closely() runs once in this many applies
-BURST, RATE, RATE_BURST = 1000, 1000, 500  # of a limit that is used up, and of a limit that refills
+SAMPLE = 20  # look_closely() runs after one in 20 applies
+BURST, RATE, RATE_BURST = 1000, 1000, 500  # BURST is spent before the test; RATE and RATE_BURST refill
 
-# the host number of each source, in both families
+# The last part of each source's address, in IPv4 and in IPv6.
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
 
 
 def address(who, family):
-    """Returns the address of a source. Each source has its own /24 or /48."""
+    """Returns the address of a source. Each source has its own network, a /24 or a /48."""
     host = HOSTS[who]
     return f"10.0.{host}.1" if family == 4 else f"2001:db8:{host}::1"
 
@@ -37,8 +37,8 @@ def policy(prefix, *limits):
 
 
 def rules(even):
-    """Returns one of two rulesets, which deny `first` or `second`. A mixture would drop `inside`, which its own entry
-    or its network allows, or pass `outside`, which either denies."""
+    """Returns one of two rulesets, which deny `first` or `second`. A mixture of both rulesets would
+    drop packets of `inside`, or pass packets of `outside`."""
     entries = {"allow": [], "deny": []}
     policies = [policy("default", {"rate": f"{200 if even else 199}mpps", "burst": 4000000})]
 
@@ -68,7 +68,7 @@ def rules(even):
 
 @pytest.fixture(params=["xdp", "ingress"])
 def gate(lab, request):
-    """A gate on two devices, so that two CPUs judge packets."""
+    """A gate on two devices, so that two CPUs judge packets at the same time."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "hook", request.param)
     lab.sending = {}
@@ -77,7 +77,7 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Makes two processes send from all sources at full speed for a minute. No host has the destination."""
+    """Two processes send from all sources at full speed for a minute. No host has the destination address."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -102,7 +102,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Between two applies no packet of the denied source passes, and no packet of the free source is dropped."""
+    """Checks that the denied source passes no packet, and that the free source loses no packet, until the next apply."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)
@@ -143,7 +143,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        elif who in ("drained", "changing"):  # a change of the policy returned the credit of slices
+        elif who in ("drained", "changing"):  # a policy change returned the credit in the slices of the CPUs
             assert passed == BURST, (who, family, passed)
         elif who == "limited":
             allowed = RATE_BURST + RATE * spent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make beside-others`, which measures the table of the README."""
+"""Runs `make beside-others`, which measures the numbers of the table in the README."""
 
 import os
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ends of entries are right if a command runs in a time namespace, whose CLOCK_MONOTONIC differs from that of the packet
-path. tests/unit/base/test_clock.c tests the clock itself."""
+"""An entry ends at the right time if a command runs in a time namespace, whose CLOCK_MONOTONIC
+differs from the packet path's clock. tests/unit/base/test_clock.c tests the clock functions."""
 
 import json
 import time
@@ -11,13 +11,13 @@ from lab import SLUICE, run, wait_until
 
 DENIED = "192.0.2.9"
 DAY = 86400
-# The second offset is half of the uptime back, because the clock of a namespace must not be negative.
+# CLOCK_MONOTONIC must not become negative, so the second namespace goes back by half of the uptime.
 OFFSETS = [10 * DAY, -int(time.monotonic() / 2)]
 
 
 @pytest.fixture(params=OFFSETS, ids=["ahead", "behind"])
 def elsewhen(request, shared):
-    """Runs sluice in a time namespace."""
+    """Returns a function that runs sluice in a time namespace with this offset."""
     if run("unshare", "--time", "true", check=False).code:
         pytest.skip("this kernel has no time namespaces")
 
@@ -30,7 +30,7 @@ def elsewhen(request, shared):
 
 
 def test_an_entry_lasts_as_long_as_it_says(elsewhen, shared):
-    """Both with `for` and with `until`."""
+    """Checks entries with a duration (`for`) and entries with an end (`until`)."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     for entry in {"for": "1h"}, {"until": until}:
         elsewhen("apply", "-", input=json.dumps({"deny": [{"prefix": DENIED, **entry}]}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Trials: changes with `--confirm`, the command `confirm`, and the rules that return without it."""
+"""Trials: a change with `--confirm` is undone unless the user types `confirm` in time."""
 
 import fcntl
 import json
@@ -31,7 +31,7 @@ def on_trial(lab, text=AFTER, seconds=60):
 
 
 def waiting(lab):
-    """Returns the processes that wait for `confirm`."""
+    """Returns the processes that wait for a user to type `confirm`."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -45,7 +45,7 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """Ends the trial now, as if its time were over."""
+    """Ends the trial now, as if the time to confirm had passed."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -56,7 +56,7 @@ def trial_left(lab):
 
 @pytest.fixture
 def tried(lab):
-    """A gate on trial, and its state before."""
+    """Returns a gate with a change on trial, and the state before the change."""
     lab.apply(BEFORE)
     before = state(lab)
     assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
@@ -70,18 +70,18 @@ def test_without_confirm_what_was_before_comes_back(lab):
     on_trial(lab, seconds=5)
     seen = [state(lab)]
     while trial_left(lab):
-        assert seen[-1] == seen[0] != before  # the rules on trial stay until the end
+        assert seen[-1] == seen[0] != before  # The changed rules stay in force until the trial ends.
         time.sleep(0.2)
         seen.append(state(lab))
     assert len(seen) > 1
     wait_until(lambda: state(lab) == before, "the rules of before")
     assert time.monotonic() > begun + 5
-    lab.sluice("set", "default", "rate", "7pps")  # the trial is over
+    lab.sluice("set", "default", "rate", "7pps")  # succeeds because the trial is over
     lab.refuses(["confirm"], f"'{lab.gate}'", "'--confirm 60s'")
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """Both if the file names devices, and if it does not."""
+    """The file of the trial may name devices or not. In both cases, the renamed device stays attached."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -125,7 +125,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The gate is removed and made again on trial, while the process of the first trial still waits."""
+    """The gate is deleted and created again, with a new trial, while the process of the first trial still waits."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -136,7 +136,7 @@ def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
 
 
 def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
-    """Another command holds the lock for long."""
+    """When the trial ends, another command holds the lock of the gate. The rules are restored when the lock is free."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
     on_trial(lab)
@@ -151,7 +151,7 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """The end of a session may send SIGTERM to all its processes. Signals of a terminal are ignored."""
+    """A session may send SIGTERM to all its processes when it ends. The trial ignores signals of a terminal."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)
@@ -166,7 +166,7 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """Otherwise a lock of a script, or the pipe of its output, would be held until the end of the trial."""
+    """Otherwise, the trial would hold the caller's lock files and pipes open until it ends."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -188,7 +188,7 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs sluice, and sends it a signal at stop number `stops`. Returns false if sluice ended before."""
+    """Runs sluice, and sends signal `number` at stop number `stops`. Returns false if sluice ended earlier."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):
@@ -206,7 +206,7 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """The terminal is closed, or the command is killed, at any moment."""
+    """The terminal is closed, or the command is killed, at any moment of a change with `--confirm`."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)
@@ -246,7 +246,7 @@ def test_nothing_else_changes_a_gate_on_trial(tried):
 
 
 def test_the_trial_outlives_the_session(lab):
-    """The shell ends with its process group, as after a lost connection."""
+    """The process group of the shell is killed, as after a lost SSH connection."""
     lab.apply(BEFORE)
     before = state(lab)
     with subprocess.Popen(["setsid", "sh", "-c", f"{SLUICE} -n {lab.filter} -g {lab.gate} apply - "
@@ -259,7 +259,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# In the middle of a minute, because `dump` may print an end that is a second off.
+# The end is at second 30 of a minute, because `dump` may be a second off and all_of() omits seconds.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],
@@ -285,7 +285,7 @@ CHANGES = [
 
 
 def all_of(lab):
-    """Returns the gate as a rules file, without the seconds of ends."""
+    """Returns the gate as a rules file, with the ends of entries cut to minutes."""
     return END_SECONDS.sub("", lab.sluice("dump").out)
 
 
@@ -318,7 +318,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """The gate has no room for the rules of before and after together, and does not grow."""
+    """The maps have room for the old or the new rules, not for both. The old rules return nevertheless."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
@@ -334,7 +334,7 @@ def test_a_change_that_fails_is_on_no_trial(lab):
     lab.sluice("set", "default", "rate", "5pps")
     before = state(lab)
     lab.pair("out1", "in1")
-    lab.sluice("attach", "in1", gate=lab.gate2)  # so this gate cannot be attached
+    lab.sluice("attach", "in1", gate=lab.gate2)  # gate2 has in1, so the gate of the test cannot be attached there
     for text, names in (AFTER.replace('"in0"', '"eth7"'), "eth7"), (file_of("in1", rate="9pps"), "in1"):
         lab.refuses(["apply", "-", "--confirm", "5s"], names, input=text)
         assert state(lab) == before and trial_left(lab) is None
@@ -368,7 +368,7 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             assert session.rules() != before
             if "force" not in way:
                 session.sluice("confirm")
-            session.sluice("deny", "192.0.2.7")  # the session is denied already
+            session.sluice("deny", "192.0.2.7")  # this deny changes nothing for the session, so it needs no `force`
             session.apply(BEFORE)
             session.sluice("set", "default", "rate", "1kpps")
 
@@ -404,7 +404,7 @@ def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
     session.sluice("undeny", "-f", str(tmp_path / "drop"))
     session.ip("addr", "add", "203.0.113.9", "dev", "lo")
     for connection in ("", "x", "203.0.113.9 50022 203.0.113.9 22", "192.0.2.7 1", "192.0.2.7 50022 203.0.113.1 22", f"fe80::1%in0 1 {HERE4} 22"):
-        monkeypatch.setenv("SSH_CONNECTION", connection)  # none of these sessions comes through the gate
+        monkeypatch.setenv("SSH_CONNECTION", connection)  # no such session passes the gate
         session.sluice("deny", "192.0.2.7")
         session.sluice("undeny", "192.0.2.7")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Frames of every class, each from its own address, are sent to a listening socket. Frames that arrive without a filter
-also arrive through a gate without rules, and none arrives if rules drop all. The kernel decides which classes arrive; the
-tables have those that must."""
+"""Sends frames of every class, each class from its own address, to a listening socket. Frames that arrive without a filter
+also arrive through a gate without rules, and no frame arrives if the rules drop all packets. The kernel decides which
+classes arrive. The test only lists the classes that must arrive."""
 
 import itertools
 import socket
@@ -11,7 +11,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# SENTINEL is allowed and sent last. After its arrival, all frames before it have been judged.
+# The source that is allowed and sends last. When its frame arrives, all earlier frames have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
@@ -21,12 +21,12 @@ HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
 
 
 def of_type(ethertype, behind):
-    """Returns a frame with this EtherType and these bytes after it."""
+    """Returns a frame with an EtherType, followed by the bytes `behind`."""
     return mac(FILTER_MAC) + mac(SENDER_MAC) + struct.pack("!H", ethertype) + behind
 
 
 def udp6(source, headers, first, size=0):
-    """Returns a UDP frame with extension headers. first: the number of the first header."""
+    """Returns a UDP frame with IPv6 extension headers. `first` is the protocol number of the first header."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -36,7 +36,7 @@ def udp6(source, headers, first, size=0):
 
 
 def options(following, size):
-    """Returns destination options of `size` bytes, of a type that hosts skip, because Linux refuses long padding."""
+    """Returns destination options of `size` bytes. Hosts skip this type of option; Linux drops long padding."""
     rest, body = size - 2, b""
     while rest:
         length = min(rest, 257)
@@ -55,7 +55,7 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Yields all combinations of up to three priority tags, and some of up to twelve."""
+    """Yields all sequences of one to three priority tags, and some longer sequences of up to twelve tags."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):
@@ -69,8 +69,8 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """Returns two mappings of a name to a function that makes a frame from an address: frames that must arrive, and frames
-    that must not."""
+    """Returns two dictionaries, of the frames that must arrive and of the frames that must not. The
+    key is the name of a class, the value a function that makes the frame from a source address."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -117,7 +117,7 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """Returns a frame whose packet has `size` bytes after the IP header. The padding looks like the rest of UDP."""
+    """Returns a frame with `size` bytes after the IP header, and then padding that looks like UDP."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -139,7 +139,7 @@ def source_of(name, number):
 
 
 def all_classes():
-    """Returns two mappings of a name to (source, frame): frames that must arrive, and frames that must not."""
+    """Returns two dictionaries of (source, frame) by name: frames that must arrive, and frames that must not."""
     found = []
     for kind in 0, 1:
         named = {}
@@ -159,7 +159,7 @@ assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 
 
 def listen(lab, device="out0"):
-    """Returns listening sockets, after the device and its addresses are up."""
+    """Waits until the device and its addresses are up. Returns listening sockets."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():
@@ -171,7 +171,7 @@ def listen(lab, device="out0"):
 
 
 def arrived(lab, received, frames, device="out0"):
-    """Sends frames, and SENTINEL last. Returns the names of the frames that arrive."""
+    """Sends frames, and then a frame of SENTINEL. Returns the names of the frames that arrived."""
     received.read()
     received.by_source.clear()
     sent = list(frames.items())

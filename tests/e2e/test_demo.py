@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demos: their table and packages, with stubs of sluice, apt-get and dpkg-query, and the demo of sharing."""
+"""The demos: their table, the packages that they install (sluice, apt-get and dpkg-query are stubs), and shared limits."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def stub(path, text):
 
 
 def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
-    """Between the line of build/traffic and the reading of the counters, the filter passes 5 packets and drops 2."""
+    """The filter passes 5 packets and drops 2 after build/traffic reports, and before the demo reads the counters."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(os.path.join(TOP, "scripts", "demo-table"), tmp_path / "scripts")
     counts = {"passed": {"packets": 105}, "dropped": {"packets": 2}}
@@ -35,14 +35,14 @@ def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
     done = subprocess.run([tmp_path / "scripts" / "demo-table", "demo", "1000", "1000", f"{SOURCE}=100"],
                           input=lines, capture_output=True, text=True, check=False)
     live, _, final = done.stdout.partition("Allowed:")
-    assert float(live.split()[0]) >= 1.3  # the time of the reading of the counters
+    assert float(live.split()[0]) >= 1.3  # The demo prints the time at which it reads the counters.
     assert re.search(rf"{SOURCE} +100/s +107 +105 +2 ", live), live
-    # the result compares with the packets that build/traffic sent
+    # The table compares the counters with the number of packets that build/traffic sent.
     assert done.returncode == 1 and re.search(rf"{SOURCE} .* 100 +100 +105 .*NOT AS PROMISED", final), final
 
 
 def installed(tmp_path, *words):
-    """Returns the packages that install-deps installs on a Debian without any of them."""
+    """Returns the packages that install-deps installs on a Debian that has no package yet."""
     stub(tmp_path / "bin" / "dpkg-query", "exit 1")
     stub(tmp_path / "bin" / "apt-get", f'[[ $1 == update ]] || printf "%s\\n" "$@" >>{tmp_path}/apt')
     subprocess.run([os.path.join(TOP, "scripts", "install-deps"), *words], check=True, stdout=subprocess.DEVNULL,
@@ -69,7 +69,7 @@ def children(parent, name):
 
 
 def starve(demo, ends):
-    """Stops the senders for a second every nine seconds, as a busy machine may."""
+    """Stops the senders for one second in ten, as a busy machine may."""
     while not ends.wait(9):
         stopped = list(children(demo.pid, "traffic"))
         for number in (signal.SIGSTOP, signal.SIGCONT):
@@ -83,7 +83,7 @@ def starve(demo, ends):
 @pytest.mark.nodes
 @pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
-    """The demo exits with 0 if each source got what its table promises."""
+    """The demo exits with 0 only if each source passes the packets that the printed table promises."""
     ends = threading.Event()
     with subprocess.Popen([os.path.join(TOP, "scripts", "demo-cluster"), "--no-install"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
@@ -98,9 +98,9 @@ def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
     assert demo.returncode == 0, (out, err)
     assert "NOT AS PROMISED" not in out and out.count(" x ") == 2 * 2 * 4
     typed = [f"  # build/sluice -g demo-{i} -n sluice-demo-c-{i} share 10.77.0.1:6379 --name demo --node {i}\n"
-             for i in (1, 2, 3)]  # only this namespace reaches the store
+             for i in (1, 2, 3)]  # the store is only reachable from this namespace
     assert all(line in out for line in typed)
-    # each process reports that the store is away and back, and gives no other advice
+    # Each process logs that it lost the store and found it again, and nothing else.
     said = err.splitlines()
     assert len(said) == 6 and all("the store" in line for line in said), err
     assert "make" not in out

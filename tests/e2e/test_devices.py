@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`attach` of a rules file, in apply, diff, dump and show."""
+"""The part `attach` of a rules file, in the commands apply, diff, dump and show."""
 
 import ctypes
 import errno
@@ -21,27 +21,27 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Returns a rules file for these devices: names, or mappings of `attach`."""
+    """Returns a rules file that attaches devices. Each of `places` is a device name or an item of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})
 
 
 def changes_nothing(lab, text):
-    """Applies a file that equals the gate. It must change and note nothing."""
+    """Applies a file that describes the gate as it is. apply must change nothing and print no note."""
     done = lab.sluice("-j", "apply", "-", input=text)
     assert json.loads(done.out)["changed"] is False and done.err == "", done
 
 
 def attached_to(lab):
-    """Returns 'DEVICE HOOK MODE' of each attachment."""
+    """Returns 'DEVICE HOOK MODE' for each attachment of the gate."""
     return sorted(f"{a['device']} {a['hook']} {a['mode']}" for a in lab.attachments()
                   if a["state"] == "attached")
 
 
 @pytest.fixture
 def devices(lab):
-    """A lab with three devices of the filter: in0, in1 and other."""
+    """A lab whose filter has three devices: in0, in1 and other."""
     lab.pair("out1", "in1")
     lab.ip("link", "add", "other", "type", "veth", "peer", "name", "other-peer")
     yield lab
@@ -56,7 +56,7 @@ def test_apply_makes_the_gate_and_attaches(devices):
 
 
 def test_no_packet_meets_a_new_device_before_the_rules(devices):
-    """Both if the gate is new, and if it has other rules."""
+    """The device is attached after its rules are in force, whether the gate is new or had other rules."""
     devices.traffic(20, f"{OFFENDER}=20000", background=True)
     for before in range(2):
         if before:
@@ -85,14 +85,14 @@ def test_what_the_file_does_not_name_is_detached(devices):
     assert (gone["device"], gone["hook"], gone["mode"]) == ("in0", "xdp", "native")
     assert devices.attachments() == [a for a in before if a["device"] == "in1"]
     devices.apply("attach: [in1]\npolicies: [{prefix: default, limits: [{rate: 1/h, burst: 5}]}]\n")
-    devices.apply({"policies": [LIMIT]})  # without `attach` they stay
+    devices.apply({"policies": [LIMIT]})  # without `attach` in the file, devices stay attached
     assert attached_to(devices) == ["in1 xdp native"]
     noted(devices.apply(file_of()), (devices.gate, "'attach'"))
     assert devices.attachments() == [] and "rate 1/h" in devices.rules()
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """An attachment to hook ingress counts as hook xdp only if hook xdp has none."""
+    """An attachment to hook ingress matches an item for hook xdp only if the device has no attachment to hook xdp."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -148,7 +148,7 @@ def test_a_file_whose_devices_are_all_missing_filters_nothing_yet(devices):
 
 
 def test_a_device_that_cannot_be_attached_leaves_all_as_it_was(devices):
-    """The last of three devices has the program of another gate."""
+    """The file names three devices. The last device has the program of another gate, so apply fails."""
     devices.apply(file_of("in0"))
     before = devices.snapshot()[0], devices.snapshot()[2:]
     devices.sluice("attach", "other", gate=devices.gate2)
@@ -181,7 +181,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """Its pin still exists, because the device still exists."""
+    """The filter was removed from the device. The pin of its link still exists, because the device still exists."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -199,13 +199,13 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
 
 
 def refuse_sockets():
-    """Makes socket(2) fail with EMFILE in this process and its children, by seccomp."""
+    """Installs a seccomp filter, so that socket(2) fails with EMFILE in this process and its children."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in [
-        (0x20, 0, 0, 0),                         # the number of the call
+        (0x20, 0, 0, 0),  # load the system call number
         (0x15, 0, 1, number),
-        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # SECCOMP_RET_ERRNO
-        (0x06, 0, 0, 0x7FFF0000)])               # SECCOMP_RET_ALLOW
+        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # return SECCOMP_RET_ERRNO for socket(2)
+        (0x06, 0, 0, 0x7FFF0000)])  # return SECCOMP_RET_ALLOW for all other calls
     code = ctypes.create_string_buffer(program, len(program))
     filters = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
@@ -214,7 +214,7 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """Otherwise a lack of file descriptors would detach optional devices."""
+    """If sluice took EMFILE for a missing device, it would detach optional devices."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()
@@ -286,7 +286,7 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
 # --- Modes ----------------------------------------------------------------------------------------
 
 def test_another_mode_lets_no_packet_by(devices):
-    """The limit is used up, so a packet that passes while the mode changes was not judged."""
+    """The source has no credit left. A packet that passes while the mode changes would not have been judged."""
     egress = {"device": "in0", "hook": "egress"}
     devices.apply(file_of({"device": "in0", "mode": "generic"}, egress))
     came = devices.datagrams()
@@ -314,7 +314,7 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """The device always has a program, and applying the file again gives it the mode of the file."""
+    """Wherever apply is killed, the device has a program. Applying the file again sets the mode of the file."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]
@@ -329,7 +329,7 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
         assert attached_to(devices), f"killed at {at}+{steps}"
         devices.apply(texts[i % 2])
         assert attached_to(devices) == [f"in0 {hook} {modes[i % 2]}"]
-        assert len(os.listdir(devices.pins("links"))) <= 2  # with its program, or its qdisc
+        assert len(os.listdir(devices.pins("links"))) <= 2  # the pin of the link and a pin of its program or qdisc
 
 
 def test_diff_tells_devices(devices):
@@ -343,7 +343,7 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    assert told["detached"] == [] and told["changed"] is True  # in0 stays attached, in another mode
+    assert told["detached"] == [] and told["changed"] is True  # a new mode does not count as detaching in0
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 
 

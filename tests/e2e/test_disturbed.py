@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate denies a stream while its devices and namespaces are disturbed. No packet of the stream passes, and the packets are
-counted."""
+"""A gate denies a stream of packets while devices and namespaces change. All packets of the stream
+are dropped and counted."""
 
 
 import pytest
@@ -12,15 +12,15 @@ DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
 
-# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c removes
-# the program from a queue, then stops its NAPI; a poll in between delivers the queue without the program. One packet was
-# seen in some fifty closings.
+# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp()
+# removes the XDP program from a queue before it stops the queue's NAPI, so a poll in between
+# delivers packets without the program. About one in fifty closings let a packet pass.
 CLOSING_LETS_PASS = 3
 
 
 @pytest.fixture(params=MODES, ids="-".join)
 def stream(request, lab):
-    """A lab with a stream of DENIED into in0, which has two receive queues."""
+    """Sends a stream of packets of DENIED to in0, which has two receive queues."""
     hook, mode = request.param
     lab.ip("link", "del", "in0")
     lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
@@ -38,14 +38,14 @@ def stream(request, lab):
 
 
 def goes_on(lab):
-    """Waits until more packets of the stream are judged."""
+    """Waits until the gate has judged more packets of the stream."""
     before = lab.counts()[1]
     wait_until(lambda: lab.counts()[1] > before + 100, "the stream goes on")
 
 
 def nothing_passed(lab, closed=False):
-    """Ends the stream. None of its packets may have passed, and packets of another source pass. closed: veth has closed its
-    queues."""
+    """Ends the stream, and checks that no packet of it passed and that packets of another source
+    pass. `closed`: veth has closed its queues, so a few packets may have passed."""
     goes_on(lab)
     lab.stream.kill()
     lab.stream.wait()
@@ -69,7 +69,7 @@ def test_a_link_that_flaps(stream):
 
 
 def test_a_driver_that_begins_anew(stream):
-    """Another number of queues, and another MTU: the driver closes and opens its second queue."""
+    """If the number of queues or the MTU changes, the driver closes its second queue and opens it again."""
     for i in range(TIMES):
         channels(stream, "in0", 5, 1 + i % 2)
         stream.ip("link", "set", "in0", "mtu", str(1400 + i))
@@ -78,7 +78,7 @@ def test_a_driver_that_begins_anew(stream):
 
 
 def test_a_namespace_of_the_gate_is_deleted(stream):
-    """Another device of the gate is in the namespace."""
+    """The deleted namespace has another device of the same gate."""
     netns = f"{stream.filter}-c"
     for _ in range(TIMES // 2):
         run("ip", "netns", "add", netns)
@@ -95,7 +95,7 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """On hook xdp our link refuses it. On hook ingress our filter still sees all packets."""
+    """On hook xdp, the kernel refuses the second program. On hook ingress, our filter still sees all packets."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")
