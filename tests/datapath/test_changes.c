@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules: which state a changed limit keeps, and that other limits keep all of it. */
+/* Changes of rules: changed limits keep the state that still fits, and other limits keep all. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -23,30 +23,30 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
-/* A limit keeps its id, and so the levels of its sources, while its name, kind and key stay. */
+/* A limit keeps its id, and with it the levels of its sources, if its name, kind and key stay. */
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
-		const char *words; /* the limit that replaces `rate 1/h burst 10` */
-		uint64_t passes;   /* packets that pass of a source that had 4 left */
+		const char *words; /* words that replace `rate 1/h burst 10` */
+		uint64_t passes;   /* packets that then pass, from a source that had credit for 4 */
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
 		{"rate 1/h burst 20", 4},
 		{"rate 1/h burst 3", 3},
-		{"rate 2/h burst 20", 8}, /* a level is a time, so it doubles */
+		{"rate 2/h burst 20", 8}, /* credit for 4 hours, at 2 packets an hour */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
 		{"name all rate 1/h burst 10 match udp", 4},
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* another key, so other states */
+		{"rate 1/h burst 10 per 24", 10}, /* another key: new states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
-		{"rate 1/h burst 10 match udp", 10}, /* the default name differs by match */
+		{"rate 1/h burst 10 match udp", 10}, /* the match changes the default name */
 		{"rate 1/h burst 10 match tcp", 2000},
-		{"window 12 per 1h", 12}, /* another kind, so other states */
+		{"window 12 per 1h", 12}, /* another kind: new states */
 		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);
@@ -110,7 +110,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* b is removed, and no other limit gets its refusals; d gets its slot, e the last slot */
+	/* d gets the slot of b, but not the refusals of b; e gets the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -124,7 +124,7 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* only a stays, unchanged */
+	/* remove all limits but a, which does not change */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -139,7 +139,7 @@ TEST(test_slots)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A policy with the number of a deleted policy counts from zero; the totals lose nothing. */
+/* A policy that reuses a deleted policy's number counts from zero; the totals stay complete. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -158,7 +158,7 @@ TEST(test_numbers_are_used_again)
 	assert_int_equal(refused(rig, "192.0.2.1", "y"), 0);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 2);
 	assert_int_equal(refused(rig, "192.0.2.1", "y"), 8);
-	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 8", NULL); /* in its other version */
+	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 8", NULL);
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_WITHIN].packets, 2);
 	assert_int_equal(refused(rig, "192.0.2.1", "x"), 0);
 	rig_check_counted(rig);
@@ -224,7 +224,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* the same limits again, with another change */
+	/* set the same limits again, together with another change */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);
@@ -257,7 +257,7 @@ TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether t and u get their credit back */
+		bool stays[2]; /* whether the limits t and u get back the credit of their slices */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},
@@ -294,7 +294,7 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		/* a packet that no limit matches updates the bucket */
+		/* the bucket is updated even by a packet that no limit matches */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1);
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
@@ -306,7 +306,7 @@ TEST(test_limits_keep_their_slices)
 	rig_check_counted(rig);
 }
 
-/* Credit of one state never returns to another state, even after many changes without a packet. */
+/* Credit of one state never returns to another state, even after many changes without traffic. */
 TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);

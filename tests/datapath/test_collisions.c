@@ -41,7 +41,7 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 struct collision {
 	const char *limit;
 	enum hook hook;
-	unsigned int most; /* the most that a source may pass in SECONDS */
+	unsigned int most; /* largest number of packets that a source may pass in SECONDS */
 };
 
 static const struct collision collisions[] = {
@@ -87,7 +87,7 @@ TEST(test_chosen_sources_pass_no_more_than_their_limits)
 		uint64_t passed;
 
 		rig_empty(rig);
-		rig->gate.state->params.flood_threshold = 1024; /* as in a gate of the usual size */
+		rig->gate.state->params.flood_threshold = 1024; /* the default size's threshold */
 		rig_limits(rig, "default", it->limit, NULL);
 		addresses_choose(rig, rig_limit(rig, "10.0.0.1"), chosen);
 		passed = collide(rig, it, chosen, count, run);

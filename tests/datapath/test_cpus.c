@@ -11,12 +11,12 @@
 #define NEIGHBOUR "192.0.2.%u" /* addresses of one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* long enough that credit left in slices at the end is under 2 % */
+/* The run is so long that the credit left in slices at its end is less than 2 %. */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
-#define CHUNK	 20000 /* packets in one system call, which takes a few milliseconds */
+#define CHUNK	 20000 /* packets in one system call, which lasts a few milliseconds */
 #define THREADS	 100
-#define ATTEMPTS 5 /* tries, because other work may keep the machine busy */
+#define ATTEMPTS 5 /* number of attempts, because other processes may use the CPUs */
 
 /* Sends the first packet. Returns its time in ticks, which it reads from the state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
@@ -67,14 +67,14 @@ static void result_check(const struct result *result)
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
 /*
- * Two rates are tested: a tenth of the machine's speed, and a third. A flood on all CPUs exceeds
- * both.
+ * The tested rates are a tenth and a third of the machine's speed; a flood on all CPUs exceeds
+ * them.
  */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	uint32_t pps; /* the rate; 0: the speed divided by SPEED_HIGHEST */
+	uint32_t pps; /* rate in packets per second; 0 means the speed divided by SPEED_HIGHEST */
 	const char *burst;
 	enum hook hook;
 };
@@ -130,8 +130,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
 		/*
-		 * a source without CPU time loses credit; but on XDP grace periods need the other
-		 * CPUs
+		 * use a real-time priority, except on XDP, whose grace periods need the other CPUs
 		 */
 		.first = it->hook == HOOK_INGRESS,
 	};
@@ -140,10 +139,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
-		/*
-		 * each call on XDP waits for grace periods without sending, so the last packets use
-		 * TC
-		 */
+		/* on XDP each call first waits for grace periods, so send the last packets on TC */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
 		like.first = true;
@@ -205,7 +201,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* Sends from one source per thread; all sources have one key. */
+/* Sends from one source per thread. All sources have the same key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

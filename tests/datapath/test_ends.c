@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Entries that expire, runtime entries and entries of lists: they expire in the packet path. */
+/* Runtime entries and list entries that expire. The packet path itself detects the expiry. */
 #include "rig.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "gate/transaction.h"
 
 /*
- * The injected clock of these tests is this late, so that commands, which read the machine's clock,
- * find no entry expired.
+ * Start of the injected clock. Commands read the machine's clock, which is earlier, so they find no
+ * expired entry.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
@@ -47,7 +47,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Makes lists and adds a prefix to them; its entry on the list at `timed` expires at `until`. */
+/* Makes lists with a prefix. Its entry on the list with index `timed` expires at `until`. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -73,13 +73,13 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* whether the kernel counts a jiffy late */
+	unsigned int late = lead % 2; /* whether the kernel counts each jiffy one jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* a limit, to see when the entry is not in force any more */
+	if (allowed) /* after the expiry, this limit shows that the entry is no longer in force */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -124,7 +124,7 @@ TEST(test_ends_at_its_moment)
 		      checks);
 }
 
-/* After an expiry the next shorter rule decides; rules expire in any order. */
+/* After a rule expires, the next shorter rule decides. Rules may expire in any order. */
 TEST(test_nested)
 {
 	static const struct {
@@ -157,13 +157,11 @@ TEST(test_nested)
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
 	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
-	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired, but not removed yet */
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules still exist */
 	rig_check_counted(rig);
 }
 
-/*
- * After an entry expired, the limits of its prefix or of a shorter one decide, with their levels.
- */
+/* After an entry expires, the limits of its prefix or a shorter one decide, with their levels. */
 TEST(test_limits_take_over)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};
@@ -176,7 +174,7 @@ TEST(test_limits_take_over)
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
-				continue; /* longer rules decide there */
+				continue; /* a longer rule decides about this address */
 			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
@@ -210,7 +208,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* A changed expiry applies to a hot source at once: earlier, later, never, or in the past. */
+/* A new expiry, earlier or later, never or past, applies at once to a source that is sending. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -231,7 +229,7 @@ TEST(test_another_end)
 	rig_clock_forward(rig, 3600 * SEC);
 	expect(rig, "192.0.2.1", false);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, rig_until(rig, 0) - 1);
-	expect(rig, "192.0.2.1", true); /* expired already: no rule decides */
+	expect(rig, "192.0.2.1", true); /* the entry has already expired, so no rule decides */
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);
@@ -254,10 +252,7 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/*
- * A /64 stays split while a longer rule exists, expired or not, and each host is judged by its own
- * rule.
- */
+/* A /64 stays split while a longer rule exists, even an expired one. Each host has its own rule. */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
@@ -272,7 +267,7 @@ TEST(test_ends_within_a_64)
 	expect(rig, "2001:db8:5::3", false);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
-	expect(rig, "2001:db8:5::1", false); /* the /112 denies it */
+	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 denies it */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);
@@ -335,7 +330,7 @@ static void put_ended(struct rig *rig)
 	struct rule rule;
 
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5",
-		   NULL); /* the limit keeps the rule when the entry expires */
+		   NULL); /* the limit keeps the rule after the entry expires */
 	assert_int_equal(rules_get(&rig->gate, &ended, &rule), 0);
 	assert_true(rule_add_list(&rule, 0, 1));
 	assert_int_equal(ruleset_add(&entries, &rule), 0);
@@ -343,7 +338,7 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* An expired entry keeps the bit of its list, which another list may get later. */
+/* An expired entry keeps its list's bit. A later list with this bit does not have the entry. */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
@@ -394,10 +389,7 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/*
- * If expired rules cannot be removed because the rules cannot be read, nothing changes, and no
- * change is left in progress.
- */
+/* If the rules cannot be read, expired rules stay, and no change begins. */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -438,7 +430,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* A prefix has at most one list entry that expires; a change of its policy keeps it. */
+/* At most one list entry of a prefix expires. A change of the prefix's policy keeps the expiry. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};

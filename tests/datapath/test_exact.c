@@ -8,11 +8,11 @@
 #include "credit.h"
 #include "rules/ruleset.h"
 
-/* Long bursts have slices, and refuse for the rest of a jiffy; short bursts do not. */
+/* A limit with a long burst has slices and cached refusals; one with a short burst has neither. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
-	uint64_t packets; /* packets that the burst holds */
+	uint64_t packets; /* burst in packets */
 };
 
 static const struct limit_case limit_cases[] = {
@@ -23,11 +23,11 @@ static const struct limit_case limit_cases[] = {
 	{.rate = "10pps", .burst = "1000", .packets = 1000},
 	{.rate = "10pps", .burst = "20", .packets = 20},
 	{.rate = "1/min", .burst = "1000", .packets = 1000},
-	/* a packet costs no whole number of ticks */
+	/* the cost of a packet is not a whole number of ticks */
 	{.rate = "3mpps", .burst = "1000", .packets = 1000},
 };
 
-/* Returns a frame of a new source, of IPv4 and IPv6 in turn. */
+/* Returns a frame from a new source. IPv4 and IPv6 sources alternate. */
 static struct frame next_source(void)
 {
 	static uint32_t number;
@@ -70,7 +70,7 @@ TEST(test_fresh_burst)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Packets on two CPUs in turn: credit in a slice of one CPU is not available on the other. */
+/* Two CPUs send in turn. Credit in one CPU's slice is not available to the other CPU. */
 TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);
@@ -137,9 +137,7 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/*
- * Sends `batch` packets every `step` ticks, including both ends of `span`. Returns how many pass.
- */
+/* Sends `batch` packets every `step` ticks from start to end of `span`. Returns how many pass. */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
@@ -268,7 +266,7 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 TEST(test_any_span)
 {
 	struct rig *rig = rig_begin(state);
-	uint32_t slices = 32 * rig->gate.machine.cpus; /* the smallest burst that has slices */
+	uint32_t slices = 32 * rig->gate.machine.cpus; /* smallest burst with slices, in packets */
 
 	srand(2);
 	any_span_check(rig, "100pps", slices, 10000);
@@ -314,7 +312,7 @@ static const struct bits_case bits_cases[] = {
 	{"7gbit", "500kB", 875000000, 500000},
 };
 
-/* Sends frames of the given sizes in turn, faster than the rate, for `span`. */
+/* Sends frames of the given sizes in turn for `span`, faster than the rate. */
 static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
 		      size_t count, uint64_t span)
 {
@@ -326,7 +324,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
 		uint64_t passed = rig->passed.packets;
 
-		/* send until a frame is refused, whatever its size */
+		/* send until a frame is refused, of any size */
 		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
@@ -342,7 +340,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_set(rig, "default", it->rate, it->burst);
 	start = rig_now(rig);
 	run_bytes(rig, it, sizes, count, span);
-	rig_clock_back(rig, span / 4000); /* back to the time of the last packets */
+	rig_clock_back(rig, span / 4000); /* set the clock back to the last packets */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
 	/* one frame, plus the credit that a refusal until the end of the last jiffy may cost */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
@@ -370,7 +368,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* TCP that GRO merged into buffers of 45 packets gets its rate, and no more. */
+/* TCP packets that GRO merged, 45 in each buffer, pass at their rate and not faster. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
@@ -396,10 +394,7 @@ TEST(test_merged_packets_get_their_rate)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/*
-		 * credit that a full state has no room for is lost, and the last refill is not
-		 * complete
-		 */
+		/* a full state loses credit, and the last refill is incomplete */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}

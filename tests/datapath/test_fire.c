@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules during packets at full speed: the programs that ship, by the kernel's clock. */
+/* Rules change during packets at full speed. The programs that ship use the kernel's clock. */
 #include "rig.h"
 
 #include "gate/rulemap.h"
@@ -11,7 +11,7 @@
 
 #define FLIPS 200
 
-/* While a rate changes back and forth, each packet is judged by one rule, and levels stay. */
+/* A rate alternates between two values. Each packet is judged by one of them, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -58,16 +58,16 @@ TEST(test_flips_under_fire)
 
 /* --- Rulesets that swap --------------------------------------------------------------------- */
 
-#define LISTED 16 /* number of rules of each kind, which each change writes again */
+#define LISTED 16 /* number of rules of each kind; each change writes all of them */
 
 enum target {
-	TARGET_ONE,   /* only the first ruleset denies it */
-	TARGET_OTHER, /* only the second ruleset denies it */
+	TARGET_ONE,   /* denied by the first ruleset only */
+	TARGET_OTHER, /* denied by the second ruleset only */
 	TARGET_DENIED,
 	TARGET_ALLOWED,
-	TARGET_DENIED_EITHER_WAY, /* the rule of its host or of its network denies it */
+	TARGET_DENIED_EITHER_WAY, /* denied by both rulesets, in different rules */
 	TARGET_ALLOWED_EITHER_WAY,
-	TARGET_LIMITED, /* a policy that never changes limits it */
+	TARGET_LIMITED, /* limited by a policy that never changes */
 	TARGETS,
 };
 
@@ -91,7 +91,7 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* another expiry each time, so that each rule is written */
+		/* use a different expiry each time; otherwise the rule is not written */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -186,7 +186,7 @@ TEST(test_swaps_under_fire)
 
 /* --- Rules that are written over ------------------------------------------------------------ */
 
-/* Rules of hosts are written again while each packet of their /64 looks them up. */
+/* The rules of hosts are written again while packets of their /64 look them up. */
 TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
@@ -217,7 +217,7 @@ TEST(test_rewrites_under_fire)
 		};
 		flood_start(&floods[i]);
 	}
-	rig->gate.state->changing = 1; /* as during any change */
+	rig->gate.state->changing = 1; /* set the flag that any change sets */
 	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
 		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* If a map of rules is full, a change is refused as a whole; and expired rules make room. */
+/* If a map of rules is full, a change has no effect. Expired rules are removed to make room. */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
 
 #include <bpf/bpf.h>
 
-#define OVER 1 /* an expiry that is long past, by any clock */
+#define OVER 1 /* an expiry that is in the past by every clock */
 
-#define HOSTS	 1024 /* capacity for rules in the rig */
+#define HOSTS	 1024 /* capacity of the rig's maps for rules */
 #define PREFIXES 1024
 
 static const char *host(unsigned int number)
@@ -70,10 +70,10 @@ TEST(test_policies_full)
 	assert_int_equal(rig_burst_of(rig, host(most - 1)), 4);
 
 	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"),
-			 0); /* it has a policy already */
+			 0); /* the prefix already has a policy */
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	rig_del(rig, host(6));
-	/* in the freed place */
+	/* the removed policy left a free place */
 	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
@@ -84,7 +84,7 @@ TEST(test_policies_full)
 	rig_check_counted(rig);
 }
 
-/* A change with one policy too many has no effect, not even by its first rules. */
+/* If a change adds one policy too many, none of its rules takes effect. */
 TEST(test_policies_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -131,9 +131,9 @@ TEST(test_hosts_full)
 	assert_int_equal(rig_burst_of(rig, host(0)), 0);
 	assert_int_equal(rig_burst_of(rig, host(HOSTS - 1)), 0);
 
-	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* it exists already */
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* the rule exists */
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
-	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 hosts have a map of their own */
+	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 hosts have their own map */
 	assert_int_equal(try_deny(rig, "192.0.2.0/24"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_del(rig, host(6));
@@ -175,7 +175,7 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* a rule that the same change removes makes no room */
+	/* a change first adds rules: the rule that it removes makes no room for them */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
@@ -204,8 +204,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * `splits` may be full before the maps of rules: it has as much room as the larger, and rules of
- * both are longer than /64.
+ * `splits` has as many entries as the larger map of rules. It can be full before the maps are,
+ * because two maps have rules longer than /64.
  */
 TEST(test_splits_full)
 {
@@ -216,12 +216,12 @@ TEST(test_splits_full)
 	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
-	/* that /64 is in `splits` already */
+	/* `splits` already has that /64 */
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0);
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_list(rig, divider(7), SL_ACCESS_DENY, OVER);
-	assert_int_equal(try_deny(rig, divider(HOSTS)), 0); /* expired rules make room */
+	assert_int_equal(try_deny(rig, divider(HOSTS)), 0); /* removing expired rules makes room */
 	rig_check_tidy(rig, HOSTS + 2);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), 0);
@@ -241,7 +241,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* two more rules; an expired entry with a policy stays, because the policy is in force */
+	/* two more rules, which have a policy and an expired entry: the policy keeps them */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);
@@ -275,7 +275,7 @@ TEST(test_sweep_prefixes)
 	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
-/* If expired rules make too little room, the change is refused. */
+/* If removing expired rules makes too little room, the change is refused. */
 TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);
@@ -297,7 +297,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Setting and deleting a rule leaks nothing, among 900 other rules. */
+/* Adding and deleting a rule leaves nothing in the maps, among 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Policies that inherit the limits of shorter policies: an inherited limit is the same limit. */
+/* Policies that inherit limits. An inherited limit shares its state with the original limit. */
 #include "rig.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define SCTP 132
 
-/* Returns how many of ENOUGH packets pass: at 1/h this is the rest of the burst. */
+/* Sends ENOUGH packets and returns how many pass. At 1/h, this is the credit that was left. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -31,7 +31,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 
 /* --- What an heir has ----------------------------------------------------------------------- */
 
-/* A rule of a case. */
+/* A rule of a test case. */
 struct said {
 	const char *prefix;
 	const char *words; /* words of the limit; NULL: an expired entry that allows */
@@ -55,7 +55,7 @@ struct heir_case {
 	const char *name;
 	struct said rules[4];
 	const char *source;
-	uint64_t udp, tcp, sctp; /* packets that pass, by protocol */
+	uint64_t udp, tcp, sctp; /* number of packets that pass, by protocol */
 };
 
 static const struct heir_case heir_cases[] = {
@@ -138,8 +138,8 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * Adds the rules in one change; or one by one, the longest first, so that each becomes the parent
- * of earlier rules.
+ * Adds the rules in one change, or one by one. If one by one, the longest is first, so each rule
+ * becomes the parent of the earlier rules.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
@@ -178,7 +178,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* Addresses with one key share a state, even if their policies differ. */
+/* Addresses with the same key share a state, even under different policies. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -214,14 +214,12 @@ TEST(test_levels_stay)
 	rig_check_tidy(rig, 1);
 }
 
-/*
- * A change of a limit applies to policies that inherit it, and keeps levels unless the key changes.
- */
+/* A change of a limit applies to policies that inherit it. Levels stay unless the key changes. */
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
-		const char *words; /* the limit that replaces `name a rate 1/h burst 10` */
-		uint64_t passes;   /* packets that pass of a source that had 4 left */
+		const char *words; /* words that replace `name a rate 1/h burst 10` */
+		uint64_t passes;   /* packets that then pass, from a source that had credit for 4 */
 	} cases[] = {
 		{"name a rate 1/h burst 20", 4},
 		{"name a rate 1/h burst 3", 3},
@@ -248,7 +246,7 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/* Credit in a slice is never spent by the next limit that gets its slot. */
+/* A limit never spends credit from the slice of the limit that had its slot before. */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
@@ -274,8 +272,8 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet is counted at the policy of its source, its refusal at the policy that specifies the
- * limit.
+ * A packet counts at the policy of its source. If refused, it also counts at the policy that
+ * defines the limit.
  */
 TEST(test_counters)
 {
@@ -293,7 +291,6 @@ TEST(test_counters)
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_DROP_OVER_LIMIT].packets, 0);
 	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_TCP), 4);
 	assert_int_equal(refused(rig, "10.1.0.1"), ENOUGH - 4);
-	/* all packets that it sees pass */
 	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3 + 3);
 	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
 	assert_int_equal(refused(rig, "10.1.2.3"), ENOUGH - 5);
@@ -331,7 +328,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* a policy that inherits it has one limit too many */
+		/* this policy would inherit one limit too many */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};
@@ -366,7 +363,7 @@ TEST(test_a_fifth_is_refused)
 
 /* --- The budget ----------------------------------------------------------------------------- */
 
-/* A policy and all that inherit from it share one budget. */
+/* A policy and all policies that inherit from it share one budget. */
 TEST(test_an_inherited_budget_is_one)
 {
 	struct rig *rig = rig_begin(state);
@@ -377,7 +374,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* in turn: no limit voids credit that another borrowed */
+	/* limits alternate: none makes void the credit that another limit borrowed */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);

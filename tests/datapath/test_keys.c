@@ -48,12 +48,12 @@ static const struct key_case cases[] = {
 	{32, 128, "2001:db8::1", "2001:db8::2", false},
 	{32, 128, "2001:db8::1", "2001:db8::1", true},
 	{32, 128, "2001:db8::1", "2001:db8:0:0:8000::1", false},
-	/* IPv4 and IPv6 never share a key */
+	/* an IPv4 address and an IPv6 address never share a key */
 	{0, 0, "192.0.2.1", "2001:db8::1", false},
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* a /64 that has the same bytes as an IPv4 key, address and limit */
+	/* the bytes of this /64 equal those of an IPv4 key, its address and its limit */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
@@ -96,7 +96,7 @@ TEST(test_who_shares)
 
 /* --- The destination ------------------------------------------------------------------------ */
 
-/* A limit by destination applies only to packets that the device sends. */
+/* A limit by destination applies to egress only. */
 TEST(test_destination_on_egress_only)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -125,7 +125,7 @@ TEST(test_destination_of_merged_packets)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* Ethernet, IP, UDP */
+		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* sizes of the three headers */
 		const struct sl_cell wire = {.packets = 5, .bytes = 5 * (headers + 1)};
 
 		for (int i = 0; i < 2; i++) {
@@ -143,7 +143,7 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Pairs of sources, and whether they share credit: include/identity.h. */
+/* Pairs of sources, and whether the sources share credit (include/identity.h). */
 static const struct {
 	const char *words, *one, *other;
 	bool share;
@@ -166,7 +166,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* Neighbours on a link, and the IPv4 hosts of a translator, have buckets of their own. */
+/* Neighbours on a link, and IPv4 hosts behind a translator, each have their own bucket. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -190,7 +190,7 @@ TEST(test_sources_that_are_whole_addresses)
 	rig_run_on(rig, 0);
 }
 
-/* Each whole address gets its burst and no more: with slices, on all CPUs, and in a flood. */
+/* Each whole address passes exactly its burst: with slices, on all CPUs, and in a flood. */
 TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
@@ -244,7 +244,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* After longer rules split a /64, no host spends credit from the bucket of the /64. */
+/* After a longer rule splits a /64, its hosts spend no credit from the bucket of the /64. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Every limit here passes 20 packets of FRAME_LEAST at once. Except for shape, each refills a
- * packet in more than a jiffy; refusals of a shape last no longer either.
+ * Every limit here passes 20 packets of FRAME_LEAST at once, and then refills a packet in more than
+ * a jiffy. A shape refills faster.
  */
 #define CAPACITY 20
 
@@ -36,10 +36,7 @@ static const struct kind_case {
 
 #define KINDS_END (kinds + ARRAY_SIZE(kinds))
 
-/*
- * Returns a random hook. A shape is tested on egress only, because only packets that the device
- * sends can wait.
- */
+/* Returns a random hook, or egress for a shape: only packets that the device sends can wait. */
 static enum hook any_hook(enum sl_kind kind)
 {
 	return kind == SL_SHAPE ? HOOK_EGRESS : rand() % HOOKS;
@@ -50,7 +47,7 @@ static enum sl_reason refusal_of(enum sl_kind kind)
 	return kind == SL_SHAPE ? SL_DROP_OVER_HORIZON : SL_DROP_OVER_LIMIT;
 }
 
-/* Sets this limit alone, at a random time within a jiffy and a sub-window. */
+/* Sets this limit only, at a random time within a jiffy and within a sub-window of the limit. */
 static void begin_with(struct rig *rig, const struct kind_case *it)
 {
 	rig_empty(rig);
@@ -58,7 +55,7 @@ static void begin_with(struct rig *rig, const struct kind_case *it)
 	rig_clock_forward(rig, (uint64_t)rand() % (100 * SEC));
 }
 
-/* Sends packets of a source, each on a random CPU and hook. */
+/* Sends packets of a source, each on a random CPU and hook. Returns how many pass. */
 static uint64_t send_any(struct rig *rig, const struct kind_case *it, const char *source,
 			 uint64_t count)
 {
@@ -72,7 +69,7 @@ static uint64_t send_any(struct rig *rig, const struct kind_case *it, const char
 	return passed;
 }
 
-/* Moves the clock on to the next jiffy: a CPU stores a refusal for at most a jiffy. */
+/* Moves the clock to the next jiffy, so that no CPU has a cached refusal. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
@@ -112,8 +109,8 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 	static const struct {
 		const char *words;
 		enum hook hook;
-		uint64_t least, most; /* packets that pass at once */
-		uint64_t pps;	      /* packets per second that refill in the meantime */
+		uint64_t least, most; /* bounds of the number of packets that pass at once */
+		uint64_t pps;	      /* packets per second that are refilled during the test */
 	} cases[] = {
 		{"rate 1/h burst 1000", HOOK_INGRESS, 1000 - 1000 / 16, 1000, 0},
 		{"window 1000 per 10h", HOOK_INGRESS, 1000, 1000, 0},
@@ -160,8 +157,8 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
 /*
- * From the reported millisecond on, and not before, as many packets pass as are reported, on a CPU
- * that stores no refusal.
+ * As many packets as reported pass from the reported millisecond on, and not before. The CPU has no
+ * cached refusal.
  */
 TEST(test_denial_carries_retry_after)
 {
@@ -206,7 +203,7 @@ TEST(test_denial_carries_retry_after)
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* A packet that costs more than a window never passes, and costs nothing. */
+/* A packet larger than the window never passes, and is not charged. */
 TEST(test_oversize_never_passes)
 {
 	struct rig *rig = rig_begin(state);
@@ -221,14 +218,14 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* in the same jiffy: no block has begun, and no CPU stores the refusal */
+		/* the oversize packet began no block, and no CPU cached its refusal */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* during the block */
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* a block is in force */
 
 	rig_empty(rig);
 	rig_limits(rig, "default", "window 40 per 1s", NULL);
@@ -245,7 +242,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* Returns the limit by packets, or the limit by bits. */
+/* Returns the limit by packets, or the limit by bits if `bits` is set. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);
@@ -262,7 +259,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
-/* Each frame is charged to both rates or to neither; its size decides which rate refuses. */
+/* Each frame is charged to both rates or to neither. Its size decides which rate refuses it. */
 TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
@@ -280,7 +277,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
-	rig_clock_forward(rig, 100 * SEC); /* 12,500 bytes, but the burst is 3,000 */
+	rig_clock_forward(rig, 100 * SEC); /* refills the whole burst in bits, 3,000 bytes */
 	/* the rate in packets refuses three */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
@@ -291,7 +288,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	rig_check_counted(rig);
 }
 
-/* A limit with two rates is one limit for users: its slots are added and removed together. */
+/* A limit with two rates is one limit to users. Its two slots are added and removed together. */
 TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);
@@ -313,7 +310,7 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* another burst keeps both states; a rate that stays alone keeps its own */
+	/* a new burst keeps both states; removing one rate keeps the other's state */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

@@ -43,7 +43,7 @@ TEST(test_longest_prefix_of_all_rules)
 		{"2001:db8:1:2:8000::9", 6},
 		{"2001:db8:1:2:ffff::9", ALLOWED},
 		{"2001:db8:1:3::1", ALLOWED},
-		{"a01:2c8::", 3}, /* not confused with 10.1.2.200 */
+		{"a01:2c8::", 3}, /* has the bytes of 10.1.2.200, but is not confused with it */
 	};
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -73,7 +73,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* An access decides before the limits of its prefix, which keep their levels. */
+/* An access takes precedence over the limits of its prefix. The limits keep their levels. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
@@ -99,7 +99,7 @@ TEST(test_list_over_limits)
 	}
 }
 
-/* Packets of an allowed or denied source count as such, and the source gets no state. */
+/* Packets of an allowed or denied source are counted as such, and the source gets no state. */
 TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
@@ -127,7 +127,7 @@ TEST(test_listed_are_counted)
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* Lists of a ruleset: two deny, one allows, and one denies and expires after a second. */
+/* Lists in a ruleset: BAD and WORSE deny, GOOD allows, and BRIEF denies for a second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))
@@ -140,7 +140,7 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
-/* Rules that cover one source, the longest first, and the verdict, now and in two seconds. */
+/* The rules that cover a source, the longest first; and the verdicts now and after two seconds. */
 TEST(test_lists_and_words_by_hand)
 {
 	static const struct {
@@ -150,7 +150,7 @@ TEST(test_lists_and_words_by_hand)
 			uint64_t lists;
 			enum sl_access hand;
 			bool limited;
-			bool brief; /* the runtime entry expires after a second */
+			bool brief; /* whether the runtime entry expires after a second */
 		} rules[4];
 		unsigned int now, then;
 	} cases[] = {

@@ -51,8 +51,8 @@ static struct sl_match set_match(struct rig *rig, const char *match)
 }
 
 /*
- * Returns whether a frame should pass such a limit. tags: number of tags in its metadata, 0 or 1.
- * vlan: the id of that tag.
+ * Returns whether a frame passes a limit that drops every match. tags: number of VLAN tags in the
+ * frame's metadata, 0 or 1. vlan: VLAN id of that tag.
  */
 static bool expected_pass(const struct sl_match *match, const struct wire_frame *it, uint32_t tags,
 			  uint16_t vlan)
@@ -144,7 +144,7 @@ static bool split_run(struct rig *rig, const struct splitter *splitter, const st
 			       front + it->size, &wire);
 }
 
-/* The verdict does not depend on where the linear part ends. */
+/* The verdict is the same wherever the linear part ends. */
 TEST(test_every_split)
 {
 	static const char *const texts[] = {"tcp-syn port 1025", "udp port 5353 vlan 100",
@@ -175,7 +175,7 @@ TEST(test_every_split)
 }
 
 /*
- * The headers of a long frame may end after the linear part: 8 extension headers of the greatest
+ * The headers of a long frame may end after the linear part, with 8 extension headers of maximal
  * size.
  */
 TEST(test_headers_of_16_kB)
@@ -203,7 +203,7 @@ TEST(test_headers_of_16_kB)
 
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
-/* Loads a program that moves a tag into the metadata, like a NIC, and calls the rig's program. */
+/* Loads a program that moves a VLAN tag to the metadata, like a NIC, and calls one of the rig. */
 static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
 {
 	uint32_t zero = 0;
@@ -268,7 +268,7 @@ TEST(test_stripped_tags)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The tag in the metadata counts for each packet of a merged buffer. */
+/* The VLAN tag in the metadata adds to the size of each packet in a merged buffer. */
 TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

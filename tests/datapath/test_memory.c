@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory of a gate, and the counts of packets while the table or the maps of buckets are full.
+ * The memory of a gate, and the counters while the table of states or the maps of buckets are full.
  */
 #include "rig.h"
 #include "gate/maps.h"
@@ -18,7 +18,7 @@ static const enum gate_map maps_of_rules[] = {
 	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
-/* Returns the memory that an empty map takes on a machine, in bytes. */
+/* Returns the memory in bytes that an empty map uses on this machine. */
 static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 			  const struct machine *machine)
 {
@@ -34,13 +34,13 @@ static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 	return map_memory(&info, 0, machine->cpus);
 }
 
-/* An empty gate reserves little memory: rules take memory when they are added. */
+/* An empty gate reserves little memory. Rules allocate memory when they are added. */
 TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* most memory of the maps of rules, in MB */
-		uint64_t all_max;   /* most memory of all maps, in MB */
+		uint64_t rules_max; /* most memory that the maps of rules may use, in MB */
+		uint64_t all_max;   /* most memory that all maps may use, in MB */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -65,7 +65,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* A flood begins at the same rate on few and on many CPUs, and for any number of sources. */
+/* The rate at which a flood begins does not depend on the number of CPUs or the table's size. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -95,8 +95,8 @@ TEST(test_floods_are_met_alike_on_any_machine)
 #define CROWD 20000
 
 /*
- * Sends three packets, of a burst of two, from many times more sources than the table holds, so
- * slowly that no flood begins.
+ * Each source sends three packets, one more than its burst. There are many more sources than the
+ * table holds, and they send so slowly that no flood begins.
  */
 static void send_flood(struct rig *rig, enum sl_family family)
 {
@@ -115,7 +115,7 @@ static void send_flood(struct rig *rig, enum sl_family family)
 	}
 }
 
-/* If a bucket is evicted, its state remains: the limit still refuses. */
+/* After the eviction of a bucket, the state remains, and the limit still refuses. */
 TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
@@ -131,7 +131,7 @@ TEST(test_forgotten_buckets)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_flood(rig, SL_IPV4);
 	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), 0);
-	assert_int_equal(source.dropped.packets, 0); /* the bucket was evicted */
+	assert_int_equal(source.dropped.packets, 0); /* the eviction cleared the counters */
 	source_free(&source);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
 	rig_check_counted(rig);
@@ -144,11 +144,11 @@ TEST(test_forgotten_buckets)
 
 struct hammer_case {
 	uint32_t sources, buckets;
-	bool share;	 /* whether all CPUs send from the same sources */
-	uint64_t budget; /* budget in packets per second; 0: none */
+	bool share;	 /* true if all CPUs send from the same sources */
+	uint64_t budget; /* budget in packets per second; 0 means no budget */
 };
 
-/* Sends from 64 sources on each CPU, in turn, at full speed. Returns the number of packets. */
+/* Sends from 64 sources on each CPU in turn, at full speed. Returns the number of packets. */
 static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
 	struct shipped shipped = rig_ship(rig);
@@ -177,7 +177,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* Returns a rig in which no flood begins, so that only the table refuses. */
+/* Returns a rig in which no flood begins, so only the table refuses packets of new sources. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -259,7 +259,7 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	 * the eviction of an entry right after its insertion has the same effect
 	 */
 	refused = rig_refusals(rig);
-	/* with a budget all packets are newcomers' until their keys are established */
+	/* if a budget exists, it is charged for every packet until the packet's key gets a state */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);
@@ -268,14 +268,14 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	return refused;
 }
 
-/* Every packet counts under its reason, and every failed insertion is counted. */
+/* Every packet is counted under its reason, and every failed insertion is counted. */
 TEST(test_a_table_at_full_speed)
 {
 	static const struct hammer_case cases[] = {
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
 		{1, 1, true, 20},    {64, 64, true, 0},	  {64, 64, false, 20},
 	};
-	/* with room for all keys: it is no failure if another CPU inserted the state first */
+	/* no insertion fails in a table with room for all keys, even if CPUs insert the same key */
 	static const struct hammer_case roomy = {4096, 4096, true, 0};
 	struct rig *rig = rig_begin(state);
 	uint64_t refused = 0;
@@ -283,7 +283,7 @@ TEST(test_a_table_at_full_speed)
 	rig_need_cpus(rig, 2);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		refused += hammer_check(&cases[i]);
-	assert_true(refused > 0); /* otherwise the test proves nothing */
+	assert_true(refused > 0);
 	hammer_check(&roomy);
 }
 

@@ -20,7 +20,7 @@ enum kind {
 	KINDS,
 };
 
-/* A packet, by the properties that limits match. */
+/* A packet, described by the properties that limits match. */
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
@@ -51,7 +51,7 @@ static struct frame frame_sent(const struct sent *sent)
 
 static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
 
-/* whether matches[] match each kind of packet */
+/* Whether each match of matches[] matches each kind of packet. */
 static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
 	{true, true, true},
 	{true, false, false},
@@ -63,21 +63,21 @@ static const unsigned int lengths[SL_FAMILIES][4] = {{32, 24, 16, 0}, {64, 56, 1
 
 struct model_bucket {
 	bool used;
-	int64_t level; /* level in ticks; negative in debt */
+	int64_t level; /* level in ticks; negative if the bucket is in debt */
 	uint64_t at, blocked;
 };
 
 struct model_limit {
 	char words[160];
 	unsigned int match;
-	unsigned int per[SL_FAMILIES]; /* key length in bits */
+	unsigned int per[SL_FAMILIES]; /* key length in bits, for each family */
 	bool key_dst;
 	enum sl_action action;
 	bool empty;
 	uint64_t burst, cost, block; /* in ticks; `cost` as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* 1 + the jiffy for which a CPU stores that a source is blocked */
+	/* 1 + the jiffy in which a CPU has cached that a source is blocked; 0 if it has not */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
@@ -85,14 +85,14 @@ struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
 	/*
-	 * whether a CPU has a bucket for a source: the packet that inserts the bucket stores
-	 * nothing in it
+	 * whether a CPU has a bucket for a source; the packet that inserts the bucket caches
+	 * nothing
 	 */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
 
-/* Returns the key of an address: the first address that shares it. */
+/* Returns the key of an address. The key is the first address that shares it. */
 static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
 {
 	struct sl_prefix whole = prefix_of(addresses[family][address]), one, other;
@@ -131,13 +131,13 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* Returns the source of a packet by number: an IPv4 address, or an IPv6 /64. */
+/* Returns the number of a packet's source, which is an IPv4 address or an IPv6 /64. */
 static unsigned int source_of(const struct sent *sent)
 {
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
 }
 
-/* Returns the place where the model stores a block of a source on one CPU. */
+/* Returns where the model stores that a CPU has cached a block of a source. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
 	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
@@ -153,13 +153,13 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Returns whether a token bucket of this level passes a packet: a full one passes any packet. */
+/* Returns whether a token bucket with this level passes a packet. A full bucket passes any. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
 }
 
-/* Returns the result of a limit for a packet, without a charge. */
+/* Returns a limit's verdict about a packet, without charging the limit. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, bool met,
 				   uint64_t now, uint64_t jiffy)
 {
@@ -186,7 +186,7 @@ static int order_of(const struct model_limit *limit)
 	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
 }
 
-/* Sorts limits into charging order: by action, by key, then as specified. */
+/* Sorts limits into the order of charging: by action, then by key, then as specified. */
 static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
 {
 	for (unsigned int i = 0; i < model->count; i++) {
@@ -211,7 +211,7 @@ static void limit_charge(struct model_limit *limit, const struct sent *sent, uin
 	bucket_of(limit, sent, now)->level -= cost_of(limit, sent);
 }
 
-/* Returns the model's verdict about a packet, and counts it. */
+/* Returns the model's verdict about a packet, and counts the packet. */
 static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t jiffy)
 {
 	struct sl_cell wire = {1, sent->size};
@@ -251,7 +251,7 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Picks a rate that refills the burst in less than two jiffies, or if `large`, in many. */
+/* Picks a rate that refills the burst in less than two jiffies, or in many jiffies if `large`. */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
@@ -259,7 +259,7 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	limit->by_bytes = !pick(4);
 	if (limit->by_bytes) { /* at 8 Mbit/s a byte costs 16000 ticks */
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		unsigned int bytes = ms * (large ? 1000 : 300); /* less than some packets cost */
+		unsigned int bytes = ms * (large ? 1000 : 300); /* some packets cost more */
 
 		limit->burst = 16000ULL * bytes;
 		snprintf(text, size, "rate 8mbit burst %uB", bytes);
@@ -329,7 +329,7 @@ static struct sent pick_packet(const struct rig *rig)
 }
 
 /*
- * Moves the clock on by a random step: of any size, or to the last tick of a jiffy, or just after.
+ * Moves the clock on: by any time, to the last tick of a jiffy, or to the first tick of the next.
  */
 static void pick_step(struct rig *rig, uint64_t most)
 {
@@ -414,7 +414,7 @@ TEST(test_small_limits_answer_as_the_model)
 	print_message("figure: %d policies of 1 to 4 limits at random: %lu packets, %lu pass, each "
 		      "verdict and counter as the model's\n",
 		      POLICIES, sent, passed);
-	assert_in_range(passed, sent / 5, 4 * sent / 5); /* otherwise the test proves nothing */
+	assert_in_range(passed, sent / 5, 4 * sent / 5);
 }
 
 /* --- Never above the model ------------------------------------------------------------------ */
@@ -444,7 +444,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Sends packets in bursts, because otherwise no slice is used up. */
+/* Sends packets in bursts. Single packets would not use up a slice. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

@@ -9,7 +9,7 @@
 
 #define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
 
-/* Sends `count` packets while jiffies pass. Returns the number of intervals that this took. */
+/* Sends `count` packets over many jiffies. Returns the number of intervals that passed. */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -26,8 +26,8 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	   /* whether the destinations change instead of the sources */
-	unsigned int keys; /* number of keys; 0: more than there are packets */
+	bool to;	   /* true if destinations change, false if sources change */
+	unsigned int keys; /* number of keys; 0 means more keys than packets */
 };
 
 static const struct flood_case flood_cases[] = {
@@ -44,7 +44,7 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* The most sources of a flood that send three packets in a short time by chance. */
+/* By chance, at most this many sources of a flood send three packets within a short time. */
 #define SHOWN_AGAIN 40
 
 /*
@@ -72,7 +72,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 		      it->name, FLOOD, windows, inserted, most);
 }
 
-/* The number of insertions is bounded, for any addresses and keys. */
+/* A bounded number of keys is inserted in a flood, for any addresses and any key lengths. */
 TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);
@@ -85,7 +85,7 @@ TEST(test_floods_are_bounded)
 
 /* --- Known sources --------------------------------------------------------------------------- */
 
-/* A source that is refused for a long time borrows nothing and stays known. */
+/* A source that is refused for a long time borrows no slice, and keeps its state. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {
@@ -121,7 +121,7 @@ TEST(test_refused_for_long)
 
 /* --- New sources ----------------------------------------------------------------------------- */
 
-/* A key that many sources share has one state, to which new sources are charged as well. */
+/* Sources that share a key share one state, and new sources with the key are charged to it. */
 TEST(test_shared_key_in_a_flood)
 {
 	static const struct {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of each kind in the packet path: they count as the parser reads them on the host, which
- * tests/unit/bpf/test_packet.c proves. Also packets that the kernel merged or split.
+ * Frames of each kind in the packet path. They are counted as the parser on the host reads them,
+ * which tests/unit/bpf/test_packet.c proves. Also merged and split packets.
  */
 #include "rig.h"
 #include "packet_frames.h"
 #include "packet_model.h"
 
-#define FRAME_SHORTEST 14 /* BPF_PROG_TEST_RUN requires an Ethernet header */
+#define FRAME_SHORTEST 14 /* BPF_PROG_TEST_RUN requires a whole Ethernet header */
 
 /* --- Counting ------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static bool is_sourceless(enum sl_reason reason)
 	       reason == SL_DROP_VLAN_DEPTH;
 }
 
-/* Checks that one packet was counted once, with its bytes; under no policy if it has no source. */
+/* Checks that a packet and its bytes were counted once, and by no policy if it has no source. */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
@@ -39,7 +39,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* the only limit of the rule refused it */
+	if (judged && reason >= SL_FIRST_DROP) /* the only limit of the rule counts the refusal */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -57,7 +57,7 @@ static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, ui
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Returns the reason by the parser on the host, or SL_PASS_WITHIN if the frame has a source. */
+/* Returns the reason by the parser on the host. It is SL_PASS_WITHIN if the frame has a source. */
 static enum sl_reason expected_reason(const struct wire_frame *it, uint32_t size)
 {
 	uint8_t *copy = frame_copy(it->bytes, size);
@@ -84,7 +84,7 @@ static unsigned int frame_check(struct rig *rig, enum hook hook, const struct wi
 	return 1;
 }
 
-/* Each frame is sent at every length up to the end of its fixed IP header, and whole. */
+/* Each frame is sent whole, and truncated at every length up to the end of its fixed IP header. */
 TEST(test_each_frame_is_counted_by_its_reason)
 {
 	struct rig *rig = rig_begin(state);
@@ -105,7 +105,7 @@ TEST(test_each_frame_is_counted_by_its_reason)
 	rig_check_counted(rig);
 }
 
-/* The limit of a source applies to every kind of frame: all frames of a family share one burst. */
+/* The limit of a source applies to every kind of frame. All frames of a family share one burst. */
 TEST(test_no_frame_evades_its_limit)
 {
 	struct rig *rig = rig_begin(state);
@@ -122,7 +122,7 @@ TEST(test_no_frame_evades_its_limit)
 				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
 						 it->reason < SL_FIRST_DROP);
 		}
-	assert_int_equal(passed, 2 * 10); /* one IPv4 source, and one IPv6 source */
+	assert_int_equal(passed, 2 * 10); /* two sources: one of IPv4 and one of IPv6 */
 	rig_check_counted(rig);
 }
 
@@ -144,7 +144,7 @@ TEST(test_no_rule)
 	rig_check_counted(rig);
 }
 
-/* A packet counts at the policy that decided, and in the source's bucket. */
+/* A packet is counted at the policy that decides, and in the bucket of its source. */
 TEST(test_counters_by_policy_and_source)
 {
 	struct rig *rig = rig_begin(state);
@@ -177,7 +177,7 @@ TEST(test_counters_by_policy_and_source)
 
 /* --- Lengths -------------------------------------------------------------------------------- */
 
-/* If an XDP frame is in several buffers, the program reads the first one and charges all. */
+/* If an XDP frame has several buffers, the program reads the first one and charges all bytes. */
 TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};
@@ -233,12 +233,12 @@ TEST(test_large_packets)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* Merged skbs, by the headers that each of their packets has on the wire. */
+/* Merged skbs, by the size of the headers that each of their packets has on the wire. */
 static const struct merged_case {
 	const char *name;
 	const uint8_t *bytes;
 	uint32_t size;
-	uint32_t headers; /* headers that can be read, in bytes; 0: all bytes */
+	uint32_t headers; /* bytes of headers that the program can read; 0 means the whole skb */
 } merged_cases[] = {
 	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
@@ -303,13 +303,13 @@ TEST(test_merged_packets_are_charged)
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 6));
-	/* it passes, with the credit that is left */
+	/* credit for five packets is left */
 	assert_true(rig_run_merged(rig, "192.0.2.1", 4));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 26));
 
-	rig_set(rig, "192.0.2.2", "1kbit", "1kB"); /* 43 bytes each, as on the wire */
+	rig_set(rig, "192.0.2.2", "1kbit", "1kB"); /* each packet has 43 bytes */
 	assert_true(rig_run_merged(rig, "192.0.2.2", 23));
 	assert_false(rig_run_merged(rig, "192.0.2.2", 1));
 	rig_check_counted(rig);

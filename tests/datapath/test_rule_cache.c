@@ -15,7 +15,7 @@
 
 struct model_rule {
 	struct sl_prefix prefix;
-	enum sl_access list; /* an access, or SL_ACCESS_NONE if the rule has a limit */
+	enum sl_access list; /* access of the rule; SL_ACCESS_NONE if the rule has a limit */
 	uint64_t end;	     /* expiry of the entry, in ticks; 0: never */
 };
 
@@ -135,7 +135,7 @@ static void rule_add_to(struct ruleset *set, const struct model_rule *rule)
 		rules_add_limits(set, prefix, "rate 1/h burst 1", NULL);
 }
 
-/* Adds, changes and deletes some rules of the model in one change. */
+/* Adds, replaces and deletes some rules of the model in one change. */
 static void model_change(struct rig *rig, struct model *model)
 {
 	struct ruleset set = {0};
@@ -157,7 +157,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Sends packets of a source whose bucket this CPU does not use. */
+/* Sends packets of a source after the source's bucket was removed from this CPU. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {
@@ -172,7 +172,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* What the model expects for a packet: the policy number that counts it, and the reason. */
+/* The expected result for a packet: the number of the policy that counts it, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;
@@ -206,7 +206,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	if (again) /* the source may have a bucket */
+	if (again) /* after the first packet, the source may have a bucket */
 		rig_send(rig, rand() % HOOKS, &frame, 1);
 	else
 		send_cold(rig, rand() % HOOKS, &frame, 1);
@@ -217,7 +217,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* Returns how many entries of the current generation all CPUs have together. */
+/* Returns the number of entries of the current generation on all CPUs. */
 static unsigned int rule_cache_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
@@ -270,7 +270,7 @@ TEST(test_random_rules)
 		used += rule_cache_in_use(rig);
 		rig_check_tidy(rig, rules_of(rig));
 	}
-	assert_true(used > ROUNDS); /* otherwise the test proves nothing */
+	assert_true(used > ROUNDS);
 	print_message("figure: %d rulesets, %d packets each of sources near their rules: all are "
 		      "judged by them; %u blocks remembered\n",
 		      ROUNDS, ROUND_PACKETS, used);
@@ -278,7 +278,7 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/* Narrow aggregates may share an index, but an entry is never used for another aggregate. */
+/* Narrow aggregates may share an index, but an entry is used only for its own aggregate. */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
@@ -288,7 +288,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* deny every 97th /48, all within one wide aggregate */
+	/* deny every 97th /48; one wide aggregate covers all of them */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -323,7 +323,7 @@ TEST(test_shared_places)
 	rig_check_counted(rig);
 }
 
-/* A result that will expire is not cached, in no kind of aggregate. */
+/* A result that expires is not cached, in any kind of aggregate. */
 TEST(test_ends)
 {
 	static const struct {
@@ -352,7 +352,7 @@ TEST(test_ends)
 	}
 }
 
-/* A result that is found during a change is not cached. */
+/* A result that was read during a change is not cached. */
 TEST(test_while_changing)
 {
 	struct rig *rig = rig_begin(state);
@@ -371,9 +371,7 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/*
- * Returns how many entries of the current generation exist. mixed: gives each entry another answer.
- */
+/* Counts the entries of the current generation. mixed: also gives each entry a wrong result. */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -396,7 +394,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 	return used;
 }
 
-/* The host cache agrees with the rules, also after a change. */
+/* The cache of hosts agrees with the rules, also after a change. */
 TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
@@ -430,7 +428,7 @@ TEST(test_hosts)
 	rig_check_counted(rig);
 }
 
-/* If there are more hosts than cache entries, each is judged by its own rule. */
+/* If there are more hosts than cache entries, each host is still judged by its own rule. */
 TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};
@@ -460,7 +458,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of one family evicts no entries of the other family: each kind has its own range. */
+/* A flood of one family evicts no entries of the other family, because each has its own range. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
@@ -482,7 +480,7 @@ TEST(test_families_apart)
 
 #define FIRE_NS 3000000000ULL
 
-/* Each of these nets always has one verdict, although every change moves it to another rule. */
+/* Each of these nets keeps its verdict, although every change assigns the net to another rule. */
 static const struct {
 	const char *net;
 	bool denied;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rule that decides about a packet, also after changes. test_lists.c and test_rule_cache.c show
+ * Which rule decides about a packet, also after changes. test_lists.c and test_rule_cache.c prove
  * that the longest prefix decides.
  */
 #include "rig.h"
@@ -18,7 +18,7 @@ static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 	rig_set(rig, prefix, "1/h", text);
 }
 
-/* `default` covers both families, 0.0.0.0/0 and ::/0 one each, and each can be deleted alone. */
+/* `default` covers both families; 0.0.0.0/0 and ::/0 cover one family. Each is deleted alone. */
 TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);
@@ -50,20 +50,20 @@ TEST(test_split)
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
 
 	set_burst(rig, "2001:db8::/32", 8);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the source has a bucket already */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the source already has a bucket */
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::3"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
 
-	/* another rule in the same /64, which stays split until both are deleted */
+	/* add another rule in the /64, which stays split until both rules are deleted */
 	set_burst(rig, "2001:db8:5::4", 11);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
 	rig_del(rig, "2001:db8:5::1");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH),
-			 0); /* the rule of the /32 decides again */
+			 0); /* then the rule of the /32 decides */
 	rig_clock_forward(rig, 3600 * SEC);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 1);
@@ -90,7 +90,7 @@ TEST(test_delete_falls_back)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 5);
 	rig_del(rig, "10.1.0.0/16");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 3);
-	set_burst(rig, "10.1.2.3", 7); /* a new rule has a new limit */
+	set_burst(rig, "10.1.2.3", 7); /* a rule that is added again has a new limit */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 7);
 	rig_del(rig, "10.1.2.3");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 0);
@@ -100,7 +100,7 @@ TEST(test_delete_falls_back)
 	rig_check_counted(rig); /* the totals include the counts of deleted rules */
 }
 
-/* A deletion of a missing rule does not delete a rule that covers it. */
+/* Deleting a rule that does not exist does not delete the rule that covers its prefix. */
 TEST(test_delete_what_is_not_there)
 {
 	struct rig *rig = rig_begin(state);
@@ -116,7 +116,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* Opens the gate with copied maps, like a member of its group. */
+/* Opens the gate with copies of its maps, like a user of the gate's group. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -143,7 +143,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* A reader sees each change, also in policy versions that were used again for other prefixes. */
+/* A reader sees each change, also if a policy's memory is used again for another prefix. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits that shape: the departure time of each packet, to the nanosecond, against a model of
- * slots, by the injected clock. The qdisc fq is not involved.
+ * Limits that shape. The departure time of each packet is compared with a model of slots, to the
+ * nanosecond, by the injected clock. The qdisc fq is not involved.
  */
 #include "rig.h"
 
@@ -28,7 +28,7 @@ static struct frame frame_to(const char *source, const char *destination, uint32
 
 /* --- Running -------------------------------------------------------------------------------- */
 
-/* Sends a frame through egress. Returns whether it passes. ret: its departure in ns; 0: at once. */
+/* Sends a frame on egress. Returns whether it passed. ret: its departure in ns, 0 if at once. */
 static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 {
 	struct __sk_buff skb = {0};
@@ -39,7 +39,7 @@ static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 	return passed;
 }
 
-/* Sends a frame and asserts its departure, in ticks. */
+/* Sends a frame, and asserts its departure time in ticks. */
 static void assert_departs(struct rig *rig, const struct frame *frame, uint64_t ticks)
 {
 	uint64_t ns;
@@ -58,12 +58,12 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The slots of one key: the time at which the next slot begins. */
+/* The slots of a key: stores when the next slot begins. */
 struct slots {
 	uint64_t next;
 };
 
-/* Takes the next slot. Returns false if it would begin after the horizon. */
+/* Takes the next slot. Returns false if the slot would begin after the horizon. */
 static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t horizon,
 		      uint64_t *ret)
 {
@@ -78,19 +78,19 @@ static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t
 
 /* --- Departures ----------------------------------------------------------------------------- */
 
-/* Moves the clock on to the next jiffy: a CPU stores a refusal for the rest of a jiffy. */
+/* Moves the clock to the next jiffy, so that no CPU has a cached refusal. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
 }
 
-/* Departures are their costs apart, for packets of any size, on any CPU, at any time. */
+/* The time between two departures is the cost of the first packet, for any size, CPU and time. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
 		const char *words, *source;
-		uint64_t packet, byte; /* costs in ticks */
+		uint64_t packet, byte; /* costs of a packet and of a byte, in ticks */
 		uint64_t horizon, pause;
 	} cases[] = {
 		{"shape 1kpps horizon 20ms", SOURCE, MS, 0, 20 * MS, MS},
@@ -134,7 +134,7 @@ TEST(test_departures_are_their_costs_apart)
 		      ARRAY_SIZE(cases));
 }
 
-/* A packet that the device will segment takes a slot for each segment. */
+/* If the device segments a packet, the packet takes a slot for each segment. */
 TEST(test_merged_packets_take_a_slot_for_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -151,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* A received packet cannot wait: the limit does not match it, and it takes no slot. */
+/* A received packet cannot wait, so a limit that shapes does not match it, and it takes no slot. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -165,7 +165,7 @@ TEST(test_only_what_is_sent_is_shaped)
 	assert_departs(rig, &frame, rig_now(rig) + SEC / 10);
 }
 
-/* A packet that no shape matches keeps its departure. */
+/* A packet that no shape matches keeps its departure time. */
 TEST(test_other_packets_keep_their_time)
 {
 	struct rig *rig = rig_begin(state);
@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* As depart(), for a packet whose sender has set a departure, in ticks. */
+/* Does the same as depart(), for a packet whose sender has set a departure time in ticks. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -224,7 +224,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
 	assert_int_equal(ns, NS(ticks));
 }
 
-/* A packet departs no earlier than its sender's pacing allows, and does not delay other packets. */
+/* A packet departs no earlier than its sender asked for, and does not delay other packets. */
 TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);
@@ -234,9 +234,9 @@ TEST(test_a_later_departure_stays)
 
 	rig_limits(rig, "default", "shape 1kpps horizon 10ms", NULL);
 	assert_departs_by(rig, &stamper, &frame, now + 5 * MS, now + 5 * MS);	/* slot 0 */
-	assert_departs_by(rig, &stamper, &frame, now - SEC, now + MS);		/* slot 1: past */
+	assert_departs_by(rig, &stamper, &frame, now - SEC, now + MS);		/* slot 1 */
 	assert_departs_by(rig, &stamper, &frame, now + 2 * MS, now + 2 * MS);	/* slot 2 */
-	assert_departs_by(rig, &stamper, &frame, now + 2 * MS, now + 3 * MS);	/* slot 3: later */
+	assert_departs_by(rig, &stamper, &frame, now + 2 * MS, now + 3 * MS);	/* slot 3 */
 	assert_departs_by(rig, &stamper, &frame, now + 10 * MS, now + 10 * MS); /* slot 4 */
 	assert_departs(rig, &frame, now + 5 * MS);				/* slot 5 */
 	for (int slot = 6; slot <= 10; slot++)
@@ -246,8 +246,8 @@ TEST(test_a_later_departure_stays)
 }
 
 /*
- * If packets could all depart at one time after the horizon, they would collect slots and depart
- * together. So each is refused without a slot; other packets are not refused.
+ * A departure time after the horizon is refused without a slot. Otherwise packets could collect
+ * slots and depart at the same time. Other packets are not refused.
  */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
@@ -269,7 +269,7 @@ TEST(test_a_departure_after_the_horizon_is_refused)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* Without a limit that shapes, a packet keeps its departure. */
+/* A packet keeps its departure time if no limit shapes. */
 TEST(test_a_departure_stays_without_a_shape)
 {
 	struct rig *rig = rig_begin(state);
@@ -285,7 +285,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A time of another clock, or of no clock, is not a departure for fq, and is replaced. */
+/* A timestamp of another clock, or of no clock, is no departure time for fq, so it is replaced. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -301,7 +301,7 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* The later of two slots decides; if one shape refuses, the slot of the other is free again. */
+/* A packet of two shapes departs in the later slot. If one shape refuses it, it takes no slot. */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -311,20 +311,20 @@ TEST(test_two_shapes_have_a_slot_each)
 
 	rig_limits(rig, "default", "name host shape 100pps horizon 1s",
 		   "name net shape 500pps horizon 10ms per 24/56", NULL);
-	assert_departs(rig, &one, now);		    /* host 0, net 0 */
-	assert_departs(rig, &other, now + 2 * MS);  /* host 0, net 1 */
-	assert_departs(rig, &one, now + 10 * MS);   /* host 1, net 2 */
-	assert_departs(rig, &other, now + 10 * MS); /* host 1, net 3: at 6 ms */
-	assert_departs(rig, &one, now + 20 * MS);   /* host 2, net 4 */
-	assert_departs(rig, &other, now + 20 * MS); /* host 2, net 5: at 10 ms */
-	assert_refused(rig, &one);		    /* net 6 is beyond its horizon */
+	assert_departs(rig, &one, now);		    /* slot 0 of the host, slot 0 of the net */
+	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of the host, slot 1 of the net */
+	assert_departs(rig, &one, now + 10 * MS);   /* host slot 1, net slot 2 */
+	assert_departs(rig, &other, now + 10 * MS); /* host slot 1; net slot 3 is at 6 ms */
+	assert_departs(rig, &one, now + 20 * MS);   /* host slot 2, net slot 4 */
+	assert_departs(rig, &other, now + 20 * MS); /* host slot 2; net slot 5 is at 10 ms */
+	assert_refused(rig, &one);		    /* slot 6 of the net is beyond its horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	assert_departs(rig, &one, now + 30 * MS); /* host 3: the refused packet took no slot */
+	assert_departs(rig, &one, now + 30 * MS); /* slot 3 of the host: a refusal takes no slot */
 }
 
 /*
- * A packet that another limit drops takes no slot, and a packet that a shape refuses costs no
+ * If another limit drops a packet, it takes no slot. If a shape refuses a packet, it costs no
  * credit.
  */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
@@ -351,12 +351,12 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_false(depart(rig, &tcp, &ns)); /* 14 packets are in the window */
+	assert_false(depart(rig, &tcp, &ns)); /* the window already has 14 packets */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 6);
 	rig_check_counted(rig);
 }
 
-/* A source without a state is not shaped: the budget is charged, or it passes. */
+/* A source without a state is not shaped. Its packets are charged to the budget if one exists. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counts `taken` and `refused` in the entry of a shared limit (entry_count_shared() in
- * bpf/state.h), which `sluice share` reports to other nodes, in units of 2^unit_shift ticks.
- * Together they are the offered load. Bounds: fractions of a unit are rounded by chance, here
- * within 2 %. `taken` is at most the cost of all packets that passed plus the credit of all slices,
- * burst / 16. The refusals of a slice are counted when its state is charged next.
+ * The counters `taken` and `refused` in the entry of a shared limit (entry_count_shared() in
+ * bpf/state.h). `sluice share` reports them to other nodes, in units of 2^unit_shift ticks. Their
+ * sum is the offered load. Fractions of a unit are rounded at random, here within 2 %. `taken` is
+ * at most the cost of all packets that passed plus the credit of all slices, burst / 16. Packets
+ * that a CPU refuses from its cache are counted when the state is charged next.
  */
 #include "rig.h"
 
@@ -17,7 +17,7 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Long bursts have slices, and refuse for the rest of a jiffy; short bursts do not. */
+/* Limits with long bursts have slices and cached refusals; limits with short bursts do not. */
 static const struct {
 	const char *words;
 	bool has_slices;
@@ -55,7 +55,7 @@ static struct sl_entry entry_of(const struct rig *rig, const struct sl_limit *li
 	return find_entry(rig, limit, source).entry;
 }
 
-/* Sets the counts in the entry of a source. */
+/* Sets the counters in the entry of a source. */
 static void entry_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
 			uint32_t taken, uint32_t refused)
 {
@@ -79,7 +79,7 @@ static uint64_t cost_of(const struct sl_limit *limit)
 	return credit_cost(limit, 1, FRAME_LEAST);
 }
 
-/* Sends at ten times the rate for a while, in bursts of some packets. Returns how many pass. */
+/* Sends at ten times the rate for some time, in bursts of a few packets. Returns how many pass. */
 static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame,
 		      const struct sl_limit *limit, uint64_t count)
 {
@@ -98,8 +98,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until slices and refusals end, so that the next packets charge the state and all earlier
- * packets are counted.
+ * Waits until no CPU has a slice or a cached refusal. The next packet then charges the state, which
+ * counts all earlier packets.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -116,7 +116,7 @@ static void check_counts(const char *what, const struct sl_limit *limit,
 		 has_asked =
 			 ticks_of(limit, entry->count.shared.taken + entry->count.shared.refused);
 
-	/* within 2 %, because units are rounded by chance */
+	/* units are rounded at random, so allow an error of 2 % */
 	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
@@ -139,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all packets pass; the number that would pass is unknown here */
+	if (limit->observe) /* all packets pass, so the number of refusals is unknown here */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -158,8 +158,8 @@ TEST(test_entries_count_what_is_taken_and_asked)
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * A source within its limit is refused nothing, and credit that slices return is not counted as
- * taken.
+ * No packet of a source within its limit is counted as refused. Credit that slices return is not
+ * counted as taken.
  */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
@@ -173,7 +173,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* in bursts, with pauses in which slices end */
+		/* send in bursts, and pause until the slices expire */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -185,8 +185,8 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 }
 
 /*
- * A reader that subtracts the carry, like user/share/accounts.c, can read the counts when they wrap
- * at 32 bits.
+ * The counters wrap at 32 bits. A reader that computes differences, like user/share/accounts.c,
+ * still gets the right values.
  */
 TEST(test_counters_wrap)
 {
@@ -242,7 +242,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* Packets under a policy that inherits a limit are counted in the limit's entry. */
+/* If a policy inherits a limit, its packets are counted in the entry of the limit. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -272,8 +272,8 @@ struct two {
 };
 
 /*
- * The first limit has credit for all packets and the second refuses most; or the first does not
- * match.
+ * Either the first limit passes all packets and the second one refuses most packets, or the first
+ * limit does not match.
  */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
@@ -307,7 +307,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
-	/* refusals of the second limit cost the first limit nothing */
+	/* packets that the second limit refuses are refunded to the first limit */
 	entry = entry_of(rig, first, source);
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
@@ -322,7 +322,7 @@ TEST(test_each_of_two_limits_counts_its_own)
 	}
 }
 
-/* Packets that a limit does not match are not counted, however many. */
+/* A limit counts no packet that it does not match. */
 TEST(test_packets_of_no_match_are_not_asked)
 {
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST), icmp = udp;
@@ -355,7 +355,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* the next packet also counts packets that were refused for the rest of the jiffy */
+	/* the next packet adds the packets that were refused from the CPU's cache */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -377,7 +377,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* A limit that becomes shared is the same limit: levels stay. */
+/* A limit that becomes shared remains the same limit, so levels stay. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -394,15 +394,15 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 /* --- Divided --------------------------------------------------------------------------------- */
 
 /*
- * Returns the rate that a source gets if it sends at ten times its rate, as a part of its rate,
- * after its burst.
+ * Returns the fraction of its rate that a source gets after its burst, if it sends at ten times the
+ * rate.
  */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
 {
 	uint64_t begin, passed;
 
 	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
-	offer(rig, HOOK_XDP, frame, limit, 1000); /* use up the credit in slices */
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* use up the credit of the slices */
 	begin = *rig->clock_ticks;
 	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
 	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
@@ -415,8 +415,7 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 }
 
 /*
- * From `divide_at` on, after `sluice share` has stopped, each node passes its part of shared
- * limits.
+ * If `sluice share` has stopped, each node passes its part of a shared limit, from `divide_at` on.
  */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
@@ -441,8 +440,8 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
 		/*
-		 * a burst of less than ten packets is full before a packet passes, so the source
-		 * gets less than its part
+		 * a burst of less than ten packets must fill up before a packet passes, so the
+		 * source gets less
 		 */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
@@ -457,7 +456,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* A packet that is charged once for each node is counted as taken once. */
+/* If limits are divided, a packet is charged once per node, but is counted as taken only once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -469,7 +468,7 @@ TEST(test_what_is_divided_is_counted_once)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* A refund returns all that was charged, to the state or to its slice. */
+/* A refund returns the whole charge, to the state or to the slice that was charged. */
 TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -490,8 +489,8 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
 		/*
-		 * in different jiffies, because within a jiffy the refunded credit of a slice is
-		 * spent again
+		 * send in different jiffies, because a slice spends refunded credit again within a
+		 * jiffy
 		 */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
@@ -500,7 +499,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* credit that a slice borrowed before is not in the state */
+		/* the credit of the slice was borrowed from the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes of rules that were killed: packets see all of a change or nothing of it, and the next
- * change recovers.
+ * Changes of rules whose process was killed. Packets see all of such a change or nothing of it, and
+ * the next change recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -47,11 +47,11 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* A change of one rule, and how many packets of a source in it then pass. */
+/* A change of one rule, and how many packets of a source in its prefix pass after the change. */
 struct edit {
 	const char *prefix;
-	const char *words;   /* words of its limit; */
-	enum sl_access list; /* or its access; if there is neither, the rule is deleted */
+	const char *words;   /* words of the rule's limit, */
+	enum sl_access list; /* or access of the rule; if both are unset, the rule is deleted */
 	const char *source;
 	unsigned int before, after;
 };
@@ -61,7 +61,7 @@ struct edit {
 struct change {
 	const char *name;
 	unsigned int rules;		  /* number of rules after the change */
-	struct edit edits[EDITS_MAX + 1]; /* the edits; an edit without a prefix ends them */
+	struct edit edits[EDITS_MAX + 1]; /* ends with an edit without a prefix */
 };
 
 static const struct change changes[] = {
@@ -168,13 +168,13 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	assert_int_equal(rules_read(&rig->gate, &now), 0);
 	assert_int_equal(now.count, seen ? change->rules : base);
 	ruleset_free(&now);
-	if (change == &changes[ARRAY_SIZE(changes) - 1]) { /* kill the recovery as well */
+	if (change == &changes[ARRAY_SIZE(changes) - 1]) { /* also kill the recovery */
 		rules_add_limits(&next, "198.51.100.0/24", "rate 1/h burst 10", NULL);
 		rig_change_cut_off(rig, next, stop);
 	}
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* each source that has sent packets keeps its level */
+	/* every source that has sent packets keeps its level */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -195,7 +195,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 		base_rules(rig);
 		if (heirs)
 			heirs_add(rig);
-		/* give sources states and levels that could be lost */
+		/* give sources states, whose levels a recovery could lose */
 		rig_burst_of(rig, "192.0.2.99");
 		rig_burst_of(rig, "10.0.0.99");
 		cut = rig_change_cut_off(rig, change_rules(change), stop);
@@ -208,8 +208,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 }
 
 /*
- * Returns rules before or after a change in which one list moves to another index, and another list
- * is removed.
+ * Returns the rules before or after a change that moves a list to another index and removes a list.
  */
 static struct ruleset lists_rules(bool after)
 {
@@ -226,7 +225,7 @@ static struct ruleset lists_rules(bool after)
 
 /*
  * Kills a change of lists. Packets must see all of it or nothing of it, and the next change must
- * keep exactly these lists. Returns false if the change ended before.
+ * keep the lists that packets see. Returns false if the change ended before it was killed.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
@@ -329,10 +328,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/*
- * Leaves policy versions without a rule, of the next generation or the current, and lost policy
- * numbers.
- */
+/* Adds policies without a rule, of the next or the current generation, and loses policy numbers. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -354,8 +350,8 @@ static void wreck_counts_down(struct rig *rig)
 }
 
 /*
- * Leaves entries of `splits` without a rule: after, before and between others, and with the bytes
- * of an IPv4 address.
+ * Adds entries to `splits` that have no rule: after, before and between other entries, and with the
+ * bytes of an IPv4 address.
  */
 static void wreck_marks(struct rig *rig)
 {
@@ -376,7 +372,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Leaves empty rules: made but never switched to, or deleted but never removed. */
+/* Adds empty rules, which a change made but did not use, or which it deleted but did not remove. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
@@ -409,7 +405,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(rules_recover(&rig->gate, NULL), 0); /* like the next change */
+		assert_int_equal(rules_recover(&rig->gate, NULL), 0); /* as any change does first */
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
@@ -422,7 +418,7 @@ TEST(test_between_stores)
 	rig_check_counted(rig);
 }
 
-/* A recovery removes expired rules, and keeps the limits of an expired entry. */
+/* A recovery removes expired rules. If an expired entry has limits, the limits stay. */
 TEST(test_a_recovery_removes_what_has_ended)
 {
 	struct rig *rig = rig_begin(state);
