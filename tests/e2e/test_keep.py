@@ -597,6 +597,25 @@ def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make):
     assert not os.path.exists(lab.pins("gate"))
 
 
+@pytest.mark.parametrize("name", ["main.state.lists", "drop.txt"])
+def test_a_start_that_fails_moves_no_file(lab, tmp_path, name):
+    """A list with a name of the state file is refused, as is a bad rules file beside a damaged state."""
+    texts = {"main.yaml": rules("in0", deny=[{"file": name}], **({"x": 1} if name == "drop.txt" else {})),
+             name: "192.0.2.1\n", "main.state": "{"}
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+    lab.refuses(["keep", str(tmp_path / "main.yaml"), "--state", str(tmp_path / "main.state")], str(tmp_path), code=2)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == texts
+
+
+def test_a_reload_refuses_the_state_as_a_list(lab, keeping):
+    keep = keeping(rules("in0"))
+    wait_until(keep.state.exists, "the state")
+    before = keep.state.read_text()
+    assert NOT_APPLIED in keep.reload(rules("in0", deny=[{"file": "main.state"}]))
+    assert keep.state.read_text() == before and not os.path.exists(f"{keep.state}.bad")
+
+
 def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
     """Programs, counters, levels and the generation stay."""
     keep = keeping(rules("in0"))

@@ -106,6 +106,7 @@ struct keep {
 	struct config config; /* the parsed `text`, and its lists as they were last read */
 	struct stamp stamp;   /* identifies the rules file that was last read or reported */
 	bool has_config;
+	bool state_is_read;
 	bool file_is_bad;   /* the last reload failed */
 	bool lists_are_new; /* the entries of the file must be written to `lists_path` */
 

@@ -345,10 +345,6 @@ int keep_run(const struct keep_args *args)
 		return err;
 	snprintf(keep.object, sizeof(keep.object), "gate '%s'", args->gate);
 	snprintf(keep.lists_path, sizeof(keep.lists_path), "%s.lists", args->state ?: "");
-	if (args->state) {
-		state_file_read(args->state, &keep.runtime);
-		state_file_read(keep.lists_path, &keep.saved);
-	}
 	keep.suspended_ms = suspended_ms();
 	if (sd_watchdog_enabled(0, &keep.watchdog_us) <= 0)
 		keep.watchdog_us = 0;

@@ -226,6 +226,26 @@ int state_file_check(const char *path)
 	return err;
 }
 
+int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp)
+{
+	static const char *const suffixes[] = {"",	 ".bad",       ".new",
+					       ".lists", ".lists.bad", ".lists.new"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		char own[PATH_MAX + 16];
+		struct stamp own_stamp;
+
+		snprintf(own, sizeof(own), "%s%s", path, suffixes[i]);
+		own_stamp = stamp_of(own);
+		if (stamp_same_file(&own_stamp, stamp) || !strcmp(own, other))
+			return error_misuse("not-state", path,
+					    "%s is read by this command, and would be lost; use "
+					    "another path",
+					    other);
+	}
+	return 0;
+}
+
 void state_file_read(const char *path, struct state_file *ret)
 {
 	_cleanup_(file_free) struct file file = {0};

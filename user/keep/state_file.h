@@ -34,6 +34,12 @@ json_t *state_file_json(const struct state_file *state);
 int state_file_check(const char *path);
 
 /*
+ * Fails if another file, which the caller reads, has one of the names that a write or a read of
+ * PATH and PATH.lists replaces. `stamp` is of the other file.
+ */
+int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp);
+
+/*
  * Reads a state file. A missing file counts as empty. If the file is damaged, or if an untrusted
  * user could have written it, warns, renames it to PATH.bad and counts it as empty, because the
  * rules file must be applied in any case.

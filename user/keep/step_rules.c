@@ -130,6 +130,25 @@ static void config_take(struct keep *keep, struct config *config)
 		  list_paths_left_out(&keep->config.files) ? RETRY_MIN_MS : FILE_WAIT_MS);
 }
 
+/* Reads the rules file, and then, at the start, the state, so a bad rules file moves no file. */
+static int files_read(struct keep *keep, struct file *text, struct config *config)
+{
+	const char *file = keep->args->file, *state = keep->args->state;
+	int err = (state ? state_file_check_apart(state, file, &keep->stamp) : 0)
+			  ?: file_read(file, text)
+			  ?: config_parse(file, text->text, text->size, true, config);
+
+	for (unsigned int i = 0; !err && state && i < config->files.count; i++)
+		err = state_file_check_apart(state, config->files.list[i].path,
+					     &config->files.list[i].stamp);
+	if (err || !state || keep->state_is_read)
+		return err;
+	state_file_read(state, &keep->runtime);
+	state_file_read(keep->lists_path, &keep->saved);
+	keep->state_is_read = true;
+	return 0;
+}
+
 /*
  * If the file is bad, returns 0, so it is read again only at the next SIGHUP. Returns other errors,
  * so the step is retried: a command may have the gate's lock, or the rules may be on trial.
@@ -147,7 +166,7 @@ int reload_run(struct keep *keep)
 		sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 			   clock_read(CLOCK_MONOTONIC) / 1000);
 	keep->stamp = stamp_of(file);
-	err = file_read(file, &text) ?: config_parse(file, text.text, text.size, true, &config);
+	err = files_read(keep, &text, &config);
 	is_misuse = err;
 	err = err ?: rules_apply(keep, &config, RENEW_ALL);
 	if (err && !keep->is_ready && !keep_trial_left_ms(keep)) {

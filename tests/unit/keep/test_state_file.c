@@ -192,6 +192,28 @@ static void test_a_file_that_is_no_state_is_refused(void **state)
 	assert_int_equal(state_file_check("state"), 0);
 }
 
+static void test_a_file_that_is_read_must_have_another_name(void **state)
+{
+	static const char *const own[] = {"state",	 "state.bad",	    "state.new",
+					  "state.lists", "state.lists.bad", "state.lists.new"};
+	unsigned int mark = error_count();
+	struct stamp stamp;
+
+	(void)state;
+	file_make("rules", "", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		stamp = (struct stamp){0}; /* a list that does not exist yet */
+		assert_int_equal(state_file_check_apart("state", own[i], &stamp), -EINVAL);
+		unlink(own[i]);
+		stamp = stamp_of("rules");
+		assert_int_equal(state_file_check_apart("state", "rules", &stamp), 0);
+		assert_int_equal(link("rules", own[i]), 0);
+		assert_int_equal(state_file_check_apart("state", "rules", &stamp), -EINVAL);
+		assert_int_equal(unlink(own[i]), 0);
+	}
+	error_drop(mark);
+}
+
 static void test_a_file_that_cannot_be_written_stays_as_it_was(void **state)
 {
 	struct state_file file = state_make(), again;
@@ -215,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_damaged_is_refused_whole),
 		cmocka_unit_test(test_what_is_written_is_read),
 		cmocka_unit_test(test_a_file_that_is_no_state_is_refused),
+		cmocka_unit_test(test_a_file_that_is_read_must_have_another_name),
 		cmocka_unit_test(test_a_file_that_cannot_be_written_stays_as_it_was),
 	};
 
