@@ -17,8 +17,8 @@
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* has no name if the entry in the rules file has ended */
-	bool is_left_out;	  /* the list was left out: config_parse() */
+	struct sl_list_info list; /* name is "" if the entry in the rules file has ended */
+	bool is_left_out;	  /* config_parse() has left out the list */
 };
 
 struct list_paths {
@@ -32,13 +32,13 @@ bool list_paths_left_out(const struct list_paths *paths);
 struct config {
 	struct gate_sizes sizes;
 	struct ruleset rules;	 /* sorted by prefix, with one rule for each prefix */
-	struct places places;	 /* the entries of `attach` */
+	struct places places;	 /* the entries of `attach` in the rules file */
 	struct list_paths files; /* the list files of the rules file */
 };
 
 /*
  * Reads and checks a rules file, or standard input if `path` is "-". Adds each error with its
- * position in the file. Returns 0; -EINVAL if all errors are misuse; or another negative errno.
+ * position in the file. Returns 0; -EINVAL if only the file is wrong; or another negative errno.
  */
 int config_read(const char *path, struct config *ret);
 

@@ -18,7 +18,7 @@
 
 enum node_kind {
 	NODE_WORD,
-	NODE_NULL, /* no value, `null` or `~` */
+	NODE_NULL, /* the value is missing, `null` or `~` */
 	NODE_LIST,
 	NODE_MAP,
 };
@@ -41,7 +41,7 @@ struct node {
 struct document {
 	const char *name; /* name of the file in errors */
 	struct node *root;
-	uint32_t count;	      /* number of nodes */
+	uint32_t count;	      /* number of nodes in the document */
 	struct chunk *chunks; /* memory of all nodes and words */
 };
 
@@ -52,7 +52,7 @@ struct document {
 int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* Returns the value of a key of a map, the first if the key occurs several times, or NULL. */
+/* Returns the value of a key in a map, or NULL. If the key is repeated, returns the first value. */
 const struct node *node_find(const struct node *map, const char *key);
 
 /* Prefixes the objects of the errors from index `mark` on with a position in the document. */

@@ -17,7 +17,7 @@
 
 /* What the user asked doctor to examine. */
 struct asked {
-	const char *gate;     /* NULL for all gates */
+	const char *gate;     /* name of the gate; NULL for all gates */
 	char *const *devices; /* names in the current network namespace */
 	unsigned int count;   /* number of names; 0 for all attached devices */
 	uint64_t watch_ns;    /* how long to watch packets; 0 to skip checks of traffic */
@@ -25,12 +25,12 @@ struct asked {
 
 struct host_facts {
 	char *missing;	   /* capabilities that this process lacks; NULL if it lacks none */
-	int bpf_err;	   /* negative errno of a request to bpf(2); 0 if it succeeded */
-	char lockdown[32]; /* "none", "integrity", "confidentiality"; "" if not known */
-	char *bpffs;	   /* why pins cannot be made or found; NULL if they can */
+	int bpf_err;	   /* negative errno of a trial call of bpf(2); 0 if it succeeded */
+	char lockdown[32]; /* "none", "integrity" or "confidentiality"; "" if unknown */
+	char *bpffs;	   /* why bpffs cannot be used; NULL if it can be used */
 	int jit;	   /* net.core.bpf_jit_enable; -1 if it cannot be read */
 	bool has_systemd;
-	uint64_t installed_at; /* CLOCK_BOOTTIME of the installation, in ns; 0 if not known */
+	uint64_t installed_at; /* CLOCK_BOOTTIME of the installation, in ns; 0: unknown */
 };
 
 /* The packets that a device received and sent while doctor watched. */
@@ -44,11 +44,11 @@ struct traffic {
 /* An attachment and its device. */
 struct device_facts {
 	struct attachment at;
-	bool is_asked;		       /* report findings about it */
+	bool is_asked;		       /* report findings about this device */
 	const struct traffic *traffic; /* NULL if the device is gone or cannot be read */
 	struct nic nic;
 	struct xdp_owner owner; /* owner of the program on hook xdp */
-	uint64_t loaded_at;	/* CLOCK_BOOTTIME of the load, in ns; 0 if not known */
+	uint64_t loaded_at;	/* CLOCK_BOOTTIME of loading the program, in ns; 0: unknown */
 };
 
 /* Packets that a gate has judged. */
@@ -59,10 +59,10 @@ struct judged {
 
 struct gate_facts {
 	char name[GATE_NAME + 1];
-	char *unread; /* why the gate cannot be read; NULL if it can, otherwise no fact is valid */
-	char *unseen; /* why its attachments are unknown or outdated; NULL if they are known */
-	bool is_examined;   /* false if only its attachments are read */
-	bool hides_devices; /* it may also be attached to devices that are not in `devices` */
+	char *unread; /* why the gate cannot be read, and no fact is valid; NULL if it is read */
+	char *unseen; /* why its attachments are not known; NULL if they are known */
+	bool is_examined;   /* false if only the attachments of the gate are read */
+	bool hides_devices; /* the gate may have devices that are not in `devices` */
 	struct device_facts *devices;
 	unsigned int count;
 	struct gate gate;
@@ -102,12 +102,12 @@ struct doctor_facts {
 	uint64_t netns; /* the current namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* a gate exists; if asked->gate is set, that gate */
+	bool has_gates;	    /* a gate exists, or if asked->gate is set, that gate exists */
 	bool hides_devices; /* a gate that cannot be read may be attached to any device */
 	struct gate_facts *gates;
 	unsigned int count, room;
 	bool has_file; /* /etc/sluice/GATE.yaml exists for asked->gate, or for the usual gate */
-	struct named_facts *named; /* one for each of asked->devices */
+	struct named_facts *named; /* an element for each of asked->devices */
 	struct traffic *traffic;
 	unsigned int traffic_count, traffic_room;
 };

@@ -19,10 +19,10 @@ extern const char *const severity_names[];
 struct finding {
 	const char *id; /* never changes, because scripts compare it */
 	enum severity severity;
-	char *gate;   /* NULL if the finding is not about a gate */
+	char *gate;   /* name of the gate; NULL if the finding is not about a gate */
 	char *object; /* the subject of the finding, such as "lan0" or "default dns" */
 	char *text;
-	char *advice; /* a command to type */
+	char *advice; /* the command that mends it */
 };
 
 struct findings {

@@ -18,8 +18,8 @@ struct nic {
 	bool vlan_strip;		 /* the device removes outer VLAN tags (802.1Q) */
 	unsigned int queues, queues_max; /* receive queues */
 	bool combined;			 /* `ethtool -L` sets queues by `combined`, not by `rx` */
-	bool knows_xdp;			 /* `xdp` is known, which requires Linux 6.3 */
-	unsigned int xdp;		 /* XDP_NATIVE, XDP_FRAGS */
+	bool knows_xdp;			 /* `xdp` was read, which requires Linux 6.3 */
+	unsigned int xdp;		 /* bits XDP_NATIVE and XDP_FRAGS */
 };
 
 /* Reads the properties of a device in the current network namespace. */

@@ -10,7 +10,7 @@
  * because a file has up to a million rules, and a mistake is often in all of them.
  */
 struct rule_group {
-	const struct rule *rule; /* the first */
+	const struct rule *rule; /* the first rule of the group */
 	unsigned int count;
 };
 
@@ -31,7 +31,7 @@ struct rule_facts {
 /* Requires a sorted set with one rule for each prefix, as rules_read() returns it. */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns the access of a rule, from a runtime entry or from lists, if it has no end. */
+/* Returns the access that a runtime entry or lists give a rule, if that access does not expire. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif

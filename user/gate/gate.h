@@ -80,7 +80,7 @@ enum gate_view {
 	VIEW_LISTS,
 	VIEW_POLICIES,
 	VIEW_BUDGETS,
-	VIEW_SUBRULES, /* not open for a reader */
+	VIEW_SUBRULES, /* a reader does not open this view */
 	GATE_VIEWS,
 };
 
@@ -92,8 +92,8 @@ struct gate {
 	struct machine machine;
 	struct pins dir;	  /* the gate's directory, which is locked for a change */
 	struct pins links;	  /* the subdirectory of attachments */
-	int map[GATE_MAPS];	  /* fds, or -1; a reader may not open private maps */
-	bool has_secret;	  /* false for a reader, which cannot read `secret` */
+	int map[GATE_MAPS];	  /* fds; -1 if not open: a reader cannot open private maps */
+	bool has_secret;	  /* `secret` is set; a reader cannot read the secret */
 	__u64 secret[SL_SECRETS]; /* secret of the hashes: include/identity.h */
 	struct array_view view[GATE_VIEWS];
 	struct sl_gate *state;	    /* value of map `gate` */
@@ -119,13 +119,13 @@ struct gate {
  * not begin with '-', because such a name would be a mistyped option.
  */
 bool gate_name_is_valid(const char *name);
-/* Adds an error if a name is not valid. */
+/* Returns an error if a name is not valid. */
 int gate_check_name(const char *name);
 
 /* Initializes a closed gate with its name and the facts of this machine. */
 int gate_begin(struct gate *gate, const char *name);
 
-/* gate_maps_close() closes the maps, gate_close() the maps and the directories. */
+/* gate_maps_close() closes the maps. gate_close() closes the maps and the directories. */
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
@@ -174,7 +174,7 @@ void array_view_close(struct array_view *view);
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
 
-/* Waits until every BPF program that began before the call has ended. Tests replace it. */
+/* Waits until all BPF programs that are running now have ended. Tests replace this function. */
 void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ int counters_read(const struct gate *gate, unsigned int number, struct sl_counte
 /* Reads the counters of policies 0 to count - 1. The caller frees `ret`. */
 int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret);
 
-/* Return the sum over all reasons to pass, and over all reasons to drop. */
+/* Return the packets that passed, and the packets that were dropped, summed over all reasons. */
 struct sl_cell counters_passed(const struct sl_counters *counters);
 struct sl_cell counters_dropped(const struct sl_counters *counters);
 

@@ -6,7 +6,7 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Numbers of entries of a list. Entries that had ended before the change do not count. */
+/* The entries of a list that a change affects. Entries that ended before it do not count. */
 struct list_counts {
 	unsigned int fresh; /* specified prefixes that were not on the list */
 	unsigned int same;  /* specified prefixes that were on the list */
@@ -25,14 +25,14 @@ struct list_counts {
 int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
 	     struct list_counts *ret);
 
-/* Removes prefixes from a list. A prefix that is not on it is an error unless `force` is set. */
+/* Removes prefixes from a list. A prefix that the list lacks is an error unless `force` is set. */
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 	      struct list_counts *ret);
 
 /* Removes a whole list. */
 int list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 
-/* Copies the list of a name, or returns an error if there is no list of that name. */
+/* Copies the list with this name. Returns an error if the list does not exist. */
 int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
 /*

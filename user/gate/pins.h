@@ -28,9 +28,9 @@
 struct dirent;
 
 #define BPFFS	   "/sys/fs/bpf"
-#define PINS_ROOT  "sluice" /* in BPFFS: contains a directory for each gate */
-#define GATE_LINKS "links"  /* in a gate's directory: pins of its attachments */
-#define GATE_NEXT  "next"   /* in a gate's directory: pins of the next gate, migrate/open.c */
+#define PINS_ROOT  "sluice" /* directory in BPFFS that contains a directory for each gate */
+#define GATE_LINKS "links"  /* directory of a gate that contains the pins of its attachments */
+#define GATE_NEXT  "next"   /* directory for the new maps of a resize: migrate/open.c */
 
 #define PIN_NAME 128
 
@@ -57,7 +57,7 @@ int pins_make(const struct pins *parent, const char *name, bool shared);
 /* Returns whether the group of the directory may look up pins in it, and so may read new maps. */
 bool pins_are_shared(const struct pins *pins);
 
-/* Returns an error if the caller may not remove files: by the mode, or on a read-only mount. */
+/* Returns an error if mode or mount do not allow the caller to remove files from the directory. */
 int pins_check_writable(const struct pins *pins);
 
 /* Adds the error that only certain users may change files in the directory. */
@@ -132,11 +132,11 @@ int gate_exists(const char *name, bool *ret);
 int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
 		   void *data);
 
-#define GATES_SHOWN 4 /* the most gates that a message names */
+#define GATES_SHOWN 4 /* largest number of gates that a message names */
 #define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))
 
 struct gate_names {
-	const char *but; /* a gate to omit, or NULL */
+	const char *but; /* name of a gate to omit, or NULL */
 	unsigned int count;
 	char first[GATE_NAME + 1];
 	char text[GATES_TEXT]; /* such as "'edge', 'lab'" */

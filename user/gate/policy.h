@@ -122,11 +122,11 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* The reason why a policy lacks a limit or the budget of its parent. */
 enum shadow_reason {
-	SHADOW_LIFTED,	 /* the policy does not inherit */
-	SHADOW_REPLACED, /* its limit of the same name matches other packets */
-	SHADOW_OBSERVED, /* its limit of the same name only observes */
-	SHADOW_KEYED,	 /* its limit of the same name has key dst */
-	SHADOW_BUDGET,	 /* it has its own budget */
+	SHADOW_LIFTED,	 /* the policy does not inherit limits */
+	SHADOW_REPLACED, /* the policy's limit of the same name matches other packets */
+	SHADOW_OBSERVED, /* the policy's limit of the same name only observes */
+	SHADOW_KEYED,	 /* the policy's limit of the same name has key dst */
+	SHADOW_BUDGET,	 /* the policy has its own budget */
 	SHADOW_REASONS,
 };
 

@@ -21,7 +21,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 /* Adds the error that the rules cannot be read. */
 int rules_unread(const struct gate *gate, int err);
 
-/* Copies the lists that packets see. */
+/* Copies the lists of the generation that packets see. */
 void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]);
 
 /* Returns whether packets see a list in a generation. */

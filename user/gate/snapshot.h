@@ -19,12 +19,12 @@ struct gate_snapshot {
 	unsigned int lost; /* number of maps that are not pinned */
 	bool has_next;	   /* next/ exists, so a resize is in progress or was interrupted */
 	dev_t bpffs;	   /* device number of the bpffs that contains the gate */
-	ino_t gate;	   /* inode of pin `gate`; another gate or other maps change it */
+	ino_t gate;	   /* inode of pin `gate`; differs if the gate or its maps are replaced */
 	uint32_t generation, trial;
 	bool on_trial;
 	struct array_view view; /* the value of map `gate` in memory */
 	struct sl_gate *state;	/* pointer into `view`, or NULL before gate_snapshot_take() */
-	int map[GATE_MAPS];	/* fds of the maps, or -1 */
+	int map[GATE_MAPS];	/* fds of the maps; -1 if a map is not open */
 };
 
 #define GATE_SNAPSHOT_NONE                                                                         \
@@ -46,7 +46,7 @@ const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 /* Takes a snapshot of an open gate, and moves its maps and its mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 
-/* Returns whether the snapshot is of this open gate. A resize makes no difference. */
+/* Returns whether the snapshot is of this open gate. The gate may have been resized since. */
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate);
 
 /* Returns whether a mount over the path of the gate hides the gate, and stores the mount. */

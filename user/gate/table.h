@@ -21,10 +21,10 @@ struct found_entry {
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
-	struct array_view sets;	       /* map `sets`, closed for a reader */
+	uint32_t id;		       /* the kernel's id of map `states`; differs after a resize */
+	struct array_view sets;	       /* map `sets`; a reader does not open it */
 	struct array_view states;      /* map `states` */
-	const struct sl_entry **index; /* a reader's used entries in the order of keys, or NULL */
+	const struct sl_entry **index; /* for a reader: used entries, sorted by key; or NULL */
 	uint32_t index_count;
 };
 
@@ -34,8 +34,8 @@ int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the entry of a key. If `table` is NULL, needs a few system calls. A reader has no hash
- * secret, so it searches a copy of the whole table.
+ * Reads the entry of a key. If `table` is NULL, searches the maps by system calls. A reader has no
+ * hash secret, so it searches a copy of the whole table.
  */
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 	       struct found_entry *ret);
@@ -45,14 +45,14 @@ int table_read(const struct gate *gate, const struct table *table, const struct 
  * state_publish() in bpf/state.h.
  */
 
-/* Compares and swaps a word. Returns whether it had the value `from`. */
+/* Compares a word with `from`, and swaps it if equal. Returns whether the word was equal. */
 static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
 
-/* Stores a time unless the word has a later time. */
+/* Stores a time, unless the word already contains a later time. */
 static inline void moment_advance(__u64 *moment, __u64 to)
 {
 	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)

@@ -37,8 +37,8 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended);
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * Calls rules_expire() if a list or one of the first 256 rules has ended. So a change of one rule
- * does not read a million rules.
+ * Calls rules_expire() if a list or one of the first 256 rules has ended. It reads no more rules,
+ * so that a change of one rule stays fast.
  */
 void rules_expire_some(struct gate *gate);
 

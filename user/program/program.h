@@ -35,7 +35,7 @@ struct word {
 	const char *name; /* "rate", "-f", "--resize"; for operands a placeholder, "DEV" */
 	enum word_kind kind;
 	const struct value_type
-		*type;	  /* type of the value; NULL without a value, and for OPERANDS */
+		*type;	  /* type of the value; NULL for OPERANDS, and if it has no value */
 	size_t field;	  /* offset in the arguments; FIELD_CONTEXT: context.trial_ns */
 	const char *help; /* lines of text, or NULL */
 };
@@ -66,16 +66,15 @@ struct context {
 	const char *gate;
 	bool gate_given; /* the user wrote -g; otherwise some commands read all gates */
 	bool json;
-	uint64_t trial_ns;     /* time of --confirm, or 0 if there is no trial */
+	uint64_t trial_ns;     /* time that --confirm specifies, or 0 if there is no trial */
 	unsigned int operands; /* number of operands on the command line */
 };
 
 struct command {
 	const char *name;
 	const char *brief;
-	const char *details; /* lines of text, or NULL */
-	const char *
-		question; /* error if the operand is missing: "which file?"; NULL: it is optional */
+	const char *details;  /* lines of text, or NULL */
+	const char *question; /* error for a missing operand: "which file?"; NULL if optional */
 	const struct word *words;
 	unsigned int word_count;
 	const struct apart *apart;
@@ -101,8 +100,8 @@ struct command {
 struct program {
 	const char *name;
 	const struct command *const *commands; /* in the order in which the help lists them */
-	unsigned int count;		       /* if 1, the command is implied, and not typed */
-	const char *usage;		       /* lines that the help prints after the options */
+	unsigned int count; /* number of commands; a single command is not typed by the user */
+	const char *usage;  /* lines that the help prints after the options */
 	/* Called after each command with its result, to undo or report a trial. May be NULL. */
 	void (*finish)(const struct context *context, int err);
 };
@@ -163,10 +162,10 @@ enum common_option {
 };
 
 struct option_words {
-	char letter; /* 0 if the option has no letter */
+	char letter; /* letter of the short option; 0 if it has none */
 	const char *name;
-	const struct value_type *type; /* NULL if the option has no value */
-	const char *brief;	       /* help; NULL if the table of a command has it */
+	const struct value_type *type; /* type of the value; NULL if the option has no value */
+	const char *brief;	       /* help text; NULL if the table of a command contains it */
 };
 
 #define OPTIONS_MAX 32
@@ -191,10 +190,10 @@ struct command_line {
 	const struct option_table *options;
 	const char
 		*option[OPTIONS_MAX]; /* values of options, "" without a value; NULL: not given */
-	bool options_ended;	      /* a word -- was found */
-	int lacks_value;	      /* the last option, if its value is missing; otherwise -1 */
-	int first;		      /* index of words[0] in argv; 0 if there are no words */
-	unsigned int count;	      /* number of words */
+	bool options_ended;	      /* the word "--" was found */
+	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
+	int first;	    /* index of words[0] in argv; 0 if there are no words */
+	unsigned int count; /* number of words */
 	char **words; /* the words that are no options: the command first; has room for argv */
 };
 
@@ -234,7 +233,7 @@ struct words_end {
 /* Returns the state after the words that follow the command. Ignores wrong words. */
 struct words_end words_scan(const struct command *command, char *const words[], unsigned int count);
 
-#define WORD_TEXT 64 /* bytes for a word of a table */
+#define WORD_TEXT 64 /* size of a word of a table, in bytes */
 
 /*
  * Copies word number `place` of the alternative of a value that begins with `first`: for

@@ -29,7 +29,7 @@ bool print_is_begun(void);
  * text. key: NULL for the document, and for an element of an array.
  */
 void print_object(const char *key);
-void print_row(const char *key); /* an object that JSON prints in one line */
+void print_row(const char *key); /* opens an object that JSON prints in one line */
 void print_array(const char *key);
 void print_end(void);
 

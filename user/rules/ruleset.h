@@ -11,7 +11,7 @@
 
 /* Whether a policy also has the limits of the policy of the next shorter prefix. */
 enum inherit {
-	INHERIT_UNSPECIFIED, /* like INHERIT_NO; in a difference: both rules agree */
+	INHERIT_UNSPECIFIED, /* means INHERIT_NO; in a difference, both rules agree */
 	INHERIT_NO,
 	INHERIT_YES,
 };
@@ -99,7 +99,7 @@ static inline bool rule_is_empty(const struct rule *rule)
 
 /* --- Differences ---------------------------------------------------------------------------- */
 
-/* Return whether both are equal. Ids, order of limits, and a budget without limits do not count. */
+/* Return whether a and b are equal, apart from ids, order of limits, and idle budgets. */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 

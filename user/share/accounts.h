@@ -21,31 +21,31 @@
 /* What the last scan read from an entry of the table. Packets change the entry meanwhile. */
 struct sample {
 	uint64_t word;	  /* `taken` and `refused` of the entry */
-	uint32_t hash;	  /* hash of the key of the entry; 0: not yet read */
+	uint32_t hash;	  /* hash of the entry's key; 0: the entry was not read yet */
 	uint32_t excess;  /* excess of the key, in units of the limit (unit_shift) */
-	uint32_t account; /* index of the account of the key + 1; 0: no account */
-	float demand;	  /* choice_demand() of the key */
+	uint32_t account; /* index of the key's account, plus 1; 0: no account */
+	float demand;	  /* average demand for the key: choice_demand() */
 };
 
 struct samples {
 	struct table table;
-	struct sample *list; /* same indexes as the entries of the table */
-	bool is_fresh;	     /* not scanned yet: the first scan reports no packets */
+	struct sample *list; /* a sample for each entry of the table, at the same index */
+	bool is_fresh;	     /* the table was not scanned yet; the first scan reports no packets */
 };
 
 struct account {
 	struct state_key key;
-	const struct shared_limit *limit; /* NULL: this account is free */
-	uint64_t meaning;		  /* `limit->meaning` at the beginning of the flow */
+	const struct shared_limit *limit; /* limit of the key; NULL if this account is free */
+	uint64_t meaning;		  /* value of `limit->meaning` when the flow began */
 	uint32_t entry;			  /* index of the entry of the key, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
 	struct flow_count own; /* counters of this node for the key, in ticks */
 	unsigned int item;     /* index of the store_item in the current round */
-	unsigned int lost;     /* rounds in a row without a reply */
+	unsigned int lost;     /* number of rounds in a row without a reply */
 	bool lasts;	       /* the store has confirmed that the key expires */
 	uint64_t expiry_at;    /* time of the round that set the expiry */
-	unsigned int endless;  /* replies in a row that confirmed no expiry */
+	unsigned int endless;  /* replies in a row that did not confirm an expiry */
 	struct debt debt;
 	uint64_t block_end;  /* latest end of all blocks that the store reported */
 	bool block_is_known; /* the store has replied whether the key is blocked */
@@ -56,7 +56,7 @@ struct accounts {
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
-	struct account *list; /* `most` accounts, used or free */
+	struct account *list; /* array of `most` accounts, used or free */
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of all accounts at the last round */
 	uint64_t scanned_at;
@@ -79,7 +79,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate);
 /* Counts what all keys took since the last scan, and gives accounts to keys that are due. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Only counts. If a round is longer than COUNT_WRAPS, the counters of entries wrap within it. */
+/* Only counts. Call it if a round exceeds COUNT_WRAPS, because counters of entries would wrap. */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /* Frees an account. What the key took since its last report becomes its excess. */
@@ -94,10 +94,10 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 
-/* Charges states for packets at other nodes. */
+/* Charges states for packets that other nodes admitted. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Calls flow_forget() for all accounts. Replaces a step while the packet path divides limits. */
+/* Replaces accounts_step() while limits are divided: calls flow_forget() for all accounts. */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -47,9 +47,9 @@ struct choices {
 };
 
 /*
- * Adds an item if there is room, or if its weight exceeds the smallest, whose item it then
- * replaces. Returns whether it was added. ret_number: set to the number of the new item, which is
- * the next free number or the number of the replaced item.
+ * Adds an item. If there is no room, it replaces the item with the smallest weight, if that is
+ * less. Returns whether it was added. ret_number: set to the number of the new item, which is the
+ * next free number or the number of the replaced item.
  */
 bool choices_add(struct choices *choices, double weight, unsigned int *ret_number);
 

@@ -14,20 +14,20 @@
 
 enum outcome {
 	WAITS,	 /* the command is still in a queue */
-	REPLIED, /* executed, with a valid reply */
-	UNSENT,	 /* certainly not executed */
-	REFUSED, /* not executed, because the key has another type */
+	REPLIED, /* the command was executed, and its reply is valid */
+	UNSENT,	 /* the command was certainly not executed */
+	REFUSED, /* the command was not executed, because the key has another type */
 	LOST,	 /* perhaps executed */
 };
 
 struct command {
 	const char *format; /* begins with the name of the command */
-	char *text;	    /* encoded command, freed at the outcome; NULL: this is no command */
-	int size;	    /* bytes of `text` */
-	int values;	    /* numbers in the reply; 0: a status; REPLY_WHOLE: any reply */
+	char *text;	    /* encoded command, freed at the outcome; NULL if memory was short */
+	int size;	    /* size of `text` in bytes */
+	int values;	    /* count of numbers in the reply; 0: a status; REPLY_WHOLE: any reply */
 	unsigned int slot;  /* slot of the key */
 	unsigned int node;  /* index of the node to ask; NODE_NONE: the node that has the slot */
-	unsigned int tries; /* redirects so far */
+	unsigned int tries; /* number of redirects that it has followed */
 	unsigned int due;   /* pending replies: 2 if ASKING is sent before the command */
 	enum outcome outcome;
 	int64_t value[2];  /* numbers of the reply */
@@ -53,10 +53,10 @@ struct cluster {
 	unsigned int seeds;
 
 	struct slot_map map;
-	struct node *node[NODES_MAX]; /* same indexes as in `map`; further nodes are unused */
+	struct node *node[NODES_MAX]; /* nodes, at the same indexes as in `map` */
 	struct node pool[NODES_MAX];  /* the nodes that `node` refers to */
 	bool map_is_known, map_is_stale;
-	unsigned int map_failures; /* failed reads of the map in a row */
+	unsigned int map_failures; /* how often in a row reading the map has failed */
 	unsigned int map_turn;	   /* rotates the order in which nodes are asked for the map */
 	uint64_t map_rest_ms;	   /* do not read the map before this time */
 

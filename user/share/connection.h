@@ -19,14 +19,14 @@
 /* Limits of a reply: enough for CLUSTER SLOTS with 3,000 ranges and two replicas each. */
 #define REPLY_BYTES_MAX	   (2 << 20)
 #define REPLY_ELEMENTS_MAX (64 << 10)
-#define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; CLUSTER SLOTS has 4 */
+#define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; the reply to CLUSTER SLOTS has 4 */
 
 #define ERROR_TEXT 256
 
 /* State that all connections of a store share. */
 struct connection_setup {
 	char *user, *password;
-	struct ssl_ctx_st *tls; /* NULL: no TLS */
+	struct ssl_ctx_st *tls; /* TLS settings; NULL without TLS */
 	int timeout_ms;
 	struct store_counts *counts;
 	char error[ERROR_TEXT]; /* text of the last failure */
@@ -46,7 +46,7 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
-	struct ssl_st *ssl;    /* TLS of `context`, which owns it; NULL: no TLS */
+	struct ssl_st *ssl;    /* TLS of `context`, which frees it; NULL without TLS */
 	struct lookup *lookup; /* name lookup; may be of an earlier attempt or of an earlier host */
 	/* attempts to connect since the last reply to a command other than CLUSTER SLOTS */
 	unsigned int attempts;
@@ -54,8 +54,8 @@ struct connection {
 	uint64_t retry_ms;   /* do not connect again before this time */
 	uint64_t asked_ms;   /* when the idle node was sent a command; 0: it has replied since */
 	uint64_t rtt_ms;     /* smoothed round trip, rounded up; 0: unknown */
-	bool has_failed; /* it failed or timed out since the reply that `attempts` counts from */
-	bool has_output; /* hiredis has unsent output */
+	bool has_failed;     /* it failed since the reply from which `attempts` counts */
+	bool has_output;     /* hiredis has output that was not sent yet */
 	/* hiredis' functions, with array_create(); bytes and elements left for the current reply */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;

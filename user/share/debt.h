@@ -65,8 +65,8 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* `divide_at`: read from the gate at the start; 0: never divide */
-	uint64_t answered_at; /* first reply after the last loss */
+	uint64_t at; /* value for `divide_at`, at first read from the gate; 0: never divide */
+	uint64_t answered_at; /* time of the first reply after the store was last lost */
 	bool is_answered;     /* one of the last FLOW_LOST rounds got a reply */
 	bool divides;	      /* the packet path divided limits at the last step */
 };

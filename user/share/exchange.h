@@ -19,13 +19,13 @@ struct round {
 	unsigned int expire_s; /* expiry of a key after its last addition */
 	uint64_t meaning;      /* hash of all limits that this node shares */
 
-	bool is_answered;	/* an item got a reply; without items: the nodes were counted */
-	unsigned int nodes;	/* nodes that share, at most FLOW_NODES_MAX; 0: not known yet */
-	unsigned int unlike;	/* nodes that have shared other limits for UNLIKE_LASTS_MS */
-	unsigned int same_node; /* other processes under this node's name for SAME_NODE_LASTS_MS */
+	bool is_answered;    /* an item got a reply, or without items, the nodes were counted */
+	unsigned int nodes;  /* number of nodes that share, at most FLOW_NODES_MAX; 0: unknown */
+	unsigned int unlike; /* number of nodes that have shared other limits for UNLIKE_LASTS_MS */
+	unsigned int same_node; /* processes with this node's name for SAME_NODE_LASTS_MS */
 	unsigned int took_ms;
 	struct store_counts counts;
-	char error[EXCHANGE_ERROR]; /* last failure; "": none */
+	char error[EXCHANGE_ERROR]; /* text of the last failure; "" if nothing failed */
 };
 
 struct exchange;

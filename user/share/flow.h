@@ -54,9 +54,9 @@ static inline uint64_t flow_whole(uint64_t ticks)
 /* The store may still execute a report of a reset connection this long after the next reply. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-#define FLOW_NODES_MAX 4096 /* larger numbers of nodes are reduced to this */
+#define FLOW_NODES_MAX 4096 /* a larger number of nodes is treated as this number */
 
-#define FLOW_RATE (1ULL << 32) /* 1 in fixed point: the whole rate, for fields that are shares */
+#define FLOW_RATE (1ULL << 32) /* the whole rate, in fields that contain a share of the rate */
 
 /* Ticks that were admitted (`taken`) and offered (`asked`). They only grow, and may wrap. */
 struct flow_count {
@@ -66,30 +66,30 @@ struct flow_count {
 
 struct flow {
 	struct flow_count reported; /* counters of this node at the last report */
-	struct flow_count sent;	    /* amounts of the report of the current round */
+	struct flow_count sent;	    /* amounts that this node reported in the current round */
 	struct flow_count totals;   /* sums over all nodes, from the last reply */
 	uint64_t reported_at;	    /* start of the current round */
 	uint64_t learned_at;	    /* start of the last round that got a reply */
 	uint64_t round;		    /* ticks between the last two reports */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
-	uint64_t offered;	    /* sum of `sent.asked` within `length` */
-	float usual;	    /* average demand by choice_demand(), at most 0.9/nodes (kept) */
+	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
+	float usual;	    /* average demand of this node (choice_demand()), at most 0.9/nodes */
 	unsigned int nodes; /* number of nodes at the last reply */
 	uint64_t busy_at;   /* last time at which total demand exceeded half of the rate */
 	uint64_t stepped_at;
-	uint64_t expected;	    /* what to charge, as a share of FLOW_RATE */
-	uint64_t assumed;	    /* ticks charged as `expected` since the last reply */
-	int64_t unsettled;	    /* what others took and was not charged; < 0: overcharge */
-	uint64_t repay;		    /* part of `unsettled` left to charge in this round */
-	uint64_t repaying;	    /* speed of that, as a share of FLOW_RATE */
-	uint64_t refund;	    /* ticks that the next step refunds */
+	uint64_t expected; /* demand of other nodes to charge, as a share of FLOW_RATE */
+	uint64_t assumed;  /* ticks charged as `expected` since the last reply */
+	int64_t unsettled; /* ticks that others took and that were not charged; < 0: overcharge */
+	uint64_t repay;	   /* part of `unsettled` left to charge in this round */
+	uint64_t repaying; /* speed of charging `repay`, as a share of FLOW_RATE */
+	uint64_t refund;   /* ticks that the next flow_step() refunds */
 	struct flow_count in_doubt; /* unanswered reports that the store may still execute */
-	uint64_t doubted_until;	    /* `in_doubt` is cleared then */
+	uint64_t doubted_until;	    /* time at which `in_doubt` is cleared */
 	bool waits;		    /* the current report has no reply yet */
 	bool was_lost;		    /* the previous round got no reply */
-	bool has_totals;	    /* `totals` are valid: fewer than FLOW_LOST rounds old */
-	bool knows;		    /* two replies were compared, so demand of others is known */
-	bool is_idle;		    /* this node had no demand in the last round */
+	bool has_totals; /* `totals` are valid, because they are fewer than FLOW_LOST rounds old */
+	bool knows;	 /* the demand of other nodes is known, because two replies were compared */
+	bool is_idle;	 /* this node had no demand in the last round */
 };
 
 /*

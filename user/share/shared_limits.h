@@ -34,7 +34,7 @@ struct shared_limits {
 int shared_limits_read(const struct gate *gate, struct shared_limits *ret);
 void shared_limits_free(struct shared_limits *limits);
 
-/* Returns the limit with this number (sl_entry.limit), or NULL if that limit is not shared. */
+/* Returns the shared limit with this id (sl_entry.limit), or NULL if the limit is not shared. */
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit);
 
 /* Returns a hash of a text that is equal on all nodes. */

@@ -26,35 +26,35 @@ struct store_fields {
 /* A key, and what this node adds to it. store_round() sets the members from `answered` on. */
 struct store_item {
 	char key[STORE_KEY]; /* has a {hash tag}; one node of the store has all keys of a tag */
-	struct store_fields delta; /* amounts to add; both 0: only read the key, do not create it */
-	bool lasts;		   /* the key already has an expiry: do not set it again */
-	char block_key[STORE_KEY]; /* key that exists while a block lasts; "": share no blocks */
-	uint64_t block_ms;	   /* length of a block that this node reports; 0: none */
+	struct store_fields delta; /* amounts to add; if both are 0, the key is only read */
+	bool lasts;		   /* the key already has an expiry, so do not set it again */
+	char block_key[STORE_KEY]; /* key that exists during a block; "" if blocks are not shared */
+	uint64_t block_ms;	   /* length of the block that this node reports; 0: no block */
 
-	bool answered; /* the store returned both fields */
-	bool expires;  /* the expiry was set; or the key was only read, and may not exist */
-	bool sent;     /* the store may have added `delta`: do not add it again */
+	bool answered;		   /* the store returned both fields */
+	bool expires;		   /* the expiry was set, or `delta` was 0, so the key needs none */
+	bool sent;		   /* the store may have added `delta`, so do not add it again */
 	struct store_fields total; /* fields after the addition, valid if `answered` */
 	uint64_t blocked_ms;	   /* remaining time of the block; 0: no block */
 };
 
 struct store_options {
-	const char *address; /* HOST:PORT[,HOST:PORT...], the nodes that are asked first */
+	const char *address; /* HOST:PORT[,HOST:PORT...]: the nodes to which it connects first */
 	const char *user;    /* ACL user; NULL: the default user */
 	const char *password;
 	const char *ca_file; /* CA that signed the certificate of the store; NULL: no TLS */
-	int timeout_ms;	     /* longest time of a call */
+	int timeout_ms;	     /* longest time that a call may block */
 };
 
 struct store_counts {
 	uint64_t commands;	     /* commands sent */
-	uint64_t lost;		     /* items sent that got no reply */
+	uint64_t lost;		     /* items that were sent and got no reply */
 	uint64_t refusals[REFUSALS]; /* error replies by kind */
 	uint64_t refused;	     /* commands that failed by an error reply */
 	uint64_t bad;	    /* replies that violate the protocol or do not fit the command */
 	uint64_t connects;  /* attempts to connect */
 	unsigned int nodes; /* known nodes of the store */
-	bool is_cluster;    /* the last map of slots came from a cluster */
+	bool is_cluster;    /* the store was a cluster when its slots were last read */
 };
 
 struct store;
