@@ -31,17 +31,17 @@ struct attachment {
 		char device[IF_NAMESIZE];
 	} pinned;
 	uint32_t program_id; /* id of the running program; 0 if the device or the filter is gone */
-	bool device_gone;    /* program_id is 0 because the device is gone */
+	bool device_gone;    /* the device does not exist any more, so program_id is 0 */
 };
 
 /* Returns a new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
-	PIN_ATTACHMENT, /* the link, or on clsact the program */
-	PIN_PROGRAM,	/* the program, because opening it by its id requires CAP_SYS_ADMIN */
-	PIN_NEXT,	/* the new program during a replacement; PIN_PROGRAM is the old program */
-	PIN_QDISC,	/* exists if Sluice made the clsact qdisc, and so may remove it */
+	PIN_ATTACHMENT, /* pins the link, or on clsact the program */
+	PIN_PROGRAM,	/* pins the program, because opening it by its id requires CAP_SYS_ADMIN */
+	PIN_NEXT,  /* pins the new program during a replacement; PIN_PROGRAM pins the old program */
+	PIN_QDISC, /* exists if Sluice made the clsact qdisc, and so may remove it */
 };
 
 struct pin_name {
@@ -57,9 +57,9 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run first, because an earlier program could accept */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before programs that could accept packets */
 
-#define TCX_PROGRAMS_MAX 64 /* most programs on one hook of a device: the kernel's limit */
+#define TCX_PROGRAMS_MAX 64 /* the kernel's maximum of programs on one hook of a device */
 
 #define ATTACHMENTS_MAX 256
 
@@ -103,7 +103,7 @@ uint32_t program_id_of(int program_fd);
 /* Owner of a device's only XDP program: a gate, another software, or libxdp's dispatcher. */
 struct xdp_owner {
 	unsigned int ifindex;
-	uint32_t program_id;	  /* 0 if the device has no XDP program */
+	uint32_t program_id;	  /* id of the program; 0 if the device has no XDP program */
 	char name[16];		  /* name of the program; "" if this process may not read it */
 	char gate[GATE_NAME + 1]; /* gate that attached the program; "" if no gate did */
 };

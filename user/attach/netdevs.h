@@ -15,14 +15,14 @@ struct netdev {
 	char kind[16]; /* kind of `ip link`, such as "veth"; "" for a network card */
 	bool is_ethernet;
 	bool is_loopback;
-	bool is_hardware; /* on a bus, such as PCI or virtio */
+	bool is_hardware; /* the device is on a bus, such as PCI or virtio */
 	bool is_up;
 	bool has_carrier;
-	bool has_xdp; /* an XDP program is attached */
+	bool has_xdp; /* an XDP program is attached to the device */
 	unsigned int mtu;
 	unsigned int parent;	 /* ifindex of the device below a VLAN, macvlan or ipvlan, or 0 */
-	unsigned int master;	 /* ifindex of the bridge, bond or team that has this port, or 0 */
-	uint16_t vlan;		 /* id of a VLAN device, or 0 */
+	unsigned int master;	 /* ifindex of the bridge, bond or team of this port, or 0 */
+	uint16_t vlan;		 /* VLAN id of a VLAN device, otherwise 0 */
 	uint64_t received, sent; /* packets */
 };
 

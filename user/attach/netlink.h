@@ -9,8 +9,7 @@
 
 /* The attributes of a message, indexed by their type. */
 struct attrs {
-	unsigned int
-		max; /* highest type in the table; higher types, of newer kernels, are ignored */
+	unsigned int max; /* highest type in the table; higher types are ignored */
 	const struct nlattr **table;
 };
 

@@ -19,8 +19,8 @@ int gate_places(const struct gate *gate, struct places *ret);
 
 /* One step: attach a device, detach it, or replace its attachment by one in another mode. */
 struct placing {
-	struct attachment attachment; /* the attachment to make or to remove */
-	struct attachment before;     /* if `replaces`: the attachment in another mode */
+	struct attachment attachment; /* the attachment that this step makes or removes */
+	struct attachment before;     /* if `replaces`: the replaced attachment */
 	bool detaches;
 	bool replaces;
 	bool done;
@@ -28,16 +28,16 @@ struct placing {
 
 struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
-	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments after the steps */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments of the gate after all steps */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* places and steps that failed; counted with MISSING_SILENT only */
+	unsigned int failed; /* number of places and steps that failed */
 };
 
 /* How a missing device, and a place without effect, are reported. */
 enum missing {
-	MISSING_FAILS,	/* by an error, unless the place is optional */
-	MISSING_NOTED,	/* by a notice */
-	MISSING_SILENT, /* not at all, because the caller tries again later */
+	MISSING_FAILS,	/* a missing device is an error, unless the place is optional */
+	MISSING_NOTED,	/* a missing device adds a notice */
+	MISSING_SILENT, /* a missing device is not reported, because the caller tries again later */
 };
 
 /*

@@ -17,16 +17,16 @@
 
 /* How the attachments were read. */
 enum sight {
-	SIGHT_LINKS,	 /* from the links, so they are up to date */
-	SIGHT_PUBLISHED, /* from the file, so they may be out of date */
-	SIGHT_NONE,	 /* not at all; a notice has the reason */
+	SIGHT_LINKS,	 /* attachments were read from the links, so they are up to date */
+	SIGHT_PUBLISHED, /* attachments were read from the file, and may be out of date */
+	SIGHT_NONE,	 /* attachments could not be read; a notice contains the reason */
 };
 
 struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
 	enum sight sight;
-	uint64_t age_ns; /* age of the file, with SIGHT_PUBLISHED */
+	uint64_t age_ns; /* age of the file if the sight is SIGHT_PUBLISHED */
 };
 
 /* Reads the attachments of a gate. Also returns 0 if they cannot be read: see SIGHT_NONE. */

@@ -14,19 +14,19 @@
 
 /* --- Qdiscs of a device ---------------------------------------------------------------------- */
 
-#define QDISC_KIND 16 /* the kernel's IFNAMSIZ */
+#define QDISC_KIND 16 /* size of the longest qdisc kind: the kernel's IFNAMSIZ */
 
 /* Options of an fq that limit how many packets it delays, and for how long. */
 struct fq_limits {
-	uint32_t limit;	     /* packets of all flows */
-	uint32_t flow_limit; /* packets of one flow, such as a socket */
+	uint32_t limit;	     /* most packets in the fq, of all flows together */
+	uint32_t flow_limit; /* most packets of one flow, such as a socket */
 	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
 	bool horizon_drop;   /* drop a packet beyond the horizon; otherwise shorten its delay */
 };
 
 /* A qdisc that hands packets to the device. */
 struct qdisc {
-	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 for the root */
+	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 if it is the root */
 	bool is_fq;
 	struct fq_limits fq;
 };
@@ -38,8 +38,8 @@ struct qdisc {
  * the queue drops its packets.
  */
 struct qdiscs {
-	char root[QDISC_KIND]; /* kind of the root; "noop" on a device that was never up */
-	uint32_t handle;       /* handle of the root; 0 if the kernel made it: tc cannot name it */
+	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */
+	uint32_t handle;       /* handle of the root; 0 if the kernel made the root */
 	struct qdisc *list;
 	unsigned int count, room;
 	unsigned int ifindex;
@@ -88,7 +88,7 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 
 /* What the limits of a gate need of its devices. */
 struct shaping {
-	bool any; /* a limit shapes */
+	bool any; /* at least one limit shapes */
 	struct fq_limits need;
 	/* the first limit with key dst that does not shape; NULL if there is none */
 	const struct sl_limit_spec *by_dst;
@@ -121,7 +121,7 @@ struct holding {
 	bool holds;    /* every packet passes an fq; also set if the device cannot be read */
 	bool is_short; /* the fq holds fewer packets than may wait, and drops the rest */
 	struct fq_limits least;
-	char *command; /* tc command that corrects it, freed by the caller; NULL if not needed */
+	char *command; /* tc command that adds or enlarges the fq, freed by the caller; or NULL */
 };
 
 /* Reads whether the device of an attachment can delay packets. Returns 0 or a negative errno. */

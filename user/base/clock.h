@@ -45,7 +45,7 @@ bool until_equal(uint32_t a, uint32_t b);
 /* Returns whether `now` is more than a second before `was`. 0 is an entry without an end. */
 bool until_is_cut(uint32_t was, uint32_t now);
 
-/* Returns the time until an end, in ns, or 0 if the end is past. until: not 0. */
+/* Returns the time until an end, in ns, or 0 if the end is past. `until` must not be 0. */
 uint64_t until_left_ns(uint32_t until);
 
 /* Returns the value of bpf_jiffies64(), or a value that it will have within 10 ms. */
@@ -53,7 +53,7 @@ uint64_t jiffies_now(void);
 
 /* --- Calendar ------------------------------------------------------------------------------- */
 
-#define MOMENT_TEXT 32 /* room for any formatted time up to the year 9999 */
+#define MOMENT_TEXT 32 /* size of a buffer for any formatted time up to the year 9999 */
 
 /*
  * Parses a time of RFC 3339, such as "2026-11-21T13:00:00Z" or "2026-11-21T15:00:00+02:00". Ignores

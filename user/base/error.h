@@ -14,9 +14,9 @@
 
 enum sl_severity {
 	SL_ERROR,
-	SL_WARNING, /* something is wrong, but the command continues */
-	SL_NOTICE,  /* something that the user may not expect */
-	SL_INFO,    /* a step that a service did */
+	SL_WARNING, /* reports a problem that does not stop the command */
+	SL_NOTICE,  /* reports an effect that the user may not expect */
+	SL_INFO,    /* reports a step that a service has done */
 };
 
 struct sl_error {
@@ -25,7 +25,7 @@ struct sl_error {
 	bool is_misuse; /* an argument or a file is wrong, so the exit status is 2 */
 	char *object;	/* device, prefix, limit or file with the error, or "" */
 	char *text;	/* what is wrong */
-	char *hint;	/* what to do; "" if there is no advice */
+	char *hint;	/* advice what to do, or "" */
 };
 
 /*

@@ -17,10 +17,10 @@
 #define FILE_MAX (90 << 20)
 
 struct file {
-	char *text;  /* ends in a NUL, which `size` does not count, and contains no other NUL */
+	char *text;  /* content with a NUL at its end, which `size` does not count */
 	size_t size; /* bytes */
 	uid_t owner; /* set by file_read_own() */
-	mode_t mode; /* permissions; set by file_read_own() */
+	mode_t mode; /* permissions of the file, set by file_read_own() */
 };
 
 /*

@@ -15,7 +15,7 @@ int kernel_require(void);
 /* Properties of the host that limits are compiled for. */
 struct machine {
 	unsigned int cpus;     /* number of possible CPUs, each of which may hold a slice */
-	unsigned int jiffy_ns; /* 1 / CONFIG_HZ */
+	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */
 	unsigned int cpu_ids; /* highest number of a possible CPU + 1; some numbers may be unused */
 };
 
@@ -33,7 +33,7 @@ int machine_get(struct machine *ret);
 #define MOUNT_TEXT 256
 
 struct mount {
-	char type[MOUNT_TEXT]; /* type of its file system */
+	char type[MOUNT_TEXT]; /* type of the mounted file system */
 	char point[MOUNT_TEXT];
 };
 

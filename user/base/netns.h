@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define NETNS_DIR    "/run/netns" /* has a file for each named network namespace */
+#define NETNS_DIR    "/run/netns" /* directory with a file for each named network namespace */
 #define NETNS_NAME   64
 #define NETNS_OPTION (NAME_TYPED + sizeof("-n  "))
 

@@ -20,7 +20,7 @@
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
-/* Returns the index of a word, or -1. */
+/* Returns the index of a word in the array, or -1. */
 int word_find(const char *const words[], int count, const char *word);
 
 /*
@@ -41,8 +41,8 @@ void text_make_printable(char *text);
 const char *name_shown(const char *name);
 
 #define WORDS_LIVE 8
-#define WORD_TYPED PATH_MAX		     /* longest word in bytes; the rest is cut off */
-#define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* room for a typed name of at most NAME_MAX bytes */
+#define WORD_TYPED PATH_MAX		     /* longest word in bytes; a longer word is cut off */
+#define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* buffer for a quoted name of up to NAME_MAX bytes */
 
 /*
  * Returns a word quoted for a shell, if it needs quotes. A word with control characters, which
@@ -62,7 +62,7 @@ static inline const char *plural(uint64_t count, const char *one, const char *ma
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-#define GATE_USUAL "main" /* the gate of a command without -g */
+#define GATE_USUAL "main" /* name of the gate that a command uses without -g */
 
 /*
  * Returns the option "-g GATE " for a command in a message, or "" for GATE_USUAL. Valid until the

@@ -42,7 +42,7 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_export, command_upgrade, command_complete;
 
-extern const struct value_type value_given_hook; /* parses into an unsigned int: enum hook + 1 */
+extern const struct value_type value_given_hook; /* stores enum hook + 1 in an unsigned int */
 
 /*
  * Opens a gate for a command that only reads it: the gate of -g. Without -g it opens `main` or, if
@@ -112,7 +112,7 @@ void print_limit_state(const struct source *source, const struct sl_limit *limit
 		       const struct limit_state *state);
 
 /*
- * Return the unit that a limit counts, "packets" or "bytes". unit_of() returns the singular if
+ * Return the unit that a limit counts: "packets" or "bytes"; unit_of() "packet" or "byte" if
  * `count` is 1.
  */
 const char *unit_name(const struct sl_limit *limit);
@@ -162,7 +162,7 @@ bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]
 enum kept_change {
 	KEPT_ATTACHMENTS,
 	KEPT_LIMITS,
-	KEPT_FILE, /* a rules file was applied */
+	KEPT_FILE, /* `apply` has applied a rules file */
 };
 
 /*

@@ -27,13 +27,13 @@ enum effect {
 struct apply {
 	struct ruleset wanted;	  /* the rules that change; an empty rule is deleted */
 	struct ruleset before;	  /* the same rules before the change; empty if a rule is new */
-	bool has_rules;		  /* a rule or a list changes */
+	bool has_rules;		  /* the change concerns a rule or a list */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
 	struct room room;	     /* room for old and new rules, which exist at the same time */
-	struct gate_sizes specified; /* sizes that the rules file specifies; 0 if it does not */
+	struct gate_sizes specified; /* sizes that the rules file specifies, otherwise 0 */
 	struct gate_sizes has;	     /* sizes of the gate before the change */
-	struct gate_sizes during;    /* sizes until the change is in force */
+	struct gate_sizes during;    /* sizes of the gate until the change is in force */
 	struct gate_sizes after;
 	bool resized;
 	/*
@@ -46,7 +46,7 @@ struct apply {
 
 struct apply_may {
 	bool resize;
-	bool lack_fq; /* a device without fq is a notice, not an error, if limits shape */
+	bool lack_fq; /* if limits shape, report a device without fq by a notice, not an error */
 };
 
 /*

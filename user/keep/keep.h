@@ -28,7 +28,7 @@ struct keep_args {
 	const char *gate;
 	const char *file;
 	const char *state;    /* path of the state file; NULL if runtime entries are not saved */
-	uint64_t interval_ns; /* check list files this often; 0 to rely on inotify alone */
+	uint64_t interval_ns; /* interval of checks of list files; 0: only inotify */
 	bool resize;
 };
 
@@ -54,10 +54,10 @@ enum step_name {
 #define RETRY_MIN_MS   1000
 
 struct step {
-	uint64_t due_ms;   /* when the step runs, as of now_ms(); 0 if it is not due */
+	uint64_t due_ms;   /* time at which the step runs (now_ms()); 0 if it is not due */
 	uint64_t retry_ms; /* delay after the last failure; 0 if the last run succeeded */
-	uint64_t rest_ms;  /* an event makes the step due at this time at the earliest */
-	char *logged;	   /* messages of the last run, each between newlines */
+	uint64_t rest_ms;  /* earliest time at which an event makes the step due */
+	char *logged;	   /* messages that the last run logged, each between newlines */
 };
 
 /* Kinds of events. */
@@ -65,8 +65,8 @@ enum watch_kind {
 	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
 	WATCH_GATE,    /* a command closed the gate's directory, or the gate was removed */
 	WATCH_LINKS,   /* a pin of an attachment, or a namespace, was made or removed */
-	WATCH_INOTIFY, /* the number of kinds that inotify reports */
-	WATCH_DEVICES = WATCH_INOTIFY, /* a change of a device that is attached or in the file */
+	WATCH_INOTIFY, /* number of kinds of events that inotify reports */
+	WATCH_DEVICES = WATCH_INOTIFY, /* an attached or configured device changed */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
 
@@ -79,7 +79,7 @@ struct watch_socket {
 
 struct watch {
 	int inotify[WATCH_INOTIFY]; /* an fd for each kind; -1 if the kind is not watched */
-	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or fd was left */
+	unsigned int lacking;	    /* EVENT() bits of kinds that lack a watch or an fd */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 	unsigned int events; /* EVENT() bits that the current read has found */
@@ -89,21 +89,21 @@ struct watch {
 
 struct keep {
 	const struct keep_args *args;
-	char object[GATE_NAME + 8]; /* "gate 'NAME'", for messages */
+	char object[GATE_NAME + 8]; /* object of messages: "gate 'NAME'" */
 	struct lock_file lock;
 	struct step steps[STEPS];
 	struct watch watch;
-	int signals, clock;    /* fds; `clock` is readable after the wall clock was set */
+	int signals, clock;    /* two fds; `clock` is readable after the wall clock was set */
 	uint64_t suspended_ms; /* time in suspension since boot */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog; 0 if it is off */
-	uint64_t fed_ms;       /* when the last watchdog message was sent */
+	uint64_t fed_ms;       /* time at which the last watchdog message was sent */
 	bool ends;
-	bool is_ready;	   /* the start is over; systemd gets the status */
+	bool is_ready;	   /* the start is complete, so systemd gets the status */
 	bool is_reloading; /* systemd waits for the end of the reload */
 	char status[STATUS_TEXT];
 
 	struct file text;     /* the rules file that was last applied */
-	struct config config; /* the parsed `text`, and its lists as they were last read */
+	struct config config; /* config parsed from `text`, and lists as last read */
 	struct stamp stamp;   /* identifies the rules file that was last read or reported */
 	bool has_config;
 	bool state_is_read;
@@ -122,9 +122,9 @@ struct keep {
 	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */
 	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the file specifies */
 	unsigned int wanted_count;
-	unsigned int attached; /* attachments that exist */
-	uint64_t attached_ms;  /* when attachments were last changed */
-	bool is_waiting;       /* devices of the file are missing */
+	unsigned int attached; /* number of attachments that exist */
+	uint64_t attached_ms;  /* time at which attachments were last changed */
+	bool is_waiting;       /* devices that the rules file specifies are missing */
 };
 
 /* Returns CLOCK_MONOTONIC in ms. */

@@ -14,7 +14,7 @@
 #define LOCK_FILE_PATH 80
 
 struct lock_file {
-	int fd; /* -1 if the file is not locked */
+	int fd; /* fd of the lock file; -1 if the file is not locked */
 	char path[LOCK_FILE_PATH];
 };
 
@@ -39,8 +39,8 @@ bool lock_file_remove(enum lock_kind kind, const char *gate);
 
 /* The process that has a lock. */
 struct lock_holder {
-	pid_t pid;	     /* 0 if the process is in another pid namespace */
-	char path[PATH_MAX]; /* rules file or store, unchecked bytes; "" if not known */
+	pid_t pid;	     /* pid of the process; 0 if it is in another pid namespace */
+	char path[PATH_MAX]; /* rules file or store, as unchecked bytes; "" if unknown */
 };
 
 enum lock_state {

@@ -16,8 +16,8 @@
 #include "rules/ruleset.h"
 
 struct state_file {
-	bool is_of_boot;	/* the file was saved after the last boot */
-	dev_t bpffs;		/* bpffs that had the gate; 0 if not known */
+	bool is_of_boot; /* the file was saved after the last boot */
+	dev_t bpffs;	 /* device number of the bpffs that contained the gate; 0 if unknown */
 	struct ruleset entries; /* sorted rules without limits, and their lists */
 };
 

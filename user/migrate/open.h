@@ -12,11 +12,11 @@
 
 enum gate_access {
 	GATE_READ,	/* open the maps without a lock */
-	GATE_CHANGE,	/* lock and recover the gate; a gate on trial is an error */
-	GATE_ON_TRIAL,	/* as GATE_CHANGE, but accept a gate on trial */
-	GATE_MAKE,	/* as GATE_CHANGE, but make a missing gate, and mount bpffs */
-	GATE_LOCK_ONLY, /* lock the directory, and open no map */
-	GATE_NO_MAPS,	/* open the directory, if it exists, without a lock, and open no map */
+	GATE_CHANGE,	/* lock and recover the gate; return an error if the gate is on trial */
+	GATE_ON_TRIAL,	/* like GATE_CHANGE, but a gate on trial is accepted */
+	GATE_MAKE,	/* like GATE_CHANGE, but a missing gate is made, and bpffs mounted */
+	GATE_LOCK_ONLY, /* lock the directory of the gate, and open no map */
+	GATE_NO_MAPS, /* open the gate's directory without a lock, if it exists, and open no map */
 };
 
 /*

@@ -18,7 +18,7 @@ enum hook {
 };
 
 enum mode {
-	MODE_AUTO, /* XDP: native, otherwise hook ingress. TC: tcx, otherwise clsact. */
+	MODE_AUTO, /* on XDP native, or else hook ingress; on TC tcx, or else clsact */
 	MODE_NATIVE,
 	MODE_GENERIC,
 	MODE_TCX,
@@ -36,18 +36,18 @@ int mode_check(enum hook hook, enum mode mode);
 
 extern const struct value_type value_hook;   /* enum hook */
 extern const struct value_type value_mode;   /* enum mode */
-extern const struct value_type value_device; /* char[PLACE_DEVICE]: a name or a pattern */
+extern const struct value_type value_device; /* stores a name or a pattern in char[PLACE_DEVICE] */
 extern const struct value_type value_netns;  /* char[NETNS_NAME] */
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 
 /* An entry of `attach`: the devices that a gate filters, and the hook. */
 struct place {
-	char device[PLACE_DEVICE]; /* a name, or a pattern of glob(7), such as eth* */
+	char device[PLACE_DEVICE]; /* name of a device, or a pattern of glob(7), such as eth* */
 	char netns[NETNS_NAME];	   /* network namespace; "" is the namespace of the command */
 	enum hook hook;
 	enum mode mode;
-	bool optional; /* the device need not exist */
+	bool optional; /* a missing device is not an error */
 };
 
 struct places {

@@ -9,7 +9,7 @@
 #include "base/host.h"
 #include "sluice.h"
 
-/* The longest Ethernet frame at an MTU of 1,500, in bytes. */
+/* The longest Ethernet frame if the MTU is 1,500, in bytes. */
 #define FRAME_USUAL 1514
 
 /* The longest horizon, in ns: qdisc fq drops packets that depart more than 10 s from now. */
@@ -19,7 +19,7 @@
 struct limit {
 	struct sl_limit_spec spec;
 	struct sl_match match;
-	/* the bit rate of `rate 10kpps 100mbit`; `rate` is 0 if there is only one rate */
+	/* bit rate of `rate 10kpps 100mbit`; `rate` here is 0 if the limit has only one rate */
 	struct {
 		uint64_t rate;
 		uint64_t burst;

@@ -39,9 +39,9 @@ extern const char *const kind_names[SL_KINDS];
  * length, or one value for all.
  */
 struct spec {
-	uint16_t given;			    /* bit N is set if field N is given */
+	uint16_t given;			    /* bit N is set if the user specified field N */
 	uint8_t count[SPEC_FIELDS];	    /* number of values of each field */
-	struct limit limits[SL_LIMITS_MAX]; /* a single value is stored in all limits */
+	struct limit limits[SL_LIMITS_MAX]; /* a single value is stored in all elements */
 };
 
 /*

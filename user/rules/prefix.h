@@ -64,7 +64,7 @@ bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *addre
 /* Orders prefixes: `default`, IPv4, IPv6; then by address; then the shorter prefix first. */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
-/* Cuts a prefix to `bits` bits (with SL_FAMILY_BITS), at most its own. 0 makes `default`. */
+/* Returns a prefix cut to at most `bits` bits, including SL_FAMILY_BITS. 0 bits make `default`. */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /*
@@ -74,7 +74,7 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
-/* Returns the source of an address (include/identity.h): the address, or the /64 of an IPv6 one. */
+/* Returns the source of an address, such as its /64 in IPv6: include/identity.h. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
 /* Returns the source with a key of bucket_key(). */

@@ -155,7 +155,7 @@ extern const char *const access_words[]; /* "allow" and "deny", also the names o
 extern const char *const access_done[];	 /* "allowed" and "denied" */
 extern const char *const access_verbs[]; /* "allows" and "denies" */
 
-/* Returns the access of a prefix that the lists with these bits contain. An allow list wins. */
+/* Returns the access of a prefix that the lists with these bits contain. Allow wins over deny. */
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
@@ -164,7 +164,7 @@ enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
-/* Refuses a wide prefix. force: what to do to accept it, for the error; if NULL, it is accepted. */
+/* Refuses a wide prefix. force: hint of the error; NULL: accept it. */
 int entry_check_width(const struct sl_prefix *prefix, const char *force);
 
 /* --- Sets ----------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ struct ruleset {
 	struct rule *rules;
 	unsigned int count;
 	unsigned int room;
-	struct sl_list_info *lists; /* SL_LIST_PLACES elements, by place; or NULL */
+	struct sl_list_info *lists; /* array of SL_LIST_PLACES lists, indexed by place; or NULL */
 };
 
 /* Allocates the lists of a set, with all places free. Does nothing if the set has lists. */
@@ -197,9 +197,7 @@ void ruleset_unique(struct ruleset *set);
 /* Returns the rule of a prefix in a sorted set, or NULL. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
-/*
- * Moves each list to its place in `others`, or to a place that is free there. NULL: does nothing.
- */
+/* Moves each list to its place in `others`, or to a place that is free there. NULL: do nothing. */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
@@ -220,11 +218,14 @@ int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* Numbers of entries of the maps of a gate, in the order of enum size. 0 is not specified. */
+/*
+ * Numbers of entries of the maps of a gate, in the order of enum size. 0 means that the user
+ * specified none.
+ */
 struct gate_sizes {
-	uint32_t sources;  /* number of states, with one limit a source */
+	uint32_t sources;  /* number of states, one for each limit of a source */
 	uint32_t buckets;  /* entries of map `buckets4`, and of map `buckets6` */
-	uint32_t policies; /* policies, and SL_POLICY_FIRST that the gate reserves */
+	uint32_t policies; /* policies, including SL_POLICY_FIRST that the gate reserves */
 	uint32_t hosts;	   /* rules of single addresses, for each family */
 	uint32_t prefixes; /* rules of other prefixes */
 };
@@ -280,7 +281,7 @@ bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed)
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);
 
-/* Returns the bits (SIZE_BIT) of the sizes that are not 0. */
+/* Returns a bit (SIZE_BIT) for each size that is not 0. */
 uint32_t sizes_bits(const struct gate_sizes *sizes);
 
 #endif

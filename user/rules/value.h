@@ -16,8 +16,8 @@
 
 enum value_extent {
 	VALUE_WORD,    /* one word */
-	VALUE_NUMBERS, /* one word, and the numbers and units that follow: "10 kpps 100 mbit" */
-	VALUE_WORDS,   /* all words up to the next keyword */
+	VALUE_NUMBERS, /* a word, and all numbers and units after it: "10 kpps 100 mbit" */
+	VALUE_WORDS,   /* the value consists of all words before the next keyword */
 };
 
 struct value_type {
@@ -30,7 +30,7 @@ struct value_type {
 	const char *expected;	  /* hint of errors, or NULL: "write 65536, 64k or 4m" */
 	const char *const *words; /* the words that the type accepts; NULL if it accepts any text */
 	unsigned int word_count;
-	uint64_t least, most; /* range of a number, or of a time in ns */
+	uint64_t least, most; /* smallest and largest value of a number, or of a time in ns */
 	enum value_extent extent;
 };
 
@@ -41,7 +41,7 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 }
 
 #define TIME_MAX_NS                                                                                \
-	(730 * 86400000000000ULL) /* 2 years, the longest time; below SL_BURST_TICKS_MAX */
+	(730 * 86400000000000ULL) /* the longest time: 2 years; below SL_BURST_TICKS_MAX */
 
 /* Each type stores a value of the C type in the comment beside it. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
@@ -58,7 +58,7 @@ struct value_amount {
 };
 
 struct value_end {
-	uint32_t until; /* in the unit of until_at() */
+	uint32_t until; /* end in the unit of until_at() */
 	bool has_passed;
 };
 

@@ -11,8 +11,8 @@
 #include "gate/table.h"
 
 /*
- * Reads the buckets of the source of an address, one for each CPU that has used its bucket. *ret is
- * NULL if no CPU has. The caller frees it.
+ * Reads the buckets of the source of an address, one for each CPU that has used its bucket. If no
+ * CPU has used a bucket, *ret is NULL. The caller frees it.
  */
 int buckets_read(const struct gate *gate, const struct sl_prefix *address, struct sl_bucket **ret,
 		 unsigned int *ret_count);
@@ -41,7 +41,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 /* --- All sources ---------------------------------------------------------------------------- */
 
 struct listed_source {
-	struct sl_prefix prefix; /* prefix_source() of the address */
+	struct sl_prefix prefix; /* the source, from prefix_source() */
 	bool is_counted;	 /* the source has a bucket; otherwise the cells are 0 */
 	struct sl_cell passed, dropped, observed;
 };

@@ -45,8 +45,8 @@ int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bo
 
 /* The policies that new sources pass in a flood because they have no budget. */
 struct passing {
-	unsigned int policies;	/* their number; 0 if there is no flood */
-	struct sl_prefix first; /* the first, by prefix */
+	unsigned int policies;	/* number of these policies; 0 if there is no flood */
+	struct sl_prefix first; /* the first of these policies in the order of prefixes */
 };
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
@@ -55,7 +55,7 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 
 /* The use of a budget by its policy and by the policies that inherit it. */
 struct budget_use {
-	const struct sl_policy *policy; /* the policy, which the gate's memory contains */
+	const struct sl_policy *policy; /* the policy of the budget, in the gate's memory */
 	uint64_t left;	 /* rest of the burst, in packets, or in bytes for a bit rate */
 	uint64_t passed; /* packets that were charged to the budget */
 	uint64_t dropped;
@@ -72,15 +72,15 @@ struct table_fill {
 	uint32_t partial;   /* states that are not full, whose eviction loses credit */
 	uint32_t protected; /* partial states that are evicted only after all others */
 	uint32_t bytes;	    /* size of the table, in bytes for each of `sources` */
-	uint32_t sources;   /* size of the gate: this many sources fit if a policy has one limit */
+	uint32_t sources;   /* number of sources that fit if each has one limit */
 	/*
-	 * if the table is too small: the least size with a larger table, or the largest; otherwise
-	 * 0
+	 * if the table is too small, a number of sources for which a larger table is made;
+	 * otherwise 0
 	 */
 	uint32_t sources_short;
 };
 
-/* Walks the table. pressure: read at the same time. */
+/* Walks the table. pressure: the pressure that was read at the same time. */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 

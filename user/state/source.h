@@ -17,8 +17,8 @@
 
 /* A source. Counters are sums over all CPUs. */
 struct source {
-	struct sl_prefix prefix;	/* prefix_source() of its address */
-	bool split;			/* some rules within this /64 are longer */
+	struct sl_prefix prefix;	/* the source, from prefix_source() */
+	bool split;			/* the gate has rules longer than /64 within this /64 */
 	struct judgement rule;		/* the rule of the address that the caller gave */
 	const struct sl_policy *policy; /* the policy that applies to the source, or NULL */
 	const struct sl_limit *limits;	/* limits of the policy, in the order of charging */
@@ -29,7 +29,7 @@ struct source {
 	/* buckets of CPUs that have used them, without slices that are void for the next packet */
 	struct sl_bucket *buckets;
 	unsigned int count;
-	const struct table *table; /* states are read from this table; if NULL, from the map */
+	const struct table *table; /* table with the states; if NULL, the map is read */
 };
 
 /*
@@ -47,24 +47,24 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 
 /* The packet to decide about. */
 struct packet_args {
-	struct sl_prefix source;      /* an address; or a source, for any packet of the source */
+	struct sl_prefix source;      /* address; or a source, for any of its packets */
 	struct sl_prefix destination; /* destination address; `bits` is 0 if it is unknown */
-	bool egress;		      /* the packet is sent, not received */
+	bool egress;		      /* the device sends the packet, instead of receiving it */
 	struct sl_facts facts;
 	unsigned int bytes; /* length of the frame */
 };
 
 struct limit_state {
 	bool matches; /* the limit matches the packet */
-	bool known;   /* the packet's key is known; otherwise the rest is not set */
+	bool known;   /* the packet's key is known; otherwise the members below are not set */
 	bool fresh;   /* the key has no state */
-	uint32_t age; /* age of its entry, in units of `made`; 0 if it is not established */
-	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason of the drop */
-	bool never;		 /* the packet never passes, because it is too large */
-	uint64_t remaining;	 /* what may pass now: packets, or bytes for a bit rate */
-	uint64_t owed;		 /* how far a token bucket is below empty, in the same unit */
-	uint64_t retry_after_ms; /* time until the packet passes; 0 if it passes now */
-	uint64_t remaining_after_waiting; /* what may pass at that time, including the packet */
+	uint32_t age; /* age of the key's entry, in units of `made`; 0 if not established */
+	enum sl_reason reason; /* SL_PASS_WITHIN, or the reason why the packet is dropped */
+	bool never;	       /* the packet never passes, because it is too large */
+	uint64_t remaining;    /* amount that may pass now: packets, or bytes for a bit rate */
+	uint64_t owed;	       /* debt of a token bucket below empty, in the unit of `remaining` */
+	uint64_t retry_after_ms;	  /* time until the packet passes; 0 if it passes now */
+	uint64_t remaining_after_waiting; /* `remaining` after `retry_after_ms` */
 	uint64_t full_in_ms;		  /* time until the state is full */
 	uint64_t blocked_ms;		  /* remaining time of a block */
 };

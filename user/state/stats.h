@@ -9,11 +9,11 @@
 #include "rules/prefix.h"
 
 enum stats_kind {
-	STATS_NONE,    /* packets without a rule */
-	STATS_ALLOW,   /* packets that a rule allows */
-	STATS_DENY,    /* packets that a rule denies */
-	STATS_RULE,    /* packets of a policy */
-	STATS_DELETED, /* packets of deleted policies */
+	STATS_NONE,    /* the line counts packets without a rule */
+	STATS_ALLOW,   /* the line counts packets that a rule allows */
+	STATS_DENY,    /* the line counts packets that a rule denies */
+	STATS_RULE,    /* the line counts packets of one policy */
+	STATS_DELETED, /* the line counts packets of deleted policies */
 };
 
 /* The names of enum sl_action. */
@@ -23,17 +23,17 @@ extern const char *const action_names[];
 struct stats_limit {
 	char name[LIMIT_LABEL];
 	enum sl_action action;
-	unsigned int slot; /* index into `refused` of the counters of the line */
+	unsigned int slot; /* index of the limit in `refused` of the line's counters */
 };
 
 struct stats_line {
 	enum stats_kind kind;
-	char policy[PREFIX_TEXT]; /* prefix; or "none", "allow", "deny", "deleted" */
+	char policy[PREFIX_TEXT]; /* prefix, or "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* policy number of the counters; unused for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* a limit of the policy, its own or inherited, blocks */
+	bool blocks; /* the policy has a limit that blocks, perhaps an inherited limit */
 	unsigned int limits;
-	/* limits that are not inherited; refusals of policies that inherit them count here too */
+	/* the policy's own limits, which also count refusals in policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
