@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults: pins that are deleted or replaced, commands that run at the same time or are killed, and full maps."""
+"""Faults: pins are deleted or replaced, commands run at the same time or are killed, and maps, files and disks are full."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in
 
 @pytest.fixture
 def drained(attached):
-    """A gate that drops every packet of SOURCE for an hour."""
+    """A gate that drops every packet of SOURCE for an hour, because its burst is spent."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 11)
     attached.expect(passed=10, dropped=1)
@@ -30,7 +30,7 @@ def drained(attached):
 
 
 def still_filters(lab):
-    """Checks that SOURCE passes no packet, and that another source gets its burst."""
+    """Checks that SOURCE passes no packet, and that another source passes its full burst."""
     passed = lab.received.read()[SOURCE]
     lab.send(SOURCE, 5)
     lab.send(OTHER, 20)
@@ -41,7 +41,7 @@ def still_filters(lab):
 # --- Pins -----------------------------------------------------------------------------------------
 
 def map_made(path, shape):
-    """Replaces a pin by a new map of this shape."""
+    """Replaces the pin at `path` by a new map with the type and sizes in `shape`."""
     os.unlink(path)
     run("bpftool", "map", "create", path, "type", shape["type"], "key", str(shape["bytes_key"]), "value", str(shape["bytes_value"]),
         "entries", str(shape["max_entries"]), "name", "foreign", "flags", str(shape["flags"]))
@@ -58,7 +58,7 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """A change of the new map would have no effect, and its contents would mislead a reader."""
+    """If a command changed the new map, the programs would not notice. If it read the map, it would report nonsense."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 
@@ -84,11 +84,11 @@ def test_a_pin_that_is_deleted_or_replaced(drained, how):
 
 
 def test_a_gate_of_another_schema(drained, tmp_path):
-    """Commands refuse it, and name the command that saves the rules before the command that removes the gate. The devices
-    go on filtering."""
+    """Commands refuse such a gate. They name the command that saves the rules before the command
+    that removes the gate. The devices are still filtered."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # the schema is the first word
+    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # schema 99 does not exist; the schema is the first word of the value
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
     file = tmp_path / "rules.json"
@@ -107,7 +107,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
 
 
 def test_a_deleted_link_pin_ends_only_that_attachment(drained):
-    """The kernel detaches a link without a pin. The gate stays, without a device."""
+    """The kernel detaches a link when its pin is deleted. The gate remains, but the device is no longer filtered."""
     pin, = drained.links("in0")
     os.unlink(drained.pins("links", pin))
     assert drained.attachments() == []
@@ -127,7 +127,7 @@ def test_a_held_lock_is_told_after_a_short_wait(shared):
     started = [subprocess.Popen([SLUICE, "-g", shared.gate, "-n", shared.filter, *words], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for words in WRITERS + [["detach", "all"]]]
-    assert shared.snapshot() == before  # readers need no lock
+    assert shared.snapshot() == before  # commands that only read do not need the lock
     for process in started:
         out, err = process.communicate(timeout=30)
         assert process.returncode == 1 and out == "" and err.count("\n") == 1
@@ -150,7 +150,7 @@ def test_a_command_waits_for_another(shared):
 
 
 def test_twenty_writers_at_once(drained):
-    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # each prefix has two writers
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands write each prefix
     started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for i, prefix in enumerate(prefixes)]
@@ -176,10 +176,10 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """detach of the last gate removes the directory of all gates just after attach has found it."""
+    """The last gate is deleted, with the directory that contains all gates, just after `attach` has found the directory."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
-    with own_bpffs():  # otherwise the directory would stay because of other gates
+    with own_bpffs():  # in the shared bpffs, other gates would keep the directory
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
@@ -194,7 +194,7 @@ def test_attach_while_the_last_gate_goes(lab):
 # --- Killed ---------------------------------------------------------------------------------------
 
 def entries(lab):
-    """Returns the numbers of rules, policies, and /64s that longer rules divide."""
+    """Returns the number of rules, of policies, and of /64 networks that contain longer rules."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
     rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
     return rules, maps["policies"], maps["splits"]
@@ -216,7 +216,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # the rules before, the change, the text of its FILE, and entries() after the change
+    # the rules before, the command, the text of its FILE, and the result of entries() afterwards
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
@@ -283,7 +283,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        if again.code and os.path.exists(lab.pins()):  # the device was detached already
+        if again.code and os.path.exists(lab.pins()):  # the killed command had detached the device
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
@@ -296,7 +296,7 @@ ROOM = 20
 
 @pytest.fixture
 def little(lab):
-    """A gate with small maps."""
+    """A gate with small maps, which few rules fill."""
     lab.apply({"gate": dict.fromkeys(("policies", "hosts", "prefixes"), ROOM), "policies": []})
     lab.attach("in0", "mode", "native")
     return lab
@@ -305,7 +305,7 @@ def little(lab):
 @pytest.mark.parametrize("words", ["deny 10.0.0.{}", "set 10.0.{}.0/24 rate 5/h", "deny 2001:db8:0:{}::1"],
                          ids=["hosts", "policies", "splits"])
 def test_the_tables_of_rules_full(little, words):
-    """A change without room is refused completely. tests/datapath/test_full.c has every map."""
+    """If a map is full, a change is refused completely. tests/datapath/test_full.c fills every map."""
     for i in range(2 * ROOM):
         before = little.rules(), little.json("stats")["generation"], entries(little)
         done = little.sluice(*words.format(i).split(), status=None)
@@ -320,7 +320,7 @@ def test_the_tables_of_rules_full(little, words):
     little.sluice(*words.format(2 * ROOM).split())
 
 
-# Every command that prints, except keep and share, which do not end, and complete, which prints no messages.
+# All commands that print messages and end. keep and share do not end, complete prints no messages.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
@@ -336,7 +336,7 @@ def test_the_commands_that_print_are_all():
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
 def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
-    """Every command fails then, also if the output is larger than the buffer of standard output."""
+    """Every command must exit with an error, whether its output fits into the buffer of standard output or not."""
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")
@@ -357,7 +357,7 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, no file or socket gets its number."""
+    """If standard input, output or error is closed, no other file or socket may get its file descriptor."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -376,6 +376,6 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """SIGXFSZ must not end a command: the write fails, as on a full disk."""
+    """The limit must cause a failed write, as on a full disk, because SIGXFSZ would kill the command."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Floods of forged sources at the full speed of a generator. Known sources lose no packet, new sources are admitted, and
-all forged sources together get the budget. SLUICE_FLOOD_SECONDS is the duration of each flood."""
+"""Floods of packets with forged sources, as fast as a generator sends them. Known sources lose no packet, new sources are
+admitted, and all forged sources together get the budget. SLUICE_FLOOD_SECONDS sets the duration of each flood."""
 
 import contextlib
 import json
@@ -21,18 +21,18 @@ pytestmark = pytest.mark.alone
 FORGE = os.path.join(BUILD, "forge")
 CPUS = sorted(os.sched_getaffinity(0))
 
-# The prefix of the forged sources, seconds, the key of the default limit, and the packets that a forged source sends in a
-# row. The kernel accepts all addresses of 128.0.0.0/2, and the tests use none of them.
+# Each flood: prefix of the forged sources, seconds, key of the default limit, and packets that a source sends in a row (0:
+# no runs). The kernel accepts any source in 128.0.0.0/2; the tests do not use this prefix otherwise.
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
-    # two more than the burst
+    # A run of 12 packets exceeds the burst of 10.
     "IPv4, runs of 12": ("128.0.0.0/2", 10, "32/64", 12),
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
 ESTABLISHED, LATE = 1000, 20
-BURST, SPENT = 20, 13  # each established source has spent 13 of its burst of 20 before the flood
+BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst of 20 before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
-KEPT_PORT = 7777  # the port of packets before and after the flood; build/traffic sends to port 9
+KEPT_PORT = 7777  # the port before and after the flood; the flood uses port 9
 
 
 def established(family):
@@ -48,15 +48,15 @@ ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
 NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
        6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
            "abuser": "2001:db8:3::/48"}}
-# Bursts of ten seconds, so that no credit is lost if another process holds the CPU for that long.
+# The bursts last ten seconds, so another process can hold the CPU that long without a loss of credit.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
 LOOK_SECONDS = 0.05  # seconds between two reads of the counters
 
 
 def rules(family, per):
-    """Each established source sends at half the rate of `steady` all the time, and spends `kept` before and after the
-    flood."""
+    """Each established source always sends at half the rate of limit `steady`. It spends limit
+    `kept` before and after the flood."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -66,14 +66,14 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # an admitted source passes no more packets, so its packets show when it was admitted
+        # With a burst of 1, the number of packets that a new source passes shows when it was admitted.
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
 
 @pytest.fixture(autouse=True)
 def before_others():
-    """Raises the priority of the test and of its processes."""
+    """Raises the priority of the test and of all processes that it starts."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
@@ -83,14 +83,14 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """A gate on two devices, because forged packets fill the queue of one of them."""
+    """A gate on two devices. The flood fills the queue of one device, known sources send through the other device."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
 
 
 class Stream:
-    """A generator in the background, on the CPU that judges the flood. It prints JSON."""
+    """A generator of packets in the background, on the CPU that judges the flood. It prints reports as JSON."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -103,7 +103,7 @@ class Stream:
         return self.process.poll() is None
 
     def result(self):
-        """Waits for its end. Returns its last line."""
+        """Waits until the generator ends. Returns its last report."""
         assert self.process.wait(timeout=120) == 0
         self.out.seek(0)
         return json.loads(self.out.read().splitlines()[-1])
@@ -115,7 +115,7 @@ def traffic(lab, seconds, sources, *options):
 
 
 def forge(lab, prefix, seconds, run):
-    """Sends packets of forged sources as fast as possible."""
+    """Sends packets with forged sources as fast as possible. A source sends `run` packets in a row."""
     return Stream(lab, FORGE, lab.sender, "out0", prefix, str(seconds), str(CPUS[0]), "0", str(run))
 
 
@@ -128,7 +128,7 @@ def judged(policy):
 
 
 def by_reason(lab, *prefixes):
-    """Returns the packets of each policy by reason."""
+    """Returns how many packets of each policy had each reason."""
     found = samples(lab.sluice("export").out)
     return [{reason: int(total(found, "sluice_packets_total", policy=prefix, reason=reason))
              for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
@@ -136,7 +136,7 @@ def by_reason(lab, *prefixes):
 
 
 def of_default(lab):
-    """Returns the packets of policy default by reason."""
+    """Returns how many packets of the policy default had each reason."""
     return by_reason(lab, "default")[0]
 
 
@@ -145,7 +145,7 @@ def pressure(lab):
 
 
 class Arrivals:
-    """Sources that begin to send during a flood: their packets until they are admitted, and the time until then."""
+    """Sources that start to send during a flood. Records the packets and the time until each source is admitted."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -159,7 +159,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns the number of packets of each source until it was admitted."""
+        """Returns for each source the number of packets that it sent until it was admitted."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -168,7 +168,7 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Makes the sources known before the flood. Each spends a part of its burst."""
+    """Makes the sources known to the gate before the flood, and spends a part of each source's burst."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -192,26 +192,26 @@ class Bucket:
                                           refused=counts[self.refuses]))
 
     def empty(self):
-        """Returns the numbers of the reads that saw a refusal since the previous read."""
+        """Returns the indices of the reads at which the counter of refused packets had grown."""
         return [at for at in range(1, len(self.looks))
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to allowed packets over all reads. It must be at most 1."""
+        """Returns the largest ratio of passed packets to allowed packets over all reads. The ratio must be at most 1."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """Returns the least credit at some moment between a read and the previous read."""
+        """Returns the least credit that the bucket had at some moment between read `at` and the read before."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """Returns the smallest ratio of passed packets to passed packets plus credit, over all reads that saw a refusal.
-        These reads must span at least `seconds`."""
+        """Returns the smallest ratio of passed packets to passed packets plus credit, over all
+        reads that saw a refusal. The first and last of these reads must be `seconds` apart."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
@@ -221,11 +221,11 @@ class Bucket:
 
 
 class Buckets:
-    """The budget and the bucket of an abuser, read at the same moments."""
+    """The bucket of the budget and the bucket of an abuser. The same reads of the counters check both."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # an eighth of the budget is reserved for sources that return
+        # Sources that return have an eighth of the budget for themselves.
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
@@ -242,8 +242,8 @@ class Buckets:
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """Starts new sources during the flood, and reads the counters until it ends. Returns `pressure` of `status` in the
-    flood."""
+    """Starts new sources during the flood, and reads the counters until the flood ends. Returns
+    `pressure` of `status` during the flood."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
@@ -262,7 +262,7 @@ def watch(lab, flood, arrivals, buckets, seconds):
 
 
 def run_flood(lab, family, prefix, seconds, run):
-    """Floods the gate. Returns the counters and times of the flood."""
+    """Floods the gate. Returns the counters before and after the flood, and the times of its start and end."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
                             lasts=seconds)
     spend(lab, flood.sources)
@@ -293,7 +293,7 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that established sources lost no packet, and that each still has its state."""
+    """Checks that no established source lost a packet, and that the gate still has the state of each."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -327,7 +327,7 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # a source that waits passes, because its policy has no budget
+    # Until a source is admitted, its packets pass, because its policy has no budget.
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
@@ -339,7 +339,7 @@ def check_told(lab, flood):
     told, most = flood.pressure, lab.json("status")["gates"][0]["sources"]["max"]
     assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
-    assert flood.inserted < most / 2  # so no source was evicted
+    assert flood.inserted < most / 2  # The table stays half empty, so no source was evicted.
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 

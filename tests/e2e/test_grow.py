@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate grows with its rules: a command that needs larger maps makes them, and packets are judged meanwhile. Sizes that a
-user has specified stay."""
+"""A command that needs larger maps makes the gate larger, and packets are judged meanwhile. Sizes
+that the user specified never change."""
 
 import collections
 import json
@@ -14,7 +14,7 @@ from lab import LONG, lines, one_line, wait_until
 from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-ROOM = 1 << 14  # the default of hosts and prefixes
+ROOM = 1 << 14  # The default size of maps hosts and prefixes.
 POLICIES = 1 << 10
 
 
@@ -43,7 +43,7 @@ def sizes(lab):
 
 @pytest.fixture
 def drained(attached):
-    """SOURCE has spent its burst for an hour."""
+    """A gate in which SOURCE has spent its burst, which returns in an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 15)
     attached.expect(passed=10, dropped=5)
@@ -58,7 +58,7 @@ def note(lab, text):
 
 @pytest.mark.alone
 def test_a_file_with_many_hosts(drained, tmp_path):
-    """The gate has default sizes, and the file states none."""
+    """The gate has default sizes, and the file has no sizes."""
     count, room, text = (1_000_000, 1 << 20, "1m") if LONG else (100_000, 1 << 17, "128k")
     assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
     path = tmp_path / "rules.yaml"
@@ -78,8 +78,8 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """The new version is twice as long, and the gate needs room for both versions until the new one is in force."""
-    path = listed(tmp_path, map(net, range(ROOM - 1)))  # `default` takes an entry of map prefixes
+    """The new version of the list is twice as long. Until it is in force, the gate needs room for both versions."""
+    path = listed(tmp_path, map(net, range(ROOM - 1)))  # the rule of default takes one entry of map prefixes
     assert drained.sluice("deny", "-f", path).err == ""
     said = drained.sluice("deny", "10.0.0.0/8")
     assert said.err == note(drained, "prefixes 16k -> 32k")
@@ -97,7 +97,7 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """The IPv6 rules fit into the maps of rules, but not into the map of divided /64s."""
+    """The map of prefixes has room for the IPv6 rules, but the map of divided /64 networks has not."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -120,7 +120,7 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
 
 @pytest.mark.alone
 def test_a_level_is_kept_to_the_packet(attached, tmp_path):
-    """A source that sends all the time gets exactly its burst while the gate grows four times."""
+    """A source sends without a pause while the gate grows in four steps. It passes exactly its burst."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
     received = attached.datagrams()
     stream = attached.traffic(60, f"{SOURCE}=20000", background=True)
@@ -138,7 +138,7 @@ def test_a_level_is_kept_to_the_packet(attached, tmp_path):
 
 
 def test_stated_by_attach(lab, tmp_path):
-    """Sizes that were not specified still grow."""
+    """The sizes that the user did not specify still grow."""
     lab.attach("in0", "hosts", "20", "policies", "2")
     path = listed(tmp_path, map(host, range(21)))
     before = lab.snapshot()
@@ -154,7 +154,7 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A file specifies the present size. A file without sizes, applied with --resize, lifts that."""
+    """A file sets the present size, which then stays. A file without sizes, with --resize, lets the gate grow again."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -169,7 +169,7 @@ def test_stated_by_a_file(attached):
 
 
 def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
-    """A policy of the file would have five limits."""
+    """The file is refused, because one of its policies has five limits."""
     attached.sluice("set", "default", "rate", "1/h", "name", "a")
     five = [{"prefix": "10.0.0.0/8", "inherit": True, "limits": [{"rate": "1/h", "name": name} for name in "bcde"]}]
     default = [{"prefix": "default", "limits": [{"rate": "1/h", "name": "a"}]}]
@@ -182,7 +182,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Fills map hosts4. The gate can still grow."""
+    """Fills map hosts4 with rules. A further rule makes the gate grow."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 
@@ -195,7 +195,7 @@ def fill(drained):
 
 
 def test_a_kill_while_it_grows(drained, fill):
-    """The rule is in force or not, the gate is whole, and no level is lost."""
+    """A command is killed. Its rule is in force or not, the gate is complete, and no bucket loses its level."""
     words = ["-g", drained.gate, "-n", drained.filter, "deny", host(ROOM)]
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The owner of a gate writes arbitrary data into its maps at any moment. Commands of root, built with the sanitizers, end
-within seconds. They print the rules or report the damage, and print no control characters of the owner."""
+"""The owner of a gate may write any data into its maps at any moment. Root's commands, built with the sanitizers, end
+within seconds. They print the rules or report damage, but no control characters that the owner wrote."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ COMMAND = os.path.join(BUILD, "test", "sluice")
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
               "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
 NO_STORE = "127.0.0.1:1"
-SECONDS = 20  # the longest time of a command on a busy machine; normally it takes a tenth of a second
+SECONDS = 20  # timeout of a command on a busy machine; normally it takes 0.1 s
 SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
 READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
            ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
@@ -49,7 +49,7 @@ RULES = {
 # --- The layout of values -------------------------------------------------------------------------
 
 class Layout:
-    """The offsets of the numbers in a value, from the types in the BPF object."""
+    """The offsets of all numbers in a map value. The BPF object describes the types."""
 
     def __init__(self):
         told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
@@ -62,7 +62,7 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, bits) of each number; in an array, of the first and the last element."""
+        """Yields (path, first bit, bits) for each number. From an array, yields its first and its last element."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -96,7 +96,7 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Runs a command. It must end in time, with status 0 or 1, and print only text."""
+    """Runs a command of root. It must end in time with status 0 or 1, and print only text."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -108,7 +108,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `share` for a round, which reads the states of the gate. It must refuse the gate, or end normally on SIGTERM."""
+    """Runs `share` for one round, in which it reads the states. It must refuse the gate, or end normally on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -117,7 +117,7 @@ def share_checked(lab):
                           env={**os.environ, **SANITIZERS}) as process:
         try:
             wait_until(lambda: process.poll() is not None or os.path.exists(told), "share")
-            time.sleep(0.05)  # a round
+            time.sleep(0.05)  # the duration of a round
             process.terminate()
             err = process.communicate(timeout=SECONDS)[1].decode("ascii", "surrogateescape")
         finally:
@@ -183,12 +183,12 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Changes the value of each entry that is in use."""
+        """Changes the value of each map entry that is in use. `change` returns the new value."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number of an original value."""
+        """Returns a number of the original value of an entry, as it was before the owner's changes."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -210,7 +210,7 @@ def layout():
 
 @pytest.fixture(scope="module")
 def made():
-    """A gate for all tests of this file."""
+    """A gate that all tests of this file share."""
     with Lab() as lab:
         yield Gate(lab)
 
@@ -226,13 +226,13 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-NOT_READ = ".base", ".opaque"  # summands that may have any value
-PACKETS_READ = ".limit", ".newcomers."  # no command reads these numbers
+NOT_READ = ".base", ".opaque"  # any value is valid for these numbers, which are only added to other numbers
+PACKETS_READ = ".limit", ".newcomers."  # only the packet path reads these numbers
 ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """Returns a third of the items at random, or all if LONG."""
+    """Returns a third of the items at random, or all items if LONG."""
     print(f"SLUICE_SEED={SEED}")
     return items if LONG else random.Random(SEED).sample(items, -(-len(items) // 3))
 
@@ -247,7 +247,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """The number changes in all entries at once. `check` and `show` read most of a value, and `set` writes next to it."""
+    """Changes the same number in all entries. `check` and `show` read most values, and `set` writes beside them."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):
@@ -270,7 +270,7 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Every word is a valid time or count, so no command reports damage."""
+    """Every word of a state is a valid time or count, so commands must not report damage."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:
@@ -289,7 +289,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """The packet path never leaves such credit in a bucket or in a slice of the budget."""
+    """The packet path cannot leave this much credit in a bucket or in a CPU's slice of the budget."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -343,7 +343,7 @@ def test_a_damaged_rule_is_told(hostile, layout):
     ("policies", ".spec[0].name[0]", 16, [["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]]),
     ("lists", ".name[0]", 256, [["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]])], ids=["limits", "lists"])
 def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, commands):
-    """The output of `show` is pasted into shells, and terminals obey control characters."""
+    """Users paste the output of `show` into shells, and terminals obey control characters."""
     begin = offset_of(layout, STRUCTS[name], path)[0] // 8
     for bad in b"\x1b[2Jgone", b"a;reboot" if name == "policies" else b"a b", b"a\nb", b"$(reboot)", b"x" * size, b"\xff\xfe":
         hostile.write(name, lambda value, bad=bad: value[:begin] + bad.ljust(size, b"\0") + value[begin + size:]
@@ -354,7 +354,7 @@ def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, c
 
 
 def test_parents_in_a_circle(hostile, layout):
-    """A policy is its own parent and lacks the limits that its children inherit, so a search for their origin must end."""
+    """A policy is its own parent, and lacks the limit that its children inherit. The search for the limit must end."""
     records = hostile.maps["policies"]
     bits = offset_of(layout, "sl_policy", ".prefix.bits")
     key, = (key for key in hostile.used["policies"]
@@ -375,7 +375,7 @@ def test_parents_in_a_circle(hostile, layout):
 
 
 def test_rules_that_lead_to_longer_ones(hostile, layout):
-    """An empty rule refers to the next shorter rule. If it refers to a longer one, the walk must end, too."""
+    """A rule refers to the next shorter rule. If the owner makes it refer to a longer rule, the search must still end."""
     bits = offset_of(layout, "sl_rule", ".bits")
     for longest in 64, 160, ONES:
         hostile.write("prefixes", lambda value, n=longest: poked(bytes(len(value)), *bits, n))
@@ -412,7 +412,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """The owner may write a value between its check and its use."""
+    """The owner may change a value after a command has checked it and before the command uses it."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:
@@ -429,7 +429,7 @@ def test_values_that_change_while_they_are_read(hostile):
 # --- Other maps -----------------------------------------------------------------------------------
 
 def replaced(hostile, layout, name, entries):
-    """Replaces a pinned map by a map of the same type with `entries` entries."""
+    """Replaces a pinned map by a map of the same type that has room for `entries` entries."""
     path = hostile.lab.pins(name)
     told = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
     other = bpf.map_create(told["type"], told["bytes_key"], told["bytes_value"], entries,
@@ -464,7 +464,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A killed resize leaves directory next, and the next command removes it."""
+    """A killed resize leaves directory `next`, which the next command removes. Here its map has values of another size."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that the kernel merges, or has not cut yet, under a limit whose burst is smaller."""
+"""Packets that the kernel has merged, or has not segmented yet, under a limit whose burst is smaller than the packet."""
 
 import contextlib
 import socket
@@ -13,13 +13,13 @@ from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
 
 SENDER4 = "198.51.100.2"
 PORT, SECONDS, RATE, BURST = 5001, 5, 100, 25
-SEGMENT, MERGED_MOST = 1448, 46  # 64 KiB of such segments
-ATTEMPTS = 5  # on a machine that other work keeps busy
+SEGMENT, MERGED_MOST = 1448, 46  # the kernel merges up to 46 segments, which are 64 KiB
+ATTEMPTS = 5  # other processes may slow down an attempt
 
 
 @pytest.fixture
 def joined(lab):
-    """The two namespaces can answer each other; GRO and GSO are on, as they are on veth pairs."""
+    """A sender and a filter that can answer each other. GRO and GSO are on, which is the default of veth pairs."""
     lab.ip("addr", "add", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", HERE4, "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", SENDER4, "dev", "in0")
@@ -27,7 +27,7 @@ def joined(lab):
 
 
 def largest_frame(tap):
-    """Returns the bytes of the largest frame so far, as TC gets frames."""
+    """Returns the size of the largest frame so far, as hooks of TC see it."""
     largest = 0
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -36,7 +36,7 @@ def largest_frame(tap):
 
 
 def receive(listener, got, until):
-    """Receives until the time `until`, because the limit may drop the reset that ends the connection."""
+    """Receives data until the moment `until`. The limit may drop the reset, so a closed connection can go unnoticed."""
     connection, _ = listener.accept()
     connection.settimeout(0.2)
     with connection, contextlib.suppress(ConnectionResetError):
@@ -58,7 +58,7 @@ def send(lab, until):
         while time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 s.send(bytes(1 << 18))
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close() sends a reset
 
 
 @pytest.fixture
@@ -84,15 +84,15 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Measures a stream from the moment at which it gets a limit."""
+    """Runs a stream of TCP at full speed, and then sets a limit. Measures the stream from this moment on."""
     got = []
-    # daemons, as pytest waits for other threads when it ends
+    # pytest waits for threads at its end, unless they are daemons
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()
     sender = threading.Thread(target=send, args=(lab, until), daemon=True)
     sender.start()
-    time.sleep(1)  # at full speed: the window is open, and the packets are large
+    time.sleep(1)  # TCP reaches full speed, so packets are large
     start = time.monotonic()
     lab.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
     before, begin = lab.counts(), time.monotonic()
@@ -110,7 +110,7 @@ def greedy_stream(lab, listener, tap):
 
 @pytest.mark.alone
 def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
-    """Sending again needs CPU time, so the best attempt counts; none gets more than the rate."""
+    """Retransmission needs CPU time, so one good attempt suffices. No attempt may exceed the rate."""
     joined.attach("in0", "hook", "ingress")
     for _ in range(ATTEMPTS):
         it = greedy_stream(joined, listener, tap)
@@ -119,6 +119,6 @@ def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
         assert it.passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * it.spent
         if it.merged > BURST and it.passed >= 0.8 * RATE * it.spent and it.pause < 2:
             break
-    assert it.merged > BURST  # else it is no test
+    assert it.merged > BURST  # only merged packets larger than the burst test anything
     assert it.passed >= 0.8 * RATE * it.spent
     assert it.pause < 2
