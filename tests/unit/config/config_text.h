@@ -11,13 +11,13 @@
 #include "ends.h"
 #include "errors.h"
 
-/* Reads a text as if it were file "rules.yaml". */
+/* Reads a text as if it were the file "rules.yaml". */
 static inline int text_read(const char *text, struct config *ret)
 {
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
-/* Returns the rules of a text, as `show` prints them. */
+/* Returns the rules that a text contains, in the format of `show`. */
 static inline const char *shown(const char *text)
 {
 	struct capture capture;
@@ -43,14 +43,14 @@ static inline void text_refuse(const char *text)
 	assert_memory_equal(&config, &untouched, sizeof(config));
 }
 
-/* Checks that a text is refused with these errors (assert_errors()). */
+/* Checks that a text is refused with these errors, in the form of assert_errors(). */
 static inline void assert_refusal(const char *text, const char *errors)
 {
 	text_refuse(text);
 	assert_errors("rules.yaml", errors);
 }
 
-/* Returns a config as YAML. The caller frees it. */
+/* Returns a config as YAML, which the caller must free. */
 static inline char *written(const struct config *config)
 {
 	char *text = NULL;
@@ -62,7 +62,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
-/* Prints a rule that differs; for ruleset_diff() of sets that must be equal. */
+/* Prints a rule that differs. ruleset_diff() calls it for sets that must be equal. */
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;

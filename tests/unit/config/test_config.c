@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: reads rules files, and refuses wrong ones. */
+/* user/config/config.h: reads rules files, and refuses invalid ones. */
 #include <errno.h>
 #include <time.h>
 #include "test.h"
@@ -55,7 +55,7 @@ static void test_every_key_is_read(void **state)
 	config_free(&config);
 }
 
-/* Two rates, several lengths of a key, and a shaper. */
+/* The text has a limit with two rates, a limit with several key lengths, and a shaper. */
 static void test_keys_of_each_kind_are_read(void **state)
 {
 	(void)state;
@@ -74,7 +74,7 @@ static void test_keys_of_each_kind_are_read(void **state)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A default applies to a limit only if the kind of the limit has the field. */
+/* A default value is used for a limit only if the kind of the limit has that field. */
 static void test_defaults_are_those_of_the_kind(void **state)
 {
 	(void)state;
@@ -114,7 +114,7 @@ static void test_other_spellings_mean_the_same(void **state)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* If entries have ended, a notice reports the position of the first. */
+/* If the expiry of entries has passed, one notice reports the position of the first such entry. */
 static void test_until_that_has_passed(void **state)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
@@ -152,7 +152,7 @@ static void test_json_is_yaml(void **state)
 			    "sluice deny ::1\n");
 }
 
-/* `newcomers: none` is the same as no key. */
+/* `newcomers: none` has the same effect as no `newcomers` key. */
 static void test_a_budget_is_read_beside_the_limits(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* An entry and a policy of one prefix are one rule. Longer and shorter prefixes are other rules. */
+/* An entry and a policy with the same prefix become one rule. Other prefixes have other rules. */
 static void test_one_rule_a_prefix(void **state)
 {
 	struct config config;
@@ -218,7 +218,7 @@ static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
-/* Checks that the hint about an unknown key lists these keys in this order. */
+/* Checks that the hint for an unknown key lists exactly these keys, in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char joined[WORDS_TEXT], hint[WORDS_TEXT + 8];
@@ -230,7 +230,7 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 	error_drop(0);
 }
 
-/* The keys of a limit and of sizes are the words of the commands. */
+/* The keys of a limit and of `gate` in YAML are the keywords of the commands. */
 static void test_keys_are_keywords(void **state)
 {
 	(void)state;
@@ -341,7 +341,7 @@ static void test_one_error_is_one_message(void **state)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-/* A list file that does not exist is not misuse: the exit status is 1. */
+/* If a list file does not exist, the exit status is 1, not the status of misuse. */
 static void test_no_such_list(void **state)
 {
 	struct config config;
@@ -354,7 +354,7 @@ static void test_no_such_list(void **state)
 	error_drop(0);
 }
 
-/* The hint about quotes is only given if the colon is part of an IPv6 address. */
+/* The hint to quote a value is printed only if the colon is part of an IPv6 address. */
 static void test_only_an_address_is_to_be_quoted(void **state)
 {
 	static const char *const texts[] = {
@@ -400,7 +400,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "bad-address; 10:15 no-unit; 11:16 bad-match; 13:9 no-such-key; 12:9 no-rate; "
 		 "14:5 no-prefix; 14:5 no-limits; 16:10 no-unit; 17:13 bad-address; 19:13 "
 		 "prefix-twice"},
-		/* if a value is of the wrong kind, it is not parsed */
+		/* a value of the wrong kind is reported, and its content is not parsed */
 		{"gate: []\n"
 		 "policies:\n"
 		 "  prefix: default\n"
@@ -410,13 +410,13 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "  - 10.0.0.1\n",
 		 "1:7 wrong-kind; 3:3 wrong-kind; 6:5 no-such-key; 5:13 wrong-kind; 7:5 "
 		 "mixed-list"},
-		/* every repetition of a key is refused */
+		/* each repetition of a key is reported */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* the value of a refused key is not used, so the limit lacks a rate */
+		/* the key `defaults` is unknown, so its rate is not used */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* items of the same kind as the first are read; other items are refused */
+		/* items that differ in kind from the first item are refused */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
 		{"deny: [x, {prefix: z, for: []}, y]",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: reads named lists and list files. */
+/* user/config/config.h: reads named lists, and the list files that they refer to. */
 #include <fcntl.h>
 #include "test.h"
 #include "base/clock.h"
@@ -13,8 +13,8 @@ static void text_make(const char *path, const char *text)
 }
 
 /*
- * The path of a list file is relative to the directory of the rules file. Errors in a list file
- * have its path and line. The path is the default name of the list.
+ * The path of a list file is relative to the directory of the rules file, and is the default name
+ * of the list. Errors in a list file are reported with its path and line.
  */
 static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 {
@@ -56,7 +56,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_errors(path, line);
 }
 
-/* If a list file is bad, only its list is left out. */
+/* If a list file is invalid, its list is left out, and the rest of the rules file is read. */
 static void test_bad_list_files_are_left_out(void **state)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
@@ -71,7 +71,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	text_make("good.txt", "192.0.2.2\n");
 	error_drop(0);
 	assert_int_equal(config_parse("rules.yaml", text, strlen(text), true, &config), 0);
-	assert_int_equal(error_count(), 3); /* one error for each bad file */
+	assert_int_equal(error_count(), 3); /* one error for each invalid file */
 	error_drop(0);
 	assert_int_equal(lists_count(config.rules.lists), 1);
 	assert_int_equal(config.rules.count, 3);
@@ -89,7 +89,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	config_free(&config);
 	error_drop(0);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
-	/* errors in the rules file are refused even so */
+	/* errors in the rules file itself are still reported */
 	error_drop(0);
 	assert_int_equal(
 		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),
@@ -100,7 +100,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	unlink("good.txt");
 }
 
-/* If a size is too small for all lists, the longest list is left out. */
+/* If `gate` has too little room for all lists, the longest list is left out. */
 static void test_lists_that_are_too_long_are_left_out(void **state)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 	unlink("wide.txt");
 }
 
-/* The time of a list is the modification time of its file, or now if that is in the future. */
+/* The time of a list is its file's mtime, or the current time if that is in the future. */
 static void test_a_list_is_as_old_as_its_file(void **state)
 {
 	static const struct {
@@ -169,7 +169,7 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 	unlink("list.txt");
 }
 
-/* Checks the errors of a rules file with an entry of a list file with this text and these keys. */
+/* Checks the errors for a list file with this text, in an entry with these further keys. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -187,7 +187,7 @@ static void assert_list(const char *list, const char *keys, const char *errors)
 		config_free(&config);
 }
 
-/* A list file that is empty, or has very short prefixes, requires `force: true`. */
+/* A list file that is empty or has very short prefixes is refused without `force: true`. */
 static void test_short_or_empty_list_files_take_force(void **state)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
@@ -201,7 +201,7 @@ static void test_short_or_empty_list_files_take_force(void **state)
 	assert_list("", ", force: true", "");
 }
 
-/* With `skip: true`, bad lines are skipped, but a file with only bad lines is refused. */
+/* With `skip: true`, invalid lines are skipped. A file with only invalid lines is refused. */
 static void test_bad_lines_of_a_list_file_are_skipped_if_asked(void **state)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
@@ -242,7 +242,7 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 	assert_errors("rules.yaml", "34:12 too-many-lists");
 }
 
-/* Entries that have ended are left out, in rules files and in list files. */
+/* Entries whose expiry has passed are left out, both in rules files and in list files. */
 static void test_entries_of_a_list_may_have_an_end(void **state)
 {
 	char path[128];
@@ -264,7 +264,7 @@ static void test_entries_of_a_list_may_have_an_end(void **state)
 	config_free(&config);
 }
 
-/* A prefix may have an end on one list only. A second end is refused at its position. */
+/* If a prefix is on several lists, only one may have an expiry. A second expiry is refused. */
 static void test_a_prefix_has_one_end_on_lists(void **state)
 {
 	char soon[MOMENT_TEXT], text[256];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config_write.c: a written config reads back equal, and writing takes linear time. */
+/* user/config/config_write.c: writes configs that read back unchanged, in linear time. */
 #include <time.h>
 #include "test.h"
 #include "capture.h"
 #include "config_text.h"
 
-/* Checks the YAML of a config. */
+/* Checks that a config is written as this YAML text. */
 static void assert_writes(const struct config *config, const char *expected)
 {
 	char *text = written(config);
@@ -14,7 +14,7 @@ static void assert_writes(const struct config *config, const char *expected)
 	free(text);
 }
 
-/* Reads a text, and checks the YAML that is written of it. */
+/* Reads a text, writes it as YAML, and checks the result. */
 static void assert_written(const char *text, const char *expected)
 {
 	struct config config;
@@ -115,7 +115,7 @@ static void test_devices_are_written_as_they_are_read(void **state)
 	config_free(&config);
 }
 
-/* Prefixes that end together are written as one entry, and end together when they are read. */
+/* Prefixes with the same expiry are written as one entry, and have the same expiry when read. */
 static void test_entries_that_end_together_stand_together(void **state)
 {
 	struct config config, again;
@@ -143,7 +143,7 @@ static void test_entries_that_end_together_stand_together(void **state)
 	config_free(&config);
 }
 
-/* A config that is written as JSON reads back equal. */
+/* A config that is written as JSON and read is unchanged. */
 static void test_json_reads_the_same(void **state)
 {
 	struct config config, again;
@@ -163,7 +163,7 @@ static void test_json_reads_the_same(void **state)
 	config_free(&config);
 }
 
-/* Named lists read back equal. A prefix may be on several lists. */
+/* Named lists that are written and read are unchanged. A prefix may be on several lists. */
 static void test_named_lists_read_the_same(void **state)
 {
 	static const char text[] = "policies: []\n"
@@ -197,17 +197,17 @@ static void test_ends_of_entries_read_the_same(void **state)
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
 	assert_writes(&config, text);
-	config.rules.rules[0].list_until = 1; /* the entry has ended */
+	config.rules.rules[0].list_until = 1; /* the expiry of the entry has passed */
 	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 			       "      - 192.0.2.2\n");
 	config_free(&config);
 }
 
-/* number of prefixes of an entry, and number of entries */
+/* number of prefixes per entry, and number of entries per file */
 #define BLOCK  1000
 #define BLOCKS 24
 
-/* Returns a rules file that denies `count` prefixes, unsorted, in entries of `block` prefixes. */
+/* Returns a rules file that denies `count` prefixes in entries of `block` unsorted prefixes. */
 static char *long_text(unsigned int count, unsigned int block)
 {
 	char *text = NULL;
@@ -222,7 +222,7 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* Returns the CPU time to read some files, to write each, and to compare each with itself. */
+/* Returns the CPU time to read and write files, and to compare each with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);
@@ -242,9 +242,9 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 }
 
 /*
- * The time of a prefix hardly depends on how many prefixes are in its file. If each were compared
- * with all others, it would be five times as long. A busy machine makes a run longer, so the
- * shortest run counts.
+ * The time per prefix hardly depends on the number of prefixes in a file. It would be five times as
+ * long if each prefix were compared with all others. The fastest of several runs counts, because
+ * other load can only make a run slower.
  */
 static void test_prefixes_of_one_file_take_linear_time(void **state)
 {

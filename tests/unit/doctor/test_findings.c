@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: each finding is reported if its facts are true, and only then. */
+/* user/doctor/findings.h: each finding is reported exactly if the facts for it are true. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
 
 #define HERE 4026531840ULL
 
-/* A gate in native XDP of a card, which judges all packets. Without changes it has no finding. */
+/* A gate in native XDP mode on a network card, which initially has no finding. */
 struct world {
 	struct asked asked;
 	struct doctor_facts facts;
@@ -67,7 +67,7 @@ static void world_make(struct world *w)
 		};
 }
 
-/* Returns whether a command has a placeholder such as DEV or {0}. */
+/* Returns whether a command contains a placeholder such as DEV or {0}. */
 static bool has_placeholder(const char *command)
 {
 	size_t upper = 0;
@@ -80,7 +80,7 @@ static bool has_placeholder(const char *command)
 	return strchr(command, '{');
 }
 
-/* Expects findings as "id: object; id: object", and the first advice, unless it is NULL. */
+/* Checks the findings, as "id: object; id: object", and the first advice unless it is NULL. */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {
 	struct findings findings;
@@ -105,7 +105,7 @@ static void expect(struct world *w, const char *name, const char *found, const c
 	findings_free(&findings);
 }
 
-/* Changes the facts of a world `w` without findings by code, and expects these findings. */
+/* Changes the facts in `w` by the code in the last argument, and checks the findings. */
 #define CASE(name, found, advice, ...)                                                             \
 	do {                                                                                       \
 		struct world world, *w = &world;                                                   \

@@ -37,7 +37,7 @@ static const struct {
 	{"secret", 0x8f652f7c85ef811c},
 };
 
-/* Adds bytes to a digest by the hash function FNV-1a. */
+/* Adds bytes to an FNV-1a hash. */
 static void digest_add(uint64_t *digest, const void *bytes, size_t size)
 {
 	for (const uint8_t *byte = bytes; size--; byte++)
@@ -49,7 +49,7 @@ static void digest_number(uint64_t *digest, uint32_t number)
 	digest_add(digest, &number, sizeof(number));
 }
 
-/* Adds a type to a digest: its size and, for a struct, the names and offsets of its members. */
+/* Adds a type to a digest: its size and, for a struct, the name and offset of each member. */
 static void digest_type(uint64_t *digest, const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type;
@@ -81,7 +81,7 @@ static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
 	digest_number(&digest, bpf_map__type(map));
 	digest_number(&digest, bpf_map__key_size(map));
 	digest_number(&digest, bpf_map__value_size(map));
-	if (bpf_map__btf_key_type_id(map)) /* 0 for a map of global data */
+	if (bpf_map__btf_key_type_id(map)) /* libbpf returns 0 for the map that holds global data */
 		digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
 	digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
 	return digest;

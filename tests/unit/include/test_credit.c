@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h, case by case. test_kinds_property.c proves the bound for schedules, races and
- * clocks; test_kinds.c has the cases that all kinds share.
+ * Single cases for include/credit.h. test_kinds_property.c tests random schedules, races and late
+ * clocks. test_kinds.c has the cases that all kinds of limit share.
  */
 #include "test.h"
 #include "credit.h"
 
 #define COST (SEC / 1000) /* 1000 packets per second */
 
-/* Times at which arithmetic on times might go wrong. */
+/* Times around which 64-bit arithmetic could overflow. */
 static const uint64_t epochs[] = {
 	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
 	1ULL << 63, -COST, -1ULL,
@@ -31,12 +31,12 @@ TEST(test_bytes_cost_their_time_rounded_up)
 	static const struct {
 		uint64_t bits_per_second;
 		uint32_t bytes;
-		uint64_t cost; /* in ticks: 8 x 16e9 x bytes / bits per second, rounded up */
+		uint64_t cost; /* cost in ticks: 8 * 16e9 * bytes / bits per second, rounded up */
 	} cases[] = {
 		{1000, 1, 128000000},
 		{1000, 1514, 193792000000},
 		{1000, 1 << 20, 134217728000000},
-		{1000, 1 << 27, 17179869184000000}, /* more than the headers of 65535 packets */
+		{1000, 1 << 27, 17179869184000000}, /* larger than 65535 packet headers */
 		{1000, 0xffffffff, 549755813760000000},
 		{1000000, 1514, 193792000},
 		{1000000000, 1, 128},
@@ -47,11 +47,11 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{400000000000, 1, 1},
 		{400000000000, 3, 1},
 		{400000000000, 4, 2},
-		{400000000000, 60, 20},	   /* exactly 19.2 */
-		{400000000000, 1514, 485}, /* exactly 484.48 */
-		/* exactly 83886.08; the cost of a byte is rounded up */
+		{400000000000, 60, 20},	   /* the exact cost is 19.2 */
+		{400000000000, 1514, 485}, /* the exact cost is 484.48 */
+		/* the exact cost is 83886.08, but the cost per byte is rounded up first */
 		{400000000000, 1 << 18, 83888},
-		{7, 1 << 10, 18724571428572}, /* exactly 18724571428571.4 */
+		{7, 1 << 10, 18724571428572}, /* the exact cost is 18724571428571.4 */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -86,7 +86,7 @@ TEST(test_units_are_costs_rounded_down)
 			 2 * SL_BURST_TICKS_MAX / 16000);
 }
 
-/* A shared limit is divided from a time on, whatever the clock shows. */
+/* Each packet is charged once before `divide_at`, and once per node from `divide_at` on. */
 TEST(test_times_that_a_packet_is_charged)
 {
 	assert_int_equal(credit_times(0, 4, 0), 1);
@@ -114,7 +114,7 @@ TEST(test_owed_costs_are_bounded)
 		{COST, 255, 255 * COST},
 		{SL_BURST_TICKS_MAX, 0, 0},
 		{SL_BURST_TICKS_MAX, 1, SL_BURST_TICKS_MAX},
-		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* would wrap */
+		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* the product would overflow */
 		{SL_BURST_TICKS_MAX / 16, 15, SL_BURST_TICKS_MAX / 16 * 15},
 		{SL_BURST_TICKS_MAX / 16, 16, SL_BURST_TICKS_MAX},
 		{SL_BURST_TICKS_MAX / 16, 17, SL_BURST_TICKS_MAX},
@@ -133,14 +133,14 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* `full_at`, time and expected level, from zero */
+		int64_t born, now, level; /* `full_at`, time, and level at that time, from ZERO */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
 		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
 		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
 		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
-		{1600, 1590, 1600}, /* the clock is late: no more than the burst */
+		{1600, 1590, 1600}, /* if the clock is late, the level is at most the burst */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -154,11 +154,11 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/* A state is full after burst since `empty_at` and 2 S since the last charge. */
+/* A state is full one burst after `empty_at`, if it was also idle for a while. */
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* times from zero */
+		int64_t drawn, whole; /* last charge, and when the state is full; from ZERO */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -171,7 +171,7 @@ TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 	}
 }
 
-/* `full_at` - `empty_at` exceeds the burst, because the charge at `full_at` was lost. */
+/* If the charge at `full_at` was lost, `full_at` - `empty_at` can exceed the burst. */
 TEST(test_the_level_after_a_lost_charge)
 {
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
@@ -212,7 +212,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* The debt of a state is bounded, however often it is charged earlier packets. */
+/* The debt of a state has a bound, so repeated charges for earlier packets do not overflow it. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -236,26 +236,26 @@ TEST(test_debts_do_not_wrap)
 TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
-		int64_t born;  /* times from zero */
-		int64_t drawn; /* `at` of the slice, from zero */
-		int64_t now;   /* times from zero */
+		int64_t born;  /* `full_at`, relative to ZERO */
+		int64_t drawn; /* `at` of the slice, relative to ZERO */
+		int64_t now;
 		int64_t credit;
-		int64_t level; /* expected level */
+		int64_t level; /* level after the slice returned its credit */
 	} cases[] = {
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
-		{0, 0, 100, -7, 100}, /* the slice stores a refusal: nothing to return */
+		{0, 0, 100, -7, 100}, /* a slice that stores a refusal returns no credit */
 		{0, 0, 1490, 10, REFILL},
-		{0, 0, 1490, 50, 1540}, /* above refill, at most to burst */
+		{0, 0, 1490, 50, 1540}, /* a return may raise the level above refill */
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
-		{0, 0, 1600, 50, BURST}, /* idle: full, and not more */
-		{-99, -99, -30, 50, 20}, /* the state is in debt */
+		{0, 0, 1600, 50, BURST}, /* the state is full, so credit is lost */
+		{-99, -99, -30, 50, 20}, /* the return reduces the debt of the state */
 		{-99, -99, -30, 10, -20},
 		{50, 49, 100, 50, 100}, /* borrowed before `full_at`, so void */
 		{50, 50, 100, 50, 150},
-		{1550, 1555, 1560, 40, 1590}, /* a new state, above refill */
+		{1550, 1555, 1560, 40, 1590}, /* the level of a new state may be above refill */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -275,7 +275,7 @@ TEST(test_a_slice_answers_until_its_jiffy)
 {
 	static const struct {
 		int64_t credit;
-		uint64_t cost, jiffy; /* cost, and a jiffy; `until` is 10 */
+		uint64_t cost, jiffy; /* cost of the packet, and jiffy at which it arrives */
 		enum credit_answer answer;
 		int64_t left;
 	} cases[] = {
@@ -298,14 +298,14 @@ TEST(test_a_slice_answers_until_its_jiffy)
 TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 {
 	static const struct {
-		uint64_t slice; /* most credit that the slice may hold */
+		uint64_t slice; /* maximum credit of a slice */
 		int64_t credit;
 		uint64_t cost;
 		bool taken;
 	} cases[] = {
 		{100, 0, 1, true},	{100, 0, 100, true},
 		{100, 0, 101, false},	{100, 60, 41, false},
-		{100, 99, 1, true},	{100, 100, 1, false}, /* just borrowed: the slice is full */
+		{100, 99, 1, true},	{100, 100, 1, false}, /* the slice is full */
 		{100, -1, 1, false},			      /* the slice stores a refusal */
 		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
@@ -323,7 +323,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	}
 }
 
-/* A count of refusals does not prolong a refusal; a charge of the state ends the count. */
+/* Counting a refusal does not prolong it. A charge to the state resets the count. */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
@@ -353,25 +353,25 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* `full_at` and time, from zero; the state was charged at zero */
+		/* `full_at` and the time of the packet; the state was empty at time 0 */
 		int64_t born, now;
-		int64_t credit; /* credit of the slice before, borrowed at `born` */
+		int64_t credit; /* credit of the slice before the charge, borrowed at `full_at` */
 		uint64_t cost;
 		bool passes;
-		int64_t slice, level; /* slice and level afterwards; a refusal is negative */
+		int64_t slice, level; /* after the charge; a refusal is negative */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* the rest of the slice returns first */
+		{0, 700, 20, 30, true, 50, 640}, /* 20 of the slice return to the state first */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* a refusal returns the slice */
+		{0, 25, 4, 30, false, -30, 29}, /* a refusal returns the slice's credit */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
-		{1600, 1600, 0, 1, true, 50, 1549}, /* a new state: from above refill */
-		{0, 1500, 0, 1600, true, 0, -100},  /* costs more than refill: the rest is debt */
+		{1600, 1600, 0, 1, true, 50, 1549}, /* a new state is above refill */
+		{0, 1500, 0, 1600, true, 0, -100},  /* the cost above refill becomes debt */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* idle: full again */
-		{0, 1600, 50, 1, true, 50, 1549}, /* full again, and the earlier slice is void */
+		{0, 1600, 0, 1600, true, 0, 0},	  /* after an idle time the state is full */
+		{0, 1600, 50, 1, true, 50, 1549}, /* full, so the credit is void */
 		{-100, -30, 0, 1, false, -1, -30},
 		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: charged at `full_at` */
 	};
@@ -402,7 +402,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		}
 }
 
-/* One key on one CPU: its slice and its state. */
+/* The slice and the state of one key on one CPU. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
@@ -410,7 +410,7 @@ struct source {
 	uint64_t now;
 };
 
-/* Returns a source with an empty state. slices: a sixteenth of the burst, for 8 CPUs. */
+/* Returns a source with an empty state. If `slices`, it has slices of 1/16 of the burst. */
 static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
@@ -430,7 +430,7 @@ static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 static bool source_send(struct source *source, uint64_t packets)
 {
 	uint64_t cost = credit_cost(&source->limit, packets, 60);
-	/* never 0: `until` is 0 if no refusal is stored */
+	/* `until` must not be 0, because 0 means that no refusal is stored */
 	uint64_t jiffy = source->now / JIFFY + 1;
 	enum credit_answer answer = credit_spend(&source->slice, cost, jiffy);
 
@@ -444,23 +444,23 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* Packets are refused up to the tick before the time that the slice stores. */
+/* A slice that stores a refusal refuses the packet until the tick before the stored time. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* the packets are merged into one buffer */
+		uint64_t burst, packets; /* number of merged packets in a buffer */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},
 		{7, 1, false},
 		{7, 7, false},
 		{1000, 1000, false},
-		/* `refill` holds 937.5 packets */
+		/* with slices, `refill` holds 937.5 packets */
 		{1000, 1, true},
 		{1000, 937, true},
 		{1000, 938, true},
 		{1000, 1000, true},
-		/* costs more than a burst */
+		/* the buffer costs more than a burst */
 		{1, 2, false},
 		{7, 8, false},
 		{7, 65535, false},
@@ -480,7 +480,7 @@ TEST(test_refused_until_the_slice_says)
 			assert_int_equal(source.slice.at.ready, epochs[j] + needed);
 			source.now = source.slice.at.ready - 1;
 			assert_false(source_send(&source, cases[i].packets));
-			source.slice = (struct sl_slice){0}; /* the state refuses as well */
+			source.slice = (struct sl_slice){0}; /* the state refuses it too */
 			assert_false(source_send(&source, cases[i].packets));
 			source.now++;
 			assert_true(source_send(&source, cases[i].packets));
@@ -488,7 +488,7 @@ TEST(test_refused_until_the_slice_says)
 		}
 }
 
-/* A refusal lasts for the rest of a jiffy, and loses no credit. */
+/* A refusal that is stored for the rest of a jiffy loses no credit. */
 TEST(test_refused_by_jiffy)
 {
 	struct source source = source_drained(1000 * COST, false, 3 * JIFFY);
@@ -503,13 +503,13 @@ TEST(test_refused_by_jiffy)
 	while (source_send(&source, 1))
 		passed++;
 	assert_int_equal(passed, JIFFY / COST);
-	/* a block is stored for its jiffy, for any cost */
+	/* a refusal by a block lasts until the end of its jiffy, whatever the packet costs */
 	credit_refuse_block(&source.slice, source.now, 4);
 	assert_int_equal(credit_spend(&source.slice, 1, 4), CREDIT_REFUSE);
 	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);
 }
 
-/* A source whose packets cost more than the state holds gets its rate, to the tick. */
+/* A source gets exactly its rate even if one packet costs more than its state can hold. */
 TEST(test_large_packets_get_their_rate)
 {
 	static const struct {
@@ -533,7 +533,7 @@ TEST(test_large_packets_get_their_rate)
 	}
 }
 
-/* 65535 merged packets at 1/h have the highest cost, and their debt is paid in time. */
+/* A buffer of 65535 merged packets at 1/h has the highest cost. Its debt is repaid in time. */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};
@@ -562,9 +562,9 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* the policy now; the bucket has policy 3 since 7 */
+		__u32 policy, since, changed; /* now; the bucket has policy 3 since 7 */
 		__s64 credit, left;
-		__u64 until; /* `until` of the slice, 99 before */
+		__u64 until; /* `until` of the slice afterwards; it was 99 */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The functions of include/kinds.h: a table of kinds, and cases that run for each kind that they
- * apply to, at several times. clock_wrap runs all cases while the clock wraps. A case is named by
- * its kind and by what it proves: "window: refill_restores_tokens". test_kinds_property.c has
- * random schedules and races.
+ * Tests the functions of include/kinds.h. Each case runs for each kind of limit that it applies to,
+ * at several start times. The test `clock_wrap` runs all cases while the clock wraps. The name of a
+ * case is its kind and the property, such as "window: refill_restores_tokens".
+ * test_kinds_property.c tests random schedules and races.
  */
 #include "test.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #define SECOND SL_TICKS_PER_SEC
 
-/* kind_run.h requires it. */
+/* kind_run.h uses this variable. */
 static uint64_t random_state = 88172645463325252ULL;
 
 static uint64_t run_choose(uint64_t bound)
@@ -24,7 +24,7 @@ static uint64_t run_choose(uint64_t bound)
 
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
-/* A limit of each kind and each unit, at 1000 packets or 1000 bytes per second. */
+/* Limits of each kind and each unit, at 1000 packets per second or 1000 bytes per second. */
 static const struct kind_row {
 	const char *name;
 	struct sl_limit_spec spec;
@@ -52,12 +52,12 @@ static const struct kind_row {
 #define SHAPES	(1U << SL_SHAPE)
 #define ALL	(BUCKETS | WINDOWS | SHAPES)
 
-/* One key under one limit. */
+/* The state of one key under one limit. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* departure of the last packet */
+	uint64_t departure; /* departure time of the last packet */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -69,8 +69,8 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 }
 
 /*
- * Sets the blocks of a source's limit. factor: by which each following block is longer; 0: all have
- * one length.
+ * Sets the block length of a source's limit. factor: each block is longer than the previous block
+ * by this factor; 0: all blocks have the same length.
  */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
@@ -89,7 +89,7 @@ static uint64_t cost_of(const struct source *source, uint64_t amount)
 	return credit_cost(&source->limit, bytes ? 1 : amount, bytes ? amount : 60);
 }
 
-/* Charges a packet like bpf/state.h: of so many packets, or bytes. */
+/* Charges a packet as bpf/state.h does. amount: packets or bytes, the unit of the limit. */
 static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
@@ -122,7 +122,7 @@ static struct decision source_decide(const struct source *source, uint64_t amoun
 	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
-/* Returns the amount that an idle source may send at once. */
+/* Returns the number of packets or bytes that an idle source may send at once. */
 static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -132,7 +132,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends the amount that passes now: in bytes, one packet and a last byte. */
+/* Sends as much as the limit allows now. The last packet has one byte, or is a single packet. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -144,7 +144,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Returns whether exactly this amount passes now. */
+/* Returns whether the limit allows exactly this amount now. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -156,7 +156,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns the longest time until a state is full; for a window, the time while the clock wraps. */
+/* Returns the longest time until a state is full. A window is longest while the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -167,7 +167,7 @@ static uint64_t whole_of(const struct sl_limit *limit)
 
 /* --- Capacity ------------------------------------------------------------------------------- */
 
-/* A new source, and one that was idle for any time, may send its capacity at once, and no more. */
+/* A source that is new or was idle may send exactly its capacity at once. */
 static void full_bucket_allows_capacity(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -201,7 +201,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* it is full at the same time as a source that was drained then */
+	/* a state that starts empty refills as fast as a drained state */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -209,7 +209,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* A refusal reports the time, to the tick, from which the packet passes. */
+/* A refused packet reports the first tick at which it would pass. */
 static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoch)
 {
 	for (uint64_t amount = 1; amount <= 4000; amount = amount * 3 + 1) {
@@ -222,7 +222,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
 		if (row->spec.kind == SL_SHAPE)
-			amount = 1; /* every size waits equally long */
+			amount = 1; /* a packet of any size waits equally long */
 		if (row->spec.kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
@@ -236,7 +236,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 	}
 }
 
-/* The count of a sub-window expires with it, and not before. */
+/* A count expires exactly when its sub-window leaves the window. */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -274,7 +274,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* After N/rate, exactly N pass, for any N up to the capacity. */
+/* After N / rate, exactly N packets pass, for any N up to the capacity. */
 static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -292,8 +292,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * A source sends at twice its limit: half is refused. A window also refuses what its aligned
- * sub-windows do not pass, and never passes more than N in any span of T.
+ * Half of the packets are refused if a source sends at twice its limit. A window refuses a few
+ * more, because sub-windows are aligned, and never passes more than N in any span of T.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -318,7 +318,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* G/(G+1) of (N - 2^shift)/T, apart from what was left in the last sub-windows */
+		/* at least G / (G+1) of (N - 2^shift) / T passes, except in the last sub-windows */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
@@ -328,7 +328,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	window_log_end(&log);
 }
 
-/* A source that sends all that passes gets what window.h promises, to the packet. */
+/* A source that always sends as much as passes gets exactly the rate that window.h documents. */
 static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -348,15 +348,15 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 }
 
 /*
- * No fraction is lost: one packet per second for hours, at 1/min, and at a period that is no
- * multiple of the clock's unit.
+ * Rounding loses no packet when a source sends once per second for hours, at 1/min and at a rate
+ * whose period is no multiple of the clock's unit.
  */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
 		uint64_t rate;
 		enum sl_rate_unit unit;
-		uint64_t seconds; /* time in seconds in which exactly `packets` pass */
+		uint64_t seconds; /* seconds in which exactly `packets` pass */
 		uint64_t packets;
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
@@ -374,8 +374,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * Costs are rounded up by less than a tick each: together by less than a
-			 * second. A shape passes a packet a second before it departs.
+			 * Rounding a cost adds less than a tick, and all costs together less than a
+			 * second. A shaper passes a packet a second before it departs.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -385,7 +385,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A window of one per minute passes one each T + T/G at the latest, and never two in one minute. */
+/* A window of 1 per minute passes a packet at least every T + T/G, and at most once per minute. */
 static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
 {
 	for (unsigned int groups = 1; groups <= WINDOW_GROUPS_MAX; groups++) {
@@ -396,7 +396,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 		assert_true(source_send(&source, 1));
 		for (uint64_t second = 1; second <= seconds; second++) {
-			/* when the clock wraps, a sub-window counts as one with the next */
+			/* when the clock wraps, two sub-windows count as one */
 			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
 
 			source.now += SECOND;
@@ -411,9 +411,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
-/*
- * A key without credit takes nothing from another key; `per` decides which addresses share a key.
- */
+/* A key without credit does not affect other keys. `per` selects which addresses share a key. */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -441,7 +439,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A packet costs its bytes. A packet larger than a window never passes. */
+/* A packet costs its size in bytes. A packet that is larger than a window never passes. */
 static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -451,13 +449,12 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	for (uint32_t size = 60; size <= 1514 && sum + size < capacity; size += 97) {
 		assert_true(source_send(&source, size));
 		sum += size;
-		/* costs are rounded up to a tick each, together by less than a byte */
+		/* all costs together are rounded up by less than a byte */
 		assert_in_range(source_decide(&source, 1).remaining, capacity - sum - 1,
 				capacity - sum);
 	}
 	assert_true(sum > 4000);
-	if (row->spec.kind ==
-	    SL_SHAPE) /* any size departs within the horizon; the next packet waits */
+	if (row->spec.kind == SL_SHAPE) /* a large packet departs, and the next packet waits */
 		return;
 	assert_false(source_send(&source, capacity - sum + 1));
 	assert_true(passes_exactly(&source, source_decide(&source, 1).remaining));
@@ -471,15 +468,13 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked_until, 0); /* it does not begin a block */
+	assert_int_equal(source.state.blocked_until, 0); /* the packet begins no block */
 	assert_true(source_send(&source, capacity));
 }
 
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
-/*
- * A change of rate, burst, N or horizon applies from the next packet on; earlier charges stay.
- */
+/* A change of rate, burst, N or horizon takes effect with the next packet. Earlier charges stay. */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -487,7 +482,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* so that counts have the same unit */
+		more.rate = row->spec.rate * 4 / 3; /* counts keep their unit at this rate */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -506,7 +501,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/* a token bucket keeps its level, because more was never earned */
+		/* a token bucket keeps its level, because it has not earned more credit */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -519,7 +514,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* Returns a source in a random state, with a clock that may be late. */
+/* Returns a source with a random state and a clock that may be late. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -578,7 +573,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* in a shape, less than the cost of one packet may still be charged to it */
+	/* a shaper may still have charged less than the cost of one packet */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -603,7 +598,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund undoes a charge: in a token bucket at any time, in a window within its sub-window. */
+/* A refund undoes a charge: in a token bucket at any time, in a window in the same sub-window. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -620,7 +615,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->spec.kind != SL_WINDOW)
 		return;
-	/* a tick before the sub-window ends, and in the next one */
+	/* a tick before the sub-window ends, and a tick later */
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	source.now = window_begin(&source.limit, at, 1) - 1;
@@ -632,7 +627,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
 
-/* A shape undoes any charge, also after later packets. */
+/* A refund in a shaper undoes any charge, even if other packets were charged later. */
 static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -654,7 +649,7 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 
 #define BLOCK (10 * SECOND)
 
-/* Checks that an overrun now begins a block of this length, to the tick. */
+/* Checks that a refused packet begins a block of exactly this length now. */
 static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
@@ -676,15 +671,15 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* A block refuses and charges nothing, and is not prolonged. */
+/* A block refuses every packet and charges none. Refused packets do not prolong it. */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
 
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
-		check_block(&source, BLOCK); /* without `escalate` all blocks have one length */
-	/* after a pause of the same length the level is the same */
+		check_block(&source, BLOCK); /* all blocks have the same length */
+	/* after a pause as long as the block, the level has not changed */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -695,13 +690,13 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* less than one unit of a window's counts may remain, where packets were counted */
+	/* if packets were counted, the remaining amount is up to one unit of the counts less */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
 }
 
-/* 0 means that there was no block, but a block may end at time 0. */
+/* A state without a block has `blocked_until` 0, but a block may end at time 0. */
 static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, -BLOCK);
@@ -717,22 +712,19 @@ static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, u
 }
 
 /*
- * An overrun, `gap` seconds and `gap_ns` after the end of the last block, begins a block of
- * `length` seconds.
+ * The source is refused `gap` seconds and `gap_ns` after the end of the last block. This begins a
+ * block of `length` seconds. Each block is three times as long as the last, up to 200 s.
  */
 struct overrun {
 	uint64_t gap, gap_ns, length;
 };
 
 static const struct overrun overruns[] = {
-	{0, 0, 10}, /* factor 3, up to 200 s */
-	{0, 0, 30},    {0, 0, 90},	    {0, 0, 200},	{0, 0, 200},
-	{200, 0, 200}, {200, 1, 200}, /* one length without a block: a step more, and a step less */
-	{400, 1, 90},		      /* two lengths without a block */
-	{90, 0, 200},  {600, 1, 30},  /* three lengths without a block */
-	{30, 0, 90},   {90, 1, 90},	    {90, 0, 200},	{800, 1, 10},
-	{10, 1, 10},   {10, 0, 30},	    {30, 1, 30},	{60, 1, 10},
-	{0, 1, 30},    {29, 999999999, 90}, {100000000, 0, 10},
+	{0, 0, 10},	    {0, 0, 30},	   {0, 0, 90},	 {0, 0, 200},  {0, 0, 200},
+	{200, 0, 200},	    {200, 1, 200}, {400, 1, 90}, {90, 0, 200}, {600, 1, 30},
+	{30, 0, 90},	    {90, 1, 90},   {90, 0, 200}, {800, 1, 10}, {10, 1, 10},
+	{10, 0, 30},	    {30, 1, 30},   {60, 1, 10},	 {0, 1, 30},   {29, 999999999, 90},
+	{100000000, 0, 10},
 };
 
 static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
@@ -746,7 +738,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* No factor and no number of steps make a block longer than its maximum. */
+/* A block never exceeds its maximum, for any factor and any number of escalations. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -768,7 +760,7 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 #define THREADS 100
 #define ASKS	60
 
-/* A packet, from the time at which its CPU reads the clock to its verdict. */
+/* A packet, from the time that its CPU read from the clock to its verdict. */
 struct ask {
 	uint64_t begin, end;
 	uint64_t departure;
@@ -777,8 +769,8 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* clock of all threads */
-	uint64_t step;	/* ticks by which each packet moves the clock on */
+	uint64_t clock; /* the clock that all threads share */
+	uint64_t step;	/* ticks by which each packet advances the clock */
 	struct ask asks[THREADS][ASKS];
 } shared;
 
@@ -804,7 +796,7 @@ static void *threads_run(void *data)
 	return NULL;
 }
 
-/* 100 threads charge one state, by the code of bpf/state.h. Returns how many packets passed. */
+/* Charges one state from 100 threads. Returns the number of packets that passed. */
 static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
 	pthread_t threads[THREADS];
@@ -814,7 +806,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	shared.clock = epoch;
 	shared.step = step;
 	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
-	test_clock_ticks = epoch; /* packet_now() reads it again if the time is 0 */
+	test_clock_ticks = epoch; /* not 0, because packet_now() would read the time again */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -824,7 +816,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	return passed;
 }
 
-/* Checks that no packet departs before it arrived, and that one departs each 1/rate. */
+/* Checks that no packet departs before it arrives, and that packets depart 1 / rate apart. */
 static void check_departures(void)
 {
 	uint64_t first = shared.asks[0][0].begin;
@@ -860,14 +852,14 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* no charge is lost or counted twice */
+		else /* the number of passed packets is exact, so each charge counts once */
 			assert_int_equal(passed, capacity);
 	}
 }
 
 /*
- * The clock moves on through 40 sub-windows. A packet counts at a time between its arrival and its
- * verdict, so at most N packets arrive and pass within one T.
+ * The clock advances through 40 sub-windows. A packet is counted at a time between its arrival and
+ * its verdict, so at most N packets arrive and pass within one T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
 {
@@ -878,7 +870,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* odd, so that the time is never 0 */
+	passed = threads_send(row, epoch, step | 1); /* an odd step, so that the time is never 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -901,15 +893,13 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 
 /* --- A CPU that stalls ----------------------------------------------------------------------- */
 
-/*
- * A schedule: one CPU charges a packet, and others charge packets when it accesses a shared word.
- */
+/* One CPU charges a packet. When it accesses a shared word, other CPUs charge packets. */
 static struct {
 	struct source *source;
-	int pause, stall; /* number of accesses so far, and the access before which it stalls */
+	int pause, stall; /* accesses so far, and the access before which it stalls */
 	uint64_t later;	  /* duration of the stall */
-	bool gives_up;	  /* whether another CPU gives up a turn after its second step */
-	true_time early;  /* time at which others send before `later`; 0: they do not */
+	bool gives_up;	  /* another CPU stops after the second step of a turn */
+	true_time early;  /* time before `later` at which other CPUs send; 0: they do not send */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -930,7 +920,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* Other CPUs send all that passes, at once and in each of the next sub-windows. */
+/* The other CPUs send as much as passes, now and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -952,9 +942,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before an access to a shared word, while others send as much as passes; after an
- * idle time in which a tag or an index wraps, or not; until the next sub-window, or longer. Its old
- * copy of the state must not pass more.
+ * A CPU stalls before an access to a shared word while other CPUs send as much as passes. It may
+ * stall until the next sub-window or longer. Before, the source may be idle until a tag or an index
+ * wraps. The stalled CPU's old copy of the state must not let more packets pass.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -974,14 +964,14 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
 		host_between = stall_others;
-		/* counts in several sub-windows */
+		/* send in several sub-windows, so that each has a count */
 		for (int part = 0; part < 3; part++) {
 			stall_send(most / 4);
 			stall.now += period;
 		}
-		if (rest > 40000) /* as much as others take at once after the index has wrapped */
+		if (rest > 40000) /* charges what others can after the wrap */
 			stall_send(window_left(&source.limit, host_state));
-		/* one tick before a sub-window, or after its begin */
+		/* one tick before a sub-window begins, or a few ticks later */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;
@@ -1001,7 +991,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 	}
 }
 
-/* Moves time on until the index of the last charge wraps, and sends all that passes. */
+/* Advances the time until the index of the last charge wraps, and sends as much as passes. */
 static void others_come_round(void)
 {
 	if (stall.pause++ != stall.stall)
@@ -1016,9 +1006,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU begins the turn of a state whose index is about to wrap, and stalls before an access. After
- * the wrap others turn the state, or charge packets for the current sub-window; others may send in
- * the sub-window before. The first word may get the value that the stalled CPU has read.
+ * A CPU stalls in the turn of a state to the next sub-window, and the index wraps meanwhile. Other
+ * CPUs then turn the state as well, or charge packets to the current or the previous sub-window.
+ * The first word of the state may get the value that the stalled CPU has read.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1029,7 +1019,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* whether at the last tick of its sub-window, or at the first */
+		/* the last tick of its sub-window, otherwise its first tick */
 		bool last = i / 24 & 2;
 		true_time early;
 
@@ -1106,7 +1096,7 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 	       (it->units == ANY || bytes == (it->units == BYTES));
 }
 
-/* A case of a kind, or if NULL, all cases of the kind while the clock wraps. */
+/* A case for a kind of limit. NULL: all cases of the kind, while the clock wraps. */
 struct plan {
 	const struct kind_case *it;
 	const struct kind_row *row;
@@ -1123,7 +1113,7 @@ static void plan_run(void **state)
 		plan->it->run(plan->row, epochs[i]);
 }
 
-/* Times wrap at 2^64 ticks: when a case begins, and in the middle of it. */
+/* Runs cases while the time wraps at 2^64 ticks, at the start and in the middle of a case. */
 static void plan_wrap(void **state)
 {
 	const struct plan *plan = *state;
@@ -1143,21 +1133,21 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A block that begins within the length of the last block after its end has one step more; for each
- * such length that has passed, it has one step less.
+ * A block has one more escalation than the last block if it begins within that block's length after
+ * its end. For each such length that has passed, it has one less.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps;   /* steps of the last block */
-		unsigned int lengths; /* time since its end, in lengths of that block */
-		int more;	      /* plus this many ticks */
-		unsigned int next;    /* steps of the block that begins */
+		unsigned int steps;   /* number of escalations of the last block */
+		unsigned int lengths; /* time since its end, in multiples of its length */
+		int more;	      /* ticks added to that time */
+		unsigned int next;    /* number of escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* at the maximum length */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* steps_max is 4 */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The promises of each kind of limit, on random schedules: any limit, any number of CPUs, clocks
- * that are late, pauses after which the index and the tag of a window wrap, refunds, slices, blocks
- * and empty starts. With races, CPUs run the code of bpf/charge.h in turn; another CPU may continue
- * before each access to a shared word, for any time. The references of tests/lib judge the results.
- * If a run fails, it prints its seed, which repeats it: test_kinds_property SEED.
+ * Tests the documented bounds of each kind of limit on random schedules: any number of CPUs, late
+ * clocks, pauses after which the index and the tag of a window wrap, refunds, slices, blocks and
+ * empty starts. In runs with races, CPUs take turns in the code of bpf/charge.h, and another CPU
+ * may continue before each access to a shared word. The models in tests/lib check the results. A
+ * failed run prints its seed; `test_kinds_property SEED` repeats it.
  */
 #include "test.h"
 #include <pthread.h>
@@ -21,7 +21,7 @@ static uint64_t random_state;
 static uint64_t first_seed = SEED;
 static bool only_one;
 
-/* splitmix64 (Steele, Lea, Flood 2014): of any seed */
+/* Pseudorandom generator splitmix64 (Steele, Lea, Flood 2014), which accepts any seed. */
 static uint64_t run_choose(uint64_t bound)
 {
 	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
@@ -46,7 +46,7 @@ static void assert_no_fault(uint64_t seed)
 
 /* --- Without races -------------------------------------------------------------------------- */
 
-/* Each verdict and each departure equals the plain model's. */
+/* Each verdict and each departure time is the same as in the reference model. */
 static void run_alone(enum sl_kind kind, bool lags)
 {
 	uint64_t passed = 0, refused = 0;
@@ -73,8 +73,8 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source that sends at twice its rate through all CPUs gets its rate, except for the credit in
- * slices at the end, one packet, and one jiffy if a refusal lasts for the rest of it.
+ * A source that sends at twice its rate through all CPUs gets its rate. The result may be lower by
+ * the credit left in slices, one packet, and one jiffy if a refusal lasts for the rest of a jiffy.
  */
 static void share_check(uint64_t seed)
 {
@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* half its cost on average */
+		run.now += run_choose(cost + 1); /* half of the cost on average: twice the rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
@@ -123,18 +123,16 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 
 /* --- Races ---------------------------------------------------------------------------------- */
 
-/*
- * A thread for each CPU. Only one thread runs at any time, so a schedule is the same in each run.
- */
+/* Each CPU is a thread. Only one thread runs at a time, so a schedule can be repeated exactly. */
 static struct {
 	pthread_t thread;
 	sem_t turn;
-	true_time asleep; /* time before which it does not run */
+	true_time asleep; /* time until which the CPU sleeps */
 	bool done;
 } lanes[RUN_CPUS];
 
-static int current;    /* the CPU that is running */
-static int steps_left; /* steps that are left to all CPUs together */
+static int current;
+static int steps_left; /* number of steps left for all CPUs together */
 static sem_t all_done;
 
 static int lane_next(void)
@@ -156,7 +154,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets another CPU run, and returns when it is this CPU's turn again. */
+/* Lets another CPU run. Returns when this CPU continues. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/list_ends.h: when a list expires. */
+/* Tests of include/list_ends.h: the time at which a list expires. */
 #include "test.h"
 
 #include "list_ends.h"
 
-/* A list is in force before its expiry, and not from its expiry on. */
+/* A list is in effect before its expiry, and has no effect from its expiry on. */
 TEST(test_a_list_ends_with_the_unit_of_its_expiry)
 {
 	static const struct {

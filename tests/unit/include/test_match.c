@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/match.h: every match, against the facts of every kind of packet. */
+/* Tests of include/match.h: each match is compared with packets of every kind. */
 #include "test.h"
 #include "match.h"
 
@@ -13,32 +13,32 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Packets by their facts. Each is a bit in the set of packets that a match should match. */
+/* Kinds of packets. Each kind is a bit in the set of packets that a match should match. */
 enum kind {
-	TCP_SYN,       /* destination port 80 */
-	TCP_ACK,       /* destination port 80 */
-	TCP_443,       /* SYN to port 443, in VLAN 10 */
-	TCP_CUT,       /* ends before its flags; port 80 */
-	TCP_NO_PORT,   /* ends before its ports */
-	TCP_FIRST,     /* first fragment of a SYN to port 80 */
+	TCP_SYN,       /* a SYN to port 80 */
+	TCP_ACK,       /* an ACK to port 80 */
+	TCP_443,       /* a SYN to port 443, in VLAN 10 */
+	TCP_CUT,       /* a packet to port 80 that ends before its flags */
+	TCP_NO_PORT,   /* a packet that ends before its ports */
+	TCP_FIRST,     /* the first fragment of a SYN to port 80 */
 	TCP_LATER,     /* a fragment after the first */
-	UDP_53,	       /* DNS */
-	UDP_0,	       /* to port 0 */
-	UDP_65535,     /* in VLAN 4095, which is reserved */
-	UDP_NO_PORT,   /* ends before its ports */
-	UDP_FIRST,     /* first fragment, port 53 */
+	UDP_53,	       /* a DNS query */
+	UDP_0,	       /* a packet to port 0 */
+	UDP_65535,     /* a packet in VLAN 4095, which is reserved */
+	UDP_NO_PORT,   /* a packet that ends before its ports */
+	UDP_FIRST,     /* the first fragment of a packet to port 53 */
 	UDP_LATER,     /* a fragment after the first, in VLAN 10 */
-	ICMP_V4,       /* proto 1 */
-	ICMP_V6,       /* proto 58 */
+	ICMP_V4,       /* the protocol is 1 */
+	ICMP_V6,       /* the protocol is 58 */
 	ICMP_LATER,    /* a fragment after the first */
-	ICMP_STRAY,    /* ICMPv6's number on IPv4 */
-	ESP,	       /* proto 50 */
-	GRE,	       /* proto 47, in VLAN 10 */
-	HOPOPT,	       /* proto 0, on IPv4 */
-	PROTO_255,     /* reserved */
-	UNKNOWN,       /* too many extension headers */
-	UNKNOWN_FIRST, /* too many extension headers in a first fragment, in VLAN 10 */
-	LATER_V6,      /* IPv6 fragment after the first, which has the protocol */
+	ICMP_STRAY,    /* an IPv4 packet with the protocol number of ICMPv6 */
+	ESP,	       /* the protocol is 50 */
+	GRE,	       /* the protocol is 47, in VLAN 10 */
+	HOPOPT,	       /* an IPv4 packet with protocol 0 */
+	PROTO_255,     /* the protocol number is reserved */
+	UNKNOWN,       /* a packet with too many extension headers */
+	UNKNOWN_FIRST, /* a first fragment with too many extension headers, in VLAN 10 */
+	LATER_V6,      /* a later IPv6 fragment, which shows the protocol */
 	KINDS,
 };
 
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* A transport header that cannot be read matches any port. */
+/* Packets whose TCP ports cannot be read match any port. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -207,7 +207,7 @@ TEST(test_every_port_matches_as_the_oracle_says)
 	}
 }
 
-/* A count of ports above the room for them does not read past the end. */
+/* If a match has a port count above its maximum, the lookup does not read past the ports. */
 TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
@@ -224,7 +224,7 @@ TEST(test_count_of_ports_is_bounded)
 
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
-/* Only `any` without a VLAN matches without an inspection of the packet. */
+/* Only the match `any` without a VLAN is decided without parsing the packet. */
 TEST(test_only_any_without_a_vlan_needs_no_look)
 {
 	static const struct sl_facts not_looked;
@@ -235,7 +235,7 @@ TEST(test_only_any_without_a_vlan_needs_no_look)
 		assert_false(match_packet(&cases[i].match, &not_looked));
 }
 
-/* A zeroed match matches nothing. */
+/* A match whose bytes are all zero matches no packet. */
 TEST(test_a_match_of_zeros_matches_nothing)
 {
 	static const struct sl_match none;

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/shape.h: the words that a charge writes. Departures are tested in test_kinds.c. */
+/* include/shape.h: what a charge writes to a state. test_kinds.c tests departure times. */
 #include "test.h"
 
 #include "shape.h"
 
-/*
- * `charged_at` is the latest time of a charge, which decides whether a state is hot, known or full.
- */
+/* The time of the latest charge is stored in `charged_at`, even if an earlier packet follows. */
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* values before the charge */
+		__u64 drawn, now, ready; /* `charged_at`, packet time, `ready_at` */
 		bool passes;
 		__u64 then;
 	} cases[] = {
@@ -30,7 +28,7 @@ TEST(test_a_charge_writes_its_time)
 	}
 }
 
-/* A packet may be delayed by its sender up to the horizon, and not a tick longer. */
+/* A sender may delay its packet up to exactly the horizon. */
 TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};

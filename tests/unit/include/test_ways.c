@@ -41,7 +41,7 @@ TEST(test_short_numbers_keep_their_order)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-/* The primary set follows from the secondary set and the tag there. */
+/* The primary set of a key can be computed from its secondary set and its tag, and the reverse. */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -65,7 +65,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* other tags differ from it by any bits, or by one bit */
+		/* tags that differ in several bits, and tags that differ in one bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -75,10 +75,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/*
- * An address that is chosen to have the digest of another address under another limit has another
- * digest.
- */
+/* Two keys whose addresses differ in the same bits as their limits have different digests. */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -100,9 +97,9 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 /* --- Eviction costs -------------------------------------------------------------------------- */
 
-static uint16_t made; /* time at which the entry was made */
+static uint16_t made; /* creation time of the entry */
 
-/* Chooses a limit of any kind, with or without slices and blocks. */
+/* Makes a random limit of a kind, with or without slices and blocks. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -126,7 +123,7 @@ static void limit_draw(enum sl_kind kind)
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
-/* Checks that two states decide alike, also about when blocks begin. */
+/* Checks that two states give the same verdicts, and begin blocks at the same times. */
 static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
@@ -154,8 +151,8 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * Checks that an entry is full only if its state equals a new one: nothing is charged to it, no
- * slice is valid, no block holds, and no block would escalate; and that it is full not much later.
+ * Checks when an entry is full. A full state must equal a new state: no charge is left, no slice is
+ * valid, no block holds, and no block would escalate. It must also become full soon after that.
  */
 static void check_whole(void)
 {
@@ -166,10 +163,10 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* a window is longer while the clock wraps; `made` wraps for an older entry */
+	/* a window lasts longer while the clock wraps, and `made` wraps in old entries */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* if its index wraps at that time, a window equals a new one after one more T */
+	/* if its index wraps, a window equals a new window one T later */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -221,8 +218,8 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
 /*
- * Returns an entry of an established key, made some seconds ago under a burst of 1 s, with a
- * deficit.
+ * Returns an entry of an established key that has a deficit and is `age` seconds old. Its limit has
+ * a burst of 1 s.
  */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {
@@ -258,7 +255,7 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 	return entry;
 }
 
-/* Each entry costs more than the entry before. */
+/* The entries are sorted by eviction cost. */
 TEST(test_costs_are_in_order)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000);
@@ -268,9 +265,9 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* otherwise equal: the older costs more */
+		entry_lacking(0.2, 100), /* the older entry costs more */
 		entry_lacking(0.4, 10),
-		/* above half of a burst, keys that did not come back are evicted first */
+		/* if the deficit exceeds half of a burst, keys that did not send again cost less */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -287,14 +284,12 @@ TEST(test_costs_are_in_order)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
 		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
-		/*
-		 * in a flood an entry that was charged within the last minute is protected as well
-		 */
+		/* in a flood an entry that was charged within the last minute is also protected */
 		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
 
-/* Returns the entry of a key, established or not, that was last charged some seconds ago. */
+/* Returns the entry of a key that was last charged `rest` seconds ago. */
 static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
@@ -304,7 +299,7 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 	return entry;
 }
 
-/* Full states of keys that are not established are evicted an hour before others. */
+/* A full state of a key that is not established is evicted like a state that is one hour older. */
 TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
 	for (int flood = 0; flood < 2; flood++) {
@@ -316,7 +311,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* a state that is not full is protected whether or not its key is established */
+	/* a state with a deficit is protected, even if its key is not established */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -326,7 +321,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 	}
 }
 
-/* An entry that a CPU with an early clock made in the next unit has age 0. */
+/* If a CPU's clock is early, an entry can have a creation time in the future. Its age is then 0. */
 TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
@@ -341,21 +336,21 @@ TEST(test_an_age_is_never_below_zero)
 	}
 }
 
-/* A deficit is counted in sixteenths of a burst, rounded up. */
+/* An eviction cost contains the deficit in sixteenths of a burst, rounded up. */
 TEST(test_a_cost_has_the_parts_of_a_burst)
 {
 	for (int part = 0; part <= 64; part++) {
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* because of the span, which may be 0.2 % too long */
+		if (part) /* the span of a burst is rounded, so it may be 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
 	}
 }
 
-/* Debt beyond a burst counts as well; a window counts as half or as a whole burst. */
+/* A debt beyond a burst increases the cost. A window counts as half a burst or a whole burst. */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
@@ -381,8 +376,8 @@ TEST(test_deficits_of_debts_and_windows)
 }
 
 /*
- * The idle time of a window's entry is right for 13 days, also if the clock of its writer was
- * early.
+ * The idle time of a window's entry is correct for up to 13 days, even if the CPU that wrote the
+ * entry had an early clock.
  */
 TEST(test_the_idle_time_of_a_window)
 {
@@ -406,13 +401,13 @@ TEST(test_the_idle_time_of_a_window)
 }
 
 /*
- * A block protects an entry while it holds, and while `escalate` may count it, also after the
- * source came back, but not forever.
+ * A blocked entry is protected during the block and while `escalate` may still count the block,
+ * even if its source sends again, but not forever.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* in seconds before now */
+		double begun, length, drawn; /* block start, block length, last charge */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
@@ -425,7 +420,7 @@ TEST(test_a_block_protects_an_entry_for_a_time)
 		struct sl_entry entry =
 			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
 
-		/* it was made an hour before */
+		/* the entry was made an hour before the block began */
 		entry.made =
 			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
 		if (evict_is_protected(loss_of(entry, false)) != cases[i].protected)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: the rules that are in force after a reload, and the reverted prefixes. */
+/* user/keep/reconcile.h: the rules after a reload, and the prefixes that a reload reverts. */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -10,7 +10,7 @@
 
 static const char nothing[] = "policies: []";
 
-/* Parses a text as a rules file, or a file without rules if it is NULL. */
+/* Parses a text as a rules file. If the text is NULL, returns a config without rules. */
 static struct config text_read(const char *text)
 {
 	struct config config = {0};
@@ -21,7 +21,7 @@ static struct config text_read(const char *text)
 	return config;
 }
 
-/* Returns the rules as `show` prints them. The text is valid until the next call. */
+/* Returns the rules in the format of `show`. The text is valid until the next call. */
 static const char *shown(const struct ruleset *rules)
 {
 	struct capture capture = capture_begin(stdout);
@@ -33,7 +33,7 @@ static const char *shown(const struct ruleset *rules)
 
 static const struct reconcile_case {
 	const char *name;
-	const char *was, *file, *in_force; /* NULL for no rules */
+	const char *was, *file, *in_force; /* NULL: no rules */
 	enum renew renew;
 	const char *wanted;
 	struct undone undone;
@@ -167,7 +167,7 @@ static void test_what_is_in_force_behind_a_reload(void **state)
 	}
 }
 
-/* A reload of the file restarts the time of `for`. A new read of only the lists does not. */
+/* A reload of the rules file restarts the time of `for`. A reload of only the lists does not. */
 static void test_a_list_that_is_read_again_keeps_its_end(void **state)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
@@ -189,7 +189,7 @@ static void test_a_list_that_is_read_again_keeps_its_end(void **state)
 	config_free(&file);
 }
 
-/* Returns how many seconds the first rule is still on a list, or 0 if it has no end there. */
+/* Returns the seconds until the first rule expires on a list, or 0 if it does not expire there. */
 static uint64_t seconds_on(const struct ruleset *set, const char *list)
 {
 	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
@@ -198,8 +198,8 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * A runtime entry on a list keeps its end over reloads and restarts, at any index of the list. If
- * the file specifies an end on another list, only that end is kept.
+ * A runtime entry on a list keeps its expiry across reloads and restarts, even if the list's index
+ * changes. If the file specifies an expiry on another list, only that expiry is kept.
  */
 static void test_an_entry_on_a_list_keeps_its_end(void **state)
 {
@@ -269,7 +269,7 @@ static void test_what_commands_gave(void **state)
 	config_free(&in_force);
 }
 
-/* A list whose file is bad gets the entries of a copy, with the access and the end of the file. */
+/* If a list file is invalid, the list gets the saved entries, and its expiry from the rules. */
 static void test_lists_that_are_left_out_are_completed(void **state)
 {
 	struct list_path left_out[] = {
@@ -292,7 +292,7 @@ static void test_lists_that_are_left_out_are_completed(void **state)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* otherwise shown() prints the end */
+	file.rules.lists[place].until = 0; /* without an expiry, shown() does not print the list */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/state_file.h: saved entries survive changes of the clock; damaged files are refused. */
+/* user/keep/state_file.h: entries survive a change of the clock; damaged files are refused. */
 #include <sys/stat.h>
 #include "test.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@ static void test_what_is_left_of_a_ban(void **state)
 {
 	static const struct {
 		const char *name;
-		json_int_t saved_ago_ms, left_ms, expected_ms; /* expected 0 if it has ended */
+		json_int_t saved_ago_ms, left_ms, expected_ms; /* 0: the entry has expired */
 	} cases[] = {
 		{"at once", 0, HOUR_MS, HOUR_MS},
 		{"half an hour later", HOUR_MS / 2, HOUR_MS, HOUR_MS / 2},

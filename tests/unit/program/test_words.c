@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: command lines, parsed by the table of a command, and journal_reads() */
+/* user/program/program.h: parses command lines by the table of a command; and journal_reads(). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static const struct command limit = {
 	COMMAND_WORDS(limit_words, struct limit_args),
 };
 
-/* A command with optional operands, also after keywords. */
+/* Operands of a command that are optional, also after its keywords. */
 struct deny_args {
 	struct operands prefixes;
 	bool force;
@@ -61,7 +61,7 @@ static const struct command deny = {.name = "deny", COMMAND_WORDS(deny_words, st
 
 static const struct command *const all[] = {&limit, &deny};
 
-/* A parsed command line, with the memory of its words. */
+/* A parsed command line, and the memory that holds its words. */
 struct parsed {
 	char text[512];
 	char *argv[WORDS + 1], *words[WORDS + 1];
@@ -70,7 +70,7 @@ struct parsed {
 	struct context context;
 };
 
-/* Splits a text at blanks into argv, and returns argc. A ~ becomes a blank within a word. */
+/* Splits a text at blanks into argv, and returns argc. A ~ in a word stands for a blank. */
 static int split(struct parsed *parsed, const char *text)
 {
 	char *rest;
@@ -168,7 +168,7 @@ static void test_operands_and_the_trial_are_counted(void **state)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* Each wrong line adds one error, with this id, whose text contains `named`. */
+/* Each invalid command line adds one error with this id. Its text contains `named`. */
 static void test_wrong_lines_are_refused_and_named(void **state)
 {
 	static const struct {

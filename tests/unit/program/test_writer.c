@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/writer.h: the same calls as text and as JSON */
+/* Tests of user/program/writer.h: the same calls print text or JSON. */
 #include <inttypes.h>
 #include "test.h"
 #include "capture.h"
 #include "program/writer.h"
 
-/* Compares what `report` prints as text and as JSON. */
+/* Checks what `report` prints as text and as JSON. */
 static void check(void (*report)(void), const char *text, const char *json)
 {
 	for (int is_json = 0; is_json < 2; is_json++) {
