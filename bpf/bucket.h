@@ -31,7 +31,7 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 /* --- Marks ---------------------------------------------------------------------------------- */
 
 struct mark {
-	__u64 *word; /* never NULL, but the verifier cannot know it */
+	__u64 *word; /* word with the mark; never NULL, but the verifier cannot know it */
 	__u64 bit;
 };
 
@@ -91,7 +91,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 /* A CPU's first 1024 sources get a bucket at once, so that a small network is listed completely. */
 #define BUCKETS_FIRST 1024
 
-#define BUCKET_FIRST 1 /* value of `kept`: the CPU uses this bucket until the kernel evicts it */
+#define BUCKET_FIRST 1 /* `kept` of a bucket that the CPU uses until the kernel evicts it */
 
 /* One in 32 packets of hot sources inserts a bucket: a slow source may look hot by chance. */
 #define HOT_SAMPLE 32
@@ -120,11 +120,11 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* use the existing bucket again: another source has cleared its mark */
+	BUCKET_RESTORE, /* mark an existing bucket again after another source cleared its mark */
 	BUCKET_INSERT,
 };
 
-/* Returns whether a packet is sampled: a quarter of all counts, spread evenly. */
+/* Returns whether the packet with this count is sampled: a quarter are, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
@@ -166,13 +166,13 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 	else if (err == -ENOMEM)
 		event_count(here, SL_EVENT_BUCKET_NO_ROOM);
 	else if (err != -EEXIST)
-		event_count(here, SL_EVENT_BUCKET_BUSY); /* -EBUSY, -EDEADLK or -ETIMEDOUT */
+		event_count(here, SL_EVENT_BUCKET_BUSY); /* err is -EBUSY, -EDEADLK or -ETIMEDOUT */
 }
 
 /*
  * Starts to use a bucket of the source. Returns NULL if the kernel has no entry for it, or if an
  * existing bucket need not be restored. Looks the key up first, because an update of an existing
- * key would evict another entry. BPF_NOEXIST: another CPU may have added the key in the meantime.
+ * key would evict another entry. Uses BPF_NOEXIST, because another CPU may have added the key.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
@@ -250,8 +250,8 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 #define WORTH_SERVED 4
 
 /*
- * Stops to use a bucket whose source is not hot any more, unless a slice holds credit. Called if
- * the packet charged a shared state. bucket: NULL if this CPU uses none for the source.
+ * Stops using a bucket whose source is not hot any more, unless a slice holds credit. Called if the
+ * packet charged a shared state. bucket: NULL if this CPU uses none for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -276,8 +276,8 @@ static __always_inline void bucket_review(const struct packet *packet,
 
 /*
  * Returns the last jiffy in which the result of a lookup is valid, or 0 if each packet must look up
- * again. until: the expiry of the result; 0 if it never expires. Two jiffies are subtracted,
- * because the current jiffy has begun, and the kernel may count it late.
+ * again. until: the expiry of the result; 0: never. Two jiffies are subtracted, because the current
+ * jiffy has begun, and the kernel may count it late.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -312,7 +312,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = bpf_map_lookup_elem(&policies, &found.version);
-	/* if an access decides, or no rule, the slices stay as they are */
+	/* the slices stay as they are unless a policy with limits decides */
 	if (!is_split && policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);

@@ -29,7 +29,7 @@
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
 
-/* Returns a limit's slice. NULL: no bucket, or addresses that share it have separate states. */
+/* Returns a limit's slice, or NULL if the addresses that share the bucket have separate states. */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
@@ -119,7 +119,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 	__u16 made = read_once(entry->made);
 	__u64 now;
 
-	if (entry->span != limit->span) /* the limit was changed */
+	if (entry->span != limit->span) /* the limit was changed since the entry was made */
 		write_once(entry->span, limit->span);
 	if (made & ENTRY_ESTABLISHED)
 		return;
@@ -158,7 +158,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
 	entry = entry_find(packet, limit, gate, digest, &key);
-	if (!entry) /* a budget does not pay for limits that observe */
+	if (!entry) /* limits that observe charge no budget */
 		return sketch_admits(packet, limit->budgeted && !limit->observe, &gate->params,
 				     digest, verdict)
 			       ? CHARGE_ADMITTED
@@ -179,7 +179,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was evicted in the meantime */
+			return CHARGE_NO_STATE; /* the entry was evicted meanwhile */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -188,7 +188,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* tested first, because the division is expensive */
+			if (unasked) /* this test saves an expensive division */
 				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_count_shared(limit, entry, packet->now,
 					   slice_credit(slice) - held + (passes ? cost : 0),
@@ -211,11 +211,11 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* a new state would be empty */
+	if (insertion == INSERT_EMPTY) /* every new state in these sets would be empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* the charge of its new state does not show that the source is hot */
+	/* charging a new state does not make its source hot */
 	verdict->is_hot = false;
 	return result;
 }
@@ -240,7 +240,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* read once more, to save stack */
+			if (limit->shared) /* `limit->shared` is read again to save stack */
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -409,7 +409,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 {
 	const struct sl_gate *gate = gate_get();
 
-	/* a 0 that the verifier cannot know: it would walk the loop for each set of limits */
+	/* pass a 0 that the verifier cannot know, so that it walks the loop only once */
 	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 

@@ -150,7 +150,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->charge_hits)
 		return 0;
-	/* the cost of a single packet: this buffer may hold several */
+	/* compute the cost of one packet: the buffer may contain several packets */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_multiply(cost / packet->packets, seen - 1);
 	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
@@ -158,9 +158,9 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 }
 
 enum insertion {
-	INSERT_NONE,  /* the key has no entry */
+	INSERT_NONE,  /* the key got no entry */
 	INSERT_DONE,  /* the key has an entry */
-	INSERT_EMPTY, /* no entry: every entry in both sets lacks more than half of its burst */
+	INSERT_EMPTY, /* the key gets no entry: all entries of both sets lack over half a burst */
 };
 
 /* Inserts an entry for a new key of this limit. */
@@ -184,7 +184,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err) { /* clear the slot on this CPU; slots on other CPUs decay as usual */
+	if (!err) { /* clear the key's slot on this CPU; its slots on other CPUs decay */
 		slot = sketch_here(&gate->params, new_entry.digest);
 		if (slot)
 			sketch_clear(slot, new_entry.digest);

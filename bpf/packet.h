@@ -61,7 +61,7 @@ struct vlan_hdr {
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
-#define ETHERTYPE_LEAST	 0x0600 /* smaller values are lengths, followed by an LLC header */
+#define ETHERTYPE_LEAST	 0x0600 /* smaller values are the length of a frame with an LLC header */
 
 /* Most VLAN tags that are skipped, including one in the metadata of an skb. Networks use fewer. */
 #define VLAN_TAGS_MAX 8
@@ -97,9 +97,9 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* in place, but only in the linear part */
-	READ_XDP,    /* copy by bpf_xdp_load_bytes(), from anywhere in the frame */
-	READ_SKB,    /* copy by bpf_skb_load_bytes(), from anywhere in the frame */
+	READ_LINEAR, /* read bytes in place, but only in the linear part */
+	READ_XDP,    /* copy bytes by bpf_xdp_load_bytes(), from anywhere in the frame */
+	READ_SKB,    /* copy bytes by bpf_skb_load_bytes(), from anywhere in the frame */
 };
 
 /*
@@ -109,9 +109,9 @@ enum reader_kind {
  * `kind` is a constant at every use, so each instance of the parser contains one way of reading.
  */
 struct reader {
-	void *start; /* start of the linear part */
+	void *start; /* start of the frame's linear part */
 	void *end;
-	void *ctx;  /* context of the helpers that copy; natively the frame, or NULL to fail */
+	void *ctx;  /* context of the helpers that copy; in native builds the frame */
 	__u32 size; /* size of the whole frame, in bytes */
 	enum reader_kind kind;
 };
@@ -164,7 +164,7 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* The result of packet_parse() for a frame with a source. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns the reason for a frame whose EtherType cannot be read. end: offset at which it ends. */
+/* Returns the reason for a frame whose EtherType cannot be read. end: where the EtherType ends. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -204,7 +204,7 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 /* LLC (DSAP, SSAP, control) and SNAP: an organization, 0 or F8 (802.1H), and an EtherType. */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* control, and the first byte of the organization */
+	__be16 control; /* control byte, and the first byte of the organization */
 	__be16 organization;
 	__be16 type;
 };
@@ -235,7 +235,7 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a tag may follow SNAP: the kernel finds it when it removes SNAP */
+	/* a tag may follow SNAP; the kernel finds this tag when it removes SNAP */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
@@ -313,7 +313,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* compare with IP first, so that untagged frames do not pay for tags */
+	/* compare with IP first, because most frames are untagged */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != PARSED)
@@ -338,9 +338,9 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 
 enum packet_transport {
 	TRANSPORT_OK,	   /* the offset of the transport header is known */
-	TRANSPORT_HIDDEN,  /* a fragment after the first: the header is in another packet */
+	TRANSPORT_HIDDEN,  /* the packet is a later fragment, so its header is in another packet */
 	TRANSPORT_SHORT,   /* the frame, or its readable part, ends before the header */
-	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
+	TRANSPORT_TOO_DEEP /* the packet has more extension headers than IPV6_EXT_MAX */
 };
 
 /* The headers between Ethernet and the transport. */
@@ -349,9 +349,9 @@ struct layers {
 	__u32 offset;
 	__u32 end;  /* end of the packet by its IP header; padding may follow */
 	__u8 proto; /* protocol number in the last header that was read */
-	/* 1 if `proto` is the transport: not an extension header, not from a later IPv6 fragment */
+	/* 1 if `proto` is the transport's, and not from a later IPv6 fragment */
 	__u8 has_transport;
-	/* IPv4_FRAGMENT or IPV6_FRAGMENT bits, host order; 0 if it is no fragment */
+	/* IPV4_FRAGMENT or IPV6_FRAGMENT bits, in host order; 0 if not a fragment */
 	__u16 fragment;
 };
 
@@ -410,7 +410,7 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
-/* find_transport() for IPv6 */
+/* Finds the transport header of an IPv6 packet, as find_transport() does. */
 static __always_inline enum packet_transport
 find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -439,7 +439,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers->has_transport ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-/* find_transport() for IPv4 */
+/* Finds the transport header of an IPv4 packet, as find_transport() does. */
 static __always_inline enum packet_transport
 find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -463,8 +463,7 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	layers->offset =
-		packet->ip_offset & 0xff; /* at most 54; the mask shows the verifier a bound */
+	layers->offset = packet->ip_offset & 0xff; /* at most 54; the verifier needs the mask */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
@@ -539,9 +538,9 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 /* A buffer of several packets that GRO has merged, or that GSO will segment. */
 struct merged {
 	__u32 size;	/* size of the buffer, in bytes */
-	__u32 gso_size; /* payload of each packet, in bytes; not 0 */
+	__u32 gso_size; /* payload of each packet, in bytes; never 0 */
 	__u32 gso_segs; /* the kernel's count of packets; 0 if unknown */
-	__u32 tag;	/* size of the tag in the metadata; 0 if none */
+	__u32 tag;	/* size of the VLAN tag in the metadata; 0 if none */
 };
 
 /*
@@ -562,7 +561,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* no overflow: all headers together are below 17,000 bytes, so this is below 2^31 */
+	/* the product is below 2^31, because all headers are below 17,000 bytes */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

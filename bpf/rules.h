@@ -23,7 +23,7 @@ static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 /* The result of a lookup in `hosts4` or `hosts6`. */
 struct found {
 	struct sl_rule_content content;
-	__u64 bits; /* `bits` of the rule; 0 if the host has no rule */
+	__u64 bits; /* `bits` of the host's rule; 0 if the host has no rule */
 };
 
 /* Looks up a host. Returns whether the result equals the previous value of *found. */
@@ -63,7 +63,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* not a loop: clang merges its end with its head, which Linux 6.1 refuses */
+	/* no loop, because Linux 6.1 refuses the loop that clang makes */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -92,7 +92,7 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	return (int)rule->bits - 1;
 }
 
-/* 130: `default`, and the 129 lengths of an IPv6 prefix */
+/* The number of lengths of rules: 1 for `default`, and 129 for IPv6 prefixes. */
 #define PREFIX_LENGTHS 130
 
 /*

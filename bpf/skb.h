@@ -37,18 +37,18 @@ static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 	return skb->vlan_present & 1;
 }
 
-/* packet_parse() with the tag in the metadata, if any. The frame contains only the inner tags. */
+/* Calls packet_parse() with the tag in the metadata. The frame contains only inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* masked, because vlan_tci may still have the id of a removed tag */
+	/* -tags is the mask: vlan_tci may still contain the id of a removed tag */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* packet_parse() in all fragments. */
+/* Calls packet_parse() for all fragments of an skb. */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -56,7 +56,7 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* packet_inspect() in all fragments. */
+/* Calls packet_inspect() for all fragments of an skb. */
 BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -64,7 +64,7 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* packet_inspect() in the linear part, and if that ends too early, in all fragments. */
+/* Calls packet_inspect() for the linear part, or if that ends too early, for all fragments. */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -77,13 +77,13 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * packet_parse() in the linear part, and if that ends too early, in all fragments. Inspects a
- * merged buffer, because the cost depends on the headers of its packets.
+ * Calls packet_parse() for the linear part, and if that ends too early, for all fragments. Inspects
+ * a merged buffer, because the cost depends on the headers of its packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* size of the tag on the wire, in bytes */
+	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* size of the tag in the metadata, in bytes */
 	enum sl_reason reason;
 
 	packet->packets = 1;
@@ -106,9 +106,9 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if none.
- * A time of another clock is ignored, as fq does. Linux 6.1 does not report which clock the
- * SO_TXTIME of a packet socket uses (6.12 does), so there a shape replaces that time.
+ * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if none. A time
+ * of another clock is ignored, as fq does. Linux 6.1 does not report which clock the SO_TXTIME of a
+ * packet socket uses (6.12 does), so on older kernels a shape replaces that time.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {
@@ -120,7 +120,7 @@ static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* the helper fails if the header has a tag; fq reads the time of any frame */
+	/* bpf_skb_set_tstamp() fails on a VLAN tag, but fq reads the time of any frame */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

@@ -36,7 +36,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
-			return; /* never happens: every version is in the map */
+			return; /* unreachable, because every policy version is in the map */
 		if (policy->deep && !packet->inspected)
 			is_xdp ? xdp_inspect(ctx, packet) : skb_inspect(ctx, packet);
 		policy_charge(packet, policy,

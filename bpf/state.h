@@ -65,7 +65,7 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* in a window only state_turn() moves it */
+	if (kind != SL_WINDOW) /* `charged_at` of a window is moved only by state_turn() */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
@@ -124,7 +124,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* during a block `charged_at` stores when the block began, so the window must not turn */
+	/* no turn during a block: `charged_at` stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);

@@ -110,7 +110,7 @@ struct new_entry {
 	struct state_key key;
 	struct digest digest; /* digest of `key` */
 	struct sl_state state;
-	__u64 left; /* what `state` could pass before earlier packets were charged: kind_left() */
+	__u64 left; /* kind_left() of `state` before earlier packets were charged */
 	__u64 now;
 	__s64 evict_cost; /* set by table_insert(): cost of the eviction */
 	__u16 span;	  /* `span` and `made` as in struct sl_entry */
@@ -153,7 +153,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Waits for a set's lock. Returns whether it is free. The verifier would walk all of a loop. */
+/* Waits for a set's lock. Returns whether the lock is free. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -211,7 +211,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* adds 1 if the way is free or full, which the sign shows */
+		/* adds 1 if the cost is negative: the way is free or its state full */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -237,7 +237,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* kept in new_entry, to save stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* stored here to save stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -286,7 +286,7 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(state->full_at, new_entry->state.full_at);
 	write_once(state->charged_at, new_entry->state.charged_at);
 	write_once(state->blocked_until, new_entry->state.blocked_until);
-	/* other CPUs see these two stores in this order, after all stores above */
+	/* other CPUs see these two exchanges in order, after all stores above */
 	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
