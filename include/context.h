@@ -19,7 +19,7 @@
 struct packet {
 	__u64 jiffy; /* jiffies64 when the packet arrived */
 	__u64 now;   /* time of the packet in ticks: packet_now(); 0 until it is needed */
-	/* number of packets; more than 1 if the kernel merged them */
+	/* number of packets in the buffer; more than 1 if the kernel merged packets */
 	__u32 packets;
 	__u32 bytes; /* bytes on the wire, including the Ethernet header */
 	/* source address, as a key for the trie of rules */
@@ -37,7 +37,7 @@ struct packet {
 	};
 };
 
-/* It is on the stack, and shares 512 bytes with up to three nested calls (BPF_GLOBAL). */
+/* The packet shares the 512 bytes of stack with up to three nested calls (BPF_GLOBAL). */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
 /* The decision of rules, limits and budget about a packet. Begins zeroed. */
@@ -46,15 +46,15 @@ struct verdict {
 	__u32 version;	 /* policy version that decides about the source */
 	__u8 reason;	 /* enum sl_reason */
 	__u8 refusal;	 /* enum sl_reason for which the last limit refused: charge_refuse() */
-	/* marks (SL_MARK_OWN or _INHERITED) of the limits that refused */
+	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit per slot: a budget pays, and the key is not established */
+	/* a bit per slot: the key is not established, and the packet charges a budget */
 	__u8 is_new;
-	__u8 is_counted; /* 1 if it was counted as a packet of a new key */
-	__u8 is_charged; /* 1 if a shared state was charged, not only slices */
+	__u8 is_counted; /* 1 if the packet was counted as a packet of a new key */
+	__u8 is_charged; /* 1 if the packet has charged a state, not only slices */
 	__u8 is_hot;	 /* 1 if the source is hot: a state was charged within HOT_TICKS before */
 	__u8 is_waiting; /* 1 if a limit that drops gives the key no state with this packet */
-	__u8 is_shaped;	 /* 1 if a shape has set `departure`, not only the sender */
+	__u8 is_shaped;	 /* 1 if a shape has set `departure`; the sender may set it too */
 };
 
 /*
@@ -69,7 +69,7 @@ struct verdict {
 #define LIMITS_PASSED	      ((1U << SL_LIMITS_MAX) - 1)
 #define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
 #define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
-#define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched */
+#define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched the packet */
 /* the limits that drop, and under which the key does not get a state with this packet */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
@@ -82,10 +82,10 @@ static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 /* The result of charging a packet to one limit. */
 enum charge_result {
 	CHARGE_PASSED,
-	CHARGE_REFUSED,	 /* for the reason in verdict->refusal */
+	CHARGE_REFUSED,	 /* the limit refuses the packet for the reason in verdict->refusal */
 	CHARGE_NO_STATE, /* the key has no state */
-	CHARGE_ADMITTED, /* the key has no state; it gets a state if the packet passes */
-	CHARGE_LOST,	 /* another CPU changed the state first: try again */
+	CHARGE_ADMITTED, /* the key has no state, but gets a state if the packet passes */
+	CHARGE_LOST,	 /* another CPU changed the state first, so try again */
 };
 
 static __always_inline enum charge_result charge_refuse(struct verdict *verdict,

@@ -52,7 +52,7 @@
 
 #include "sluice.h"
 
-/* Returns the ticks from `then` to `now`; negative if `now` is earlier. */
+/* Returns the ticks from `then` to `now`. The result is negative if `now` is earlier. */
 static inline __s64 credit_span(__u64 then, __u64 now)
 {
 	return (__s64)(now - then);
@@ -248,7 +248,7 @@ static inline void credit_count_unasked(struct sl_slice *slice, __u32 packets)
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
-	CREDIT_ASK, /* the slice cannot decide: charge the state */
+	CREDIT_ASK, /* the slice cannot decide, so charge the state */
 };
 
 /* Returns whether the slice stores the refusal of a packet that cost no more than this packet. */
@@ -266,7 +266,7 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 		slice->credit -= cost;
 		return CREDIT_PASS;
 	}
-	/* compared again without the count, which makes `until` later than any jiffy */
+	/* the refusal count in `until` must not be compared with a jiffy */
 	return credit_refused(slice, cost) && jiffy <= (slice->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
@@ -291,7 +291,7 @@ static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
-/* Refunds a cost to a slice. Returns false if it has no room: refund the state. */
+/* Refunds a cost to a slice. Returns false if the slice has no room: then refund the state. */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {

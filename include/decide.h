@@ -122,7 +122,7 @@ static __always_inline void policy_decide(struct packet *packet, const struct sl
 				continue;
 			}
 			verdict->refusal =
-				SL_DROP_OVER_LIMIT; /* a state that would start empty refuses */
+				SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
 		}
 		verdict->refused |= limit->mark;
 		if (limit->observe)

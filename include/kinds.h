@@ -38,7 +38,7 @@
  * which its length is `block_max`. For each such length without a block it has one step less.
  */
 #define BLOCK_STEPS_BITS 4
-#define BLOCK_STEPS_MAX	 15ULL /* most steps, and the mask of their bits */
+#define BLOCK_STEPS_MAX	 15ULL /* largest number of steps, and the mask of the bits that store it */
 
 /* Returns the length of a block with this many steps: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
@@ -47,10 +47,10 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 
 	if (steps && steps >= limit->steps_max)
 		return limit->block_max;
-	/* without a branch, which would double what the verifier has to walk */
+	/* no branch, because each branch would double the paths that the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap in the last iterations, where it is not used */
+		power *= power; /* may wrap in the last iterations, which do not use it */
 	}
 	return length;
 }
@@ -99,9 +99,9 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 /* A charge of one packet. */
 struct kind_charge {
 	__u64 cost;	/* cost of the packet: credit_cost() */
-	__u64 borrow;	/* most credit that may be borrowed in addition */
+	__u64 borrow;	/* most credit that the slice may borrow in addition to `cost` */
 	__u64 now;	/* time of the packet */
-	__u64 earliest; /* shape: earliest departure; 0: at any time */
+	__u64 earliest; /* shape: earliest departure of the packet; 0: at any time */
 	__u64 jiffy;
 };
 
@@ -126,7 +126,7 @@ static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_stat
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* a slot may begin exactly at the horizon */
+	if (limit->kind == SL_SHAPE) /* a shape's slot may begin exactly at the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
@@ -181,7 +181,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
 					     charge->earliest, &slice->at.departs)) {
-		slice->credit = 0; /* clears an earlier refusal */
+		slice->credit = 0; /* removes an earlier refusal from the slice */
 		return true;
 	}
 	kind_remember(limit, slice, charge);
@@ -224,7 +224,7 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->empty_at -= cost; /* in a shape this word is `ready_at` */
+	state->empty_at -= cost; /* the state of a shape stores `ready_at` in this word */
 	return true;
 }
 
@@ -244,9 +244,9 @@ static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_sta
 /* The result of a limit for a packet that is not charged. Amounts are in packets or bytes. */
 struct decision {
 	bool allowed;
-	__u64 remaining;      /* amount that would pass now */
+	__u64 remaining;      /* amount that would pass now, in packets or bytes */
 	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER if never */
-	__u64 remaining_then; /* amount that would pass then, including this packet */
+	__u64 remaining_then; /* amount that would pass after that time */
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
@@ -300,7 +300,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* the slot of the last packet may begin exactly at the horizon */
+		/* add a packet, whose slot may begin exactly at the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,

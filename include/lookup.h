@@ -23,10 +23,10 @@
  * denies by lists are ignored, and the longest of the remaining rules decides.
  */
 struct lookup {
-	__u32 version; /* policy version that decides; 0 if no rule does */
+	__u32 version; /* policy version that decides; 0 if no rule decides */
 	/* first expiry that may change `version`, as in struct sl_rule_content; 0: none */
 	__u32 until;
-	__u32 without; /* version that decides if denies by lists are ignored; 0: not found yet */
+	__u32 without; /* policy version that decides if denies by lists are ignored; 0: none yet */
 	/* 1 if a list denies: only a shorter rule with a runtime entry can override it */
 	__u32 listed;
 };
@@ -66,7 +66,7 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/* Adds a rule, the next shorter one, to the lookup. Returns whether the lookup is complete. */
+/* Adds the next shorter rule to the lookup. Returns whether the lookup is complete. */
 static __always_inline bool lookup_add(const struct sl_rule_content *content,
 				       const struct sl_gate *gate, struct lookup *lookup)
 {

@@ -17,10 +17,10 @@
 
 /* The facts of a packet's headers. */
 struct sl_facts {
-	__u16 facts; /* set of enum sl_fact; always with SL_FACT_ANY */
-	__u8 proto;  /* if SL_FACT_PROTO: protocol number after all extension headers */
+	__u16 facts; /* set of enum sl_fact, which always contains SL_FACT_ANY */
+	__u8 proto;  /* protocol number after all extension headers, if SL_FACT_PROTO is set */
 	__u8 pad;
-	__u16 port; /* if SL_FACT_PORT: destination port, in host order */
+	__u16 port; /* destination port in host order, if SL_FACT_PORT is set */
 	__u16 vlan; /* VLAN id: of the first tag whose id is not 0; 0 if none */
 };
 

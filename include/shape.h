@@ -58,7 +58,7 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	/* times wrap, so 0 may be the later time */
+	/* no maximum, because times wrap, so 0 could count as the later time */
 	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }

@@ -29,7 +29,7 @@
 /* The highest count: above FLOOD_MIN_HITS, and low enough to free a slot soon. */
 #define SKETCH_MOST 16
 
-/* Counts above 8 are lowered with the same probability as 8: 2^-8. */
+/* Counts above 8 are lowered with the probability of a count of 8: 2^-8. */
 #define SKETCH_COIN 8
 
 /* Returns the line of a key in a CPU's part of map `sketches`. */
@@ -56,7 +56,7 @@ static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
 
-	__asm__ volatile("" : "+r"(below)); /* otherwise clang makes it a branch */
+	__asm__ volatile("" : "+r"(below)); /* without this asm, clang would compile a branch */
 	return below >> 32;
 }
 

@@ -29,23 +29,23 @@
 /* Why a packet passed or was dropped. Each packet counts under exactly one reason. */
 enum sl_reason {
 	/* reasons to pass */
-	SL_PASS_WITHIN,	    /* every limit that matches it had credit */
-	SL_PASS_NO_LIMIT,   /* no limit of its policy matches it */
-	SL_PASS_NEWCOMER,   /* new source: the budget had credit, or it has no state yet */
-	SL_PASS_ALLOWED,    /* the rules allow its source */
-	SL_PASS_NO_RULE,    /* no rule covers its source */
-	SL_PASS_NOT_IP,	    /* neither an IPv4 nor an IPv6 packet */
+	SL_PASS_WITHIN,	    /* every limit that matches the packet had credit */
+	SL_PASS_NO_LIMIT,   /* no limit of the policy matches the packet */
+	SL_PASS_NEWCOMER,   /* the source is new: it has no state yet, or the budget had credit */
+	SL_PASS_ALLOWED,    /* the rules allow the source */
+	SL_PASS_NO_RULE,    /* no rule covers the source */
+	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or itself */
-	/* reasons to drop; if the gate has no rules, the first two pass: packet.h */
-	SL_DROP_UNREADABLE, /* the frame ends within its IP header, or a helper failed to read it */
-	SL_DROP_VLAN_DEPTH, /* more than eight VLAN tags */
+	/* reasons to drop; if the gate has no rules, the first two reasons pass: packet.h */
+	SL_DROP_UNREADABLE, /* the frame ends within its IP header, or could not be read */
+	SL_DROP_VLAN_DEPTH, /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT, /* a limit had no credit */
-	SL_DROP_OVERSIZE,   /* it counts more than the N of a window, so it can never pass */
-	SL_DROP_OVER_HORIZON, /* a shape would delay it beyond the horizon */
+	SL_DROP_OVERSIZE, /* the packet counts more than the N of a window, so it can never pass */
+	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
 	SL_DROP_BLOCKED,      /* a block that an earlier overrun began has not ended */
-	SL_DROP_OVER_BUDGET,  /* new source: the policy's budget had no credit */
-	SL_DROP_DENIED,	      /* the rules deny its source */
+	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
+	SL_DROP_DENIED,	      /* the rules deny the source */
 	SL_DROP_CONTENDED,    /* other CPUs won every try to charge the state */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
@@ -62,7 +62,7 @@ struct sl_cell {
 /* Value of map `counters`, per CPU, by policy number. Never reset: see `base` of a policy. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
-	struct sl_cell refused[SL_LIMITS_MAX]; /* by slot; includes observed packets */
+	struct sl_cell refused[SL_LIMITS_MAX]; /* refused and observed packets, by slot */
 };
 
 /*
@@ -129,8 +129,8 @@ enum sl_start {
 
 enum sl_shared {
 	SL_SHARED_NO,
-	SL_SHARED_YES,	 /* the nodes of `sluice share` count together */
-	SL_SHARED_BLOCK, /* as above, and a block at one node blocks at all nodes */
+	SL_SHARED_YES,	 /* all nodes that run `sluice share` share the limit */
+	SL_SHARED_BLOCK, /* like SL_SHARED_YES, and a block at one node blocks at all nodes */
 };
 
 /* The kinds of limit (include/kinds.h). */
@@ -148,7 +148,7 @@ enum sl_fact {
 	SL_FACT_UDP = 1 << 2,
 	SL_FACT_ICMP = 1 << 3, /* ICMP on IPv4, ICMPv6 on IPv6 */
 	SL_FACT_SYN = 1 << 4,  /* TCP with SYN and without ACK, or with flags that cannot be read */
-	SL_FACT_FRAGMENT = 1 << 5, /* any fragment, including the first */
+	SL_FACT_FRAGMENT = 1 << 5, /* the packet is a fragment, perhaps the first */
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port could be read */
 	/*
@@ -168,7 +168,7 @@ enum sl_fact {
 
 struct sl_ports {
 	__u16 first;
-	__u16 last; /* last port of the range, inclusive; both in host order */
+	__u16 last; /* last port of the range, inclusive; both ports are in host order */
 };
 
 /* The packets that a limit applies to (include/match.h). */
@@ -195,7 +195,7 @@ struct sl_limit_spec {
 	__u64 span_ns; /* window: T; shape: horizon; in ns */
 	__u64 block_ns;	    /* action block: length of a block, in ns */
 	__u64 block_max_ns; /* `escalate`: length of the longest block, in ns */
-	__u32 id;	    /* id of the limit, as in struct sl_limit */
+	__u32 id;	    /* id of the limit, as in struct sl_limit, for the keys of its states */
 	__u8 kind;	    /* enum sl_kind */
 	__u8 rate_unit;	    /* enum sl_rate_unit */
 	__u8 burst_unit;    /* enum sl_burst_unit */
@@ -243,7 +243,7 @@ struct sl_limit {
 	__u8 key_dst : 1;
 	__u8 apart : 1;	      /* addresses that share one bucket may have separate states */
 	__u8 charge_hits : 1; /* a new state is charged for the packets that the sketch has seen */
-	__u8 shared : 1;      /* nodes share it: entries count what was taken and refused */
+	__u8 shared : 1;      /* nodes share the limit: entries count taken and refused credit */
 	__u8 slot;	      /* index of the limit's match, slice and counters */
 	__u8 mark;	/* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
 	__u8 groups;	/* window: number of sub-windows in T */
@@ -292,7 +292,7 @@ struct sl_policy {
 	/* a bit by slot: the limits that drop, and whose key is the source or longer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
-	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* by slot: a limit keeps its slot */
+	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; a limit keeps its slot */
 	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: generation in which the limit got its id */
 	struct sl_prefix prefix;      /* the prefix that this policy belongs to */
@@ -347,15 +347,15 @@ struct sl_rule {
  * generation.
  */
 #define SL_LISTS_MAX   32
-#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice as many, for a change that replaces all lists */
+#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice, so that a change can replace all lists */
 #define SL_LIST_NAME   256		  /* size of a list's name, including its NUL */
 
 struct sl_list_info {
 	__u32 since;	/* first generation in which the list is in force; 0 if the index is free */
-	__u32 gone;	/* first generation in which it is not in force any more; 0 if none */
+	__u32 gone;	/* first generation in which the list is not in force any more; 0 if none */
 	__u32 until;	/* when the list expires, as in struct sl_rule_content; 0: never */
 	__u32 access;	/* enum sl_access */
-	__u64 replaced; /* when its file was written or its prefixes set, in seconds since 1970 */
+	__u64 replaced; /* time when its file was written or its prefixes set, in s since 1970 */
 	char name[SL_LIST_NAME];
 };
 
@@ -377,7 +377,7 @@ struct sl_sketch {
 
 /* Sizes and settings that are fixed when the gate is made. */
 struct sl_params {
-	__u32 flood_threshold; /* more packets of new keys in an interval on one CPU are a flood */
+	__u32 flood_threshold; /* a flood has more packets of new keys in an interval */
 	__u32 interval_shift;  /* an interval is 2^interval_shift jiffies, about 64 ms */
 	__u32 set_mask;	       /* number of sets in the table of states, minus 1 */
 	__u32 host_mask;       /* number of sets in the host cache, minus 1 */
@@ -392,7 +392,7 @@ struct sl_params {
  */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_RULE_CACHE_SPLIT 0xffffffffU /* a version: longer rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* a version that means: longer rules split the aggregate */
 
 struct sl_rule_cache {
 	__u64 aggregate; /* name of the aggregate: aggregate_name() */
@@ -418,14 +418,14 @@ struct sl_host_cache_set {
 
 /* Events that are counted when new keys and sources are admitted. */
 enum sl_event {
-	SL_EVENT_NEW_KEY,	  /* a packet of a new key; counted when its interval ends */
-	SL_EVENT_INSERTED,	  /* an entry was inserted */
-	SL_EVENT_EVICTED,	  /* an insertion evicted a state that was not full */
-	SL_EVENT_BUSY,		  /* not inserted: another CPU locked the set */
-	SL_EVENT_NO_ROOM,	  /* not inserted: every candidate costs too much to evict */
+	SL_EVENT_NEW_KEY,  /* a packet of a new key; counted when its interval ends */
+	SL_EVENT_INSERTED, /* an entry was inserted */
+	SL_EVENT_EVICTED,  /* an insertion evicted a state that was not full */
+	SL_EVENT_BUSY,	   /* an entry was not inserted, because another CPU had locked the set */
+	SL_EVENT_NO_ROOM,  /* an entry was not inserted, because every candidate costs too much */
 	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
-	SL_EVENT_BUCKET_BUSY,	  /* no bucket: the kernel had locked its map */
-	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket: the kernel found no entry to evict */
+	SL_EVENT_BUCKET_BUSY,	 /* a source got no bucket, because the kernel had locked its map */
+	SL_EVENT_BUCKET_NO_ROOM, /* a source got no bucket, as no entry could be evicted */
 	SL_EVENTS,
 };
 
@@ -442,7 +442,7 @@ enum sl_ration {
 struct sl_event_count {
 	__u64 total;
 	__u32 now;  /* count in the current second: `second` of struct sl_admission */
-	__u32 last; /* count in the second before */
+	__u32 last; /* count in the previous second */
 };
 
 /*
@@ -492,7 +492,7 @@ struct sl_gate {
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
-	union {			/* the first word decides, and changes only by compare-and-swap */
+	union { /* the first word decides about packets, and changes only by compare-and-swap */
 		__u64 empty_at; /* token bucket: time at which it was empty */
 		__u64 window;	/* window: current sub-window, and what counts in it: window.h */
 		__u64 ready_at; /* shape: time at which the next packet may depart */
@@ -523,7 +523,7 @@ struct sl_set {
 	/* tag of the key in each way, or 0 if the way is free; also read as two words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
 	__u32 displaced; /* 2 for each key in its secondary set, plus 1 if the set is locked */
-	__u32 pad[3];	 /* two sets fill a cache line */
+	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 
 /* An entry of the table: a key and its state, in one cache line. */
@@ -537,9 +537,9 @@ struct sl_entry {
 		struct {
 			__u32 taken; /* credit taken by packets and slices: entry_count_shared() */
 			__u32 refused;
-		} shared; /* used by shared limits */
+		} shared; /* counters of an entry of a shared limit */
 		struct {
-			__u32 half; /* ENTRY_HAS_HALF or 0 */
+			__u32 half; /* ENTRY_HAS_HALF if at most N/2 counted, otherwise 0 */
 			__u32 seen; /* time of the last packet: entry_seen() */
 		} window;
 	} count;

@@ -243,7 +243,7 @@ static inline __u32 span_due(__u16 span)
 {
 	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
-	/* an age of n units is more than n - 1 units of time */
+	/* add 1, because an age of n units means more than n - 1 units of time */
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
@@ -341,7 +341,7 @@ static inline __u32 entry_seen(__u64 now)
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* counts from -1, because the clock of another CPU may be a little ahead */
+	/* counts from -1, because another CPU's clock may be a little ahead */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)

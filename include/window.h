@@ -72,7 +72,7 @@
 #define WINDOW_TAG_MASK	  0xfULL
 
 #define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 steps, or one per tick */
-#define WINDOW_FACTOR_BITS 44 /* 20 bits of a product remain for the number */
+#define WINDOW_FACTOR_BITS 44 /* 20 bits of a product remain for the number of the sub-window */
 
 /* Returns the bits of one count in `past`, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
@@ -156,7 +156,7 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* `charged_at` is ahead of the index, which may be from before a wrap */
+	/* the index does not belong to `charged_at`, because it may be from before a wrap */
 	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
@@ -287,7 +287,7 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 
 	if (begin <= ~0ULL >> limit->coarse)
 		return begin << limit->coarse;
-	/* the clock wraps before that: count sub-windows after the wrap */
+	/* the clock wraps before that time, so count only the sub-windows after the wrap */
 	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
 	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
@@ -301,7 +301,7 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_st
 {
 	__u64 then = now = credit_latest(now, state->charged_at);
 
-	/* one more than G + 1: two sub-windows count as one where the clock wraps */
+	/* one step more than G + 1, because two sub-windows count as one where the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *state;
