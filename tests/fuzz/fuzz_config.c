@@ -28,7 +28,7 @@ static uint8_t take(struct input *input)
 	return *input->data++;
 }
 
-/* The values that may follow a key; NULL ends them. */
+/* Values that may follow a key, up to NULL. */
 static const char *const prefixes[] = {
 	"default", "0.0.0.0/0",	    "10.0.0.0/8",	"192.0.2.0/24", "192.0.2.1", "192.0.2.2",
 	"\"::1\"", "2001:db8::/32", "\"2001:db8:1::\"", "2001:db8::1",	NULL};
@@ -83,7 +83,7 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/* Writes some of the keys, selected by a bit each. */
+/* Writes the keys that the bits of a number select. */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {
@@ -217,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		made_try(&input);
 		return 0;
 	}
-	text = calloc(1, input.size + 1); /* readers rely on the NUL after the text */
+	text = calloc(1, input.size + 1); /* readers require a NUL byte after the text */
 	memcpy(text, input.data, input.size);
 	if (kind & 2)
 		rules_try(text, input.size);

@@ -17,8 +17,7 @@ static uint64_t run_choose(uint64_t bound);
 #include "kind_run.h"
 
 /*
- * Chooses a number by as many bytes of input as its bound needs. After the end of the input,
- * chooses 0.
+ * Chooses a number from as many bytes of input as its bound needs, or 0 after the end of the input.
  */
 static uint64_t run_choose(uint64_t bound)
 {
@@ -30,8 +29,8 @@ static uint64_t run_choose(uint64_t bound)
 }
 
 /*
- * Sends a packet on another CPU that is not charging, or lets time pass. Reads one byte, most
- * values of which do nothing.
+ * Sends a packet on a CPU that is not charging one, or advances the time. Reads a byte; most values
+ * do nothing.
  */
 static void between(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h against an oracle that reads the same frame by index, by the RFCs. The frame and its
- * linear part are copied to buffers of exactly their size, so AddressSanitizer reports any read
- * past their end.
+ * Compares bpf/packet.h with an oracle that follows the RFCs and reads the same frame by index. The
+ * frame and its linear part are in buffers of exactly their size, so AddressSanitizer reports any
+ * read past their end.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,11 +19,11 @@ struct finding {
 	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* offset of the end of the fixed IP header */
-	size_t limit;	/* end of the packet: of the frame, or by the IP header's length */
+	size_t limit;	/* offset of the packet's end: of the frame, or by IP's length field */
 	enum packet_transport transport;
-	size_t end; /* end of the headers, if they are not truncated */
+	size_t end; /* offset of the headers' end, if no header is truncated */
 	uint8_t last_proto;
-	bool proto_known; /* whether the protocol is the transport's */
+	bool proto_known; /* whether `proto` is the transport protocol */
 	bool fragment;
 	struct sl_facts facts;
 };
@@ -73,7 +73,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* Sets the end of the packet by the IP header's length; padding may follow. 0 means no length. */
+/* Sets the packet's end by IP's length field, before any padding. A length of 0 is unknown. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -102,7 +102,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	finding->first_proto = finding->last_proto = data[ip + 9];
 	finding->proto_known = true;
 	finding->payload = ip + 20;
-	/* more fragments follow, or this is not the first */
+	/* fragment: more fragments follow, or the offset is not 0 */
 	finding->fragment = read16(data, ip + 6) % 0x4000;
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
@@ -116,7 +116,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 }
 
 /*
- * Returns the size of the extension header of this type, or 0 if the type is no extension header.
+ * Returns the size of an extension header, or 0 if the type is not the type of an extension header.
  */
 static size_t oracle_extension(const uint8_t *data, size_t at, uint8_t type)
 {
@@ -144,8 +144,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 	uint8_t type = finding->first_proto;
 
 	for (int headers = 0;; headers++) {
-		uint16_t field =
-			0; /* fragment header: 13 bits of offset, 2 reserved bits, 1 flag */
+		uint16_t field = 0; /* 13 bits of offset, 2 reserved bits, and the flag M */
 		size_t length;
 
 		finding->end = at;
@@ -174,7 +173,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* receivers use the first fragment's protocol */
+			/* receivers use the protocol of the first fragment instead */
 			finding->proto_known = false;
 			return;
 		}
@@ -202,9 +201,7 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 	oracle_chain(finding, data, finding->limit);
 }
 
-/*
- * Reads the ports and the TCP flags from the transport header, as far as the frame contains them.
- */
+/* Reads the ports and the TCP flags that the frame contains. */
 static void oracle_transport(struct finding *finding, const uint8_t *data, size_t size)
 {
 	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
@@ -314,7 +311,7 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/* Checks that a truncated frame shows no fact that the whole frame does not show. */
+/* Checks that the parser finds nothing in a truncated frame that the whole frame does not have. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
@@ -336,10 +333,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* by a byte of a MAC address, which has no other meaning */
+		/* choose the length by a byte of a MAC address, which the parser ignores */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* split into two parts, and truncated to the first part */
+		/* parse the frame in two parts, and then only the first part */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);
@@ -350,8 +347,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /*
- * Half of the mutations begin at a plausible EtherType: scripts/run-fuzzer has no seeds, and a
- * search from nothing rarely finds two magic numbers at once.
+ * Half of the mutations begin at a plausible EtherType. scripts/run-fuzzer has no seeds, and random
+ * bytes rarely contain two valid magic numbers at once.
  */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 

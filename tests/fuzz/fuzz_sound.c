@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits, states and slices of any bytes, as another program may write them to the maps of a gate.
- * If a limit passes the checks of user/rules, it can be compiled, printed and charged without a
- * fault.
+ * Limits, states and slices of arbitrary bytes, as another program may write them to a gate's maps.
+ * A limit that passes the checks of user/rules is compiled, printed and charged without a fault.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* Makes the input: changes some bytes of a valid limit. */
+/* Makes a valid limit, and changes some of its bytes as the input specifies. */
 static void input_make(const uint8_t *data, size_t size, struct input *input)
 {
 	uint8_t *bytes = (uint8_t *)input;

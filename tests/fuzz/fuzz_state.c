@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/state_file.h: a state file of any bytes is refused, or reads as equal after it was
- * written back. The first byte selects whether the input is the file, or a sequence of words within
- * a valid file.
+ * Tests user/keep/state_file.h. A state file of arbitrary bytes is refused, or it is read and
+ * written back as an equal file. The first byte of the input selects whether the rest is the file,
+ * or a sequence of words for a valid file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	return length + strlen(tails[kind]);
 }
 
-/* Compares two rulesets. An entry that was about to expire may have expired. */
+/* Compares two rulesets. They may differ by an entry that expired between the two readings. */
 static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 {
 	expect(a->count >= b->count && lists_count(a->lists) >= lists_count(b->lists));

@@ -22,14 +22,14 @@
 #include "share/store.h"
 
 #define TIMEOUT_MS 100
-#define PART_MAX   (32 << 10) /* fits into the send buffer of a socket */
-#define LATE_MS	   2000	      /* tolerance, because the machine may stall */
+#define PART_MAX   (32 << 10) /* a part fits into the send buffer of a socket */
+#define LATE_MS	   2000	      /* by how much a call may end late, because the machine may stall */
 #define FDS	   4096
 
 static const uint8_t *rest;
 static size_t rest_size;
 
-static int other[FDS]; /* other end of each connection; 0: no connection */
+static int other[FDS]; /* the other end of each connection; 0 if the connection does not exist */
 static uint64_t waited_ms;
 
 static void expect(bool truth)
@@ -75,8 +75,7 @@ static const char *const grammar[] = {
 };
 
 /*
- * Writes the next part of the input, which ends at a byte of 255, in one call, because each write
- * is slow.
+ * Writes the next part of the input, up to a byte of 255. Uses one call, because each call is slow.
  */
 static void part_write(int fd)
 {
@@ -106,7 +105,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces the function that connects: no connection leaves this process. */
+/* Replaces hiredis' function, so that no connection leaves this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

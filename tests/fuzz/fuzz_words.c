@@ -105,7 +105,7 @@ static void fuzz_match(const char *text)
 	expect(!memcmp(&match, &again, sizeof(match)));
 }
 
-/* Returns the prefix in a text, or `default` if it is not a prefix. */
+/* Returns the prefix that a text specifies, or `default` if the text is not a prefix. */
 static struct sl_prefix fuzz_prefix(const char *text)
 {
 	struct sl_prefix prefix = {0}, again;
@@ -181,7 +181,7 @@ static const char *const grammar[] = {
 	"1-9,",	   "syn",	   "dns",
 };
 
-/* Writes one line as words. Returns the offset of the next line. */
+/* Writes a line of the input as words. Returns the offset of the next line. */
 static size_t entry_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
 	size_t length = 0, i = 0;

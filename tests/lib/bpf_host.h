@@ -41,7 +41,7 @@ static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), voi
 #define bpf_loop(times, call, ctx, flags) host_loop(times, call, ctx)
 
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* gcc does not know #pragma unroll */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* gcc does not know the pragma `unroll` */
 #endif
 
 #define asm __asm__

@@ -18,12 +18,12 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 
 static struct {
 	struct {
-		const void *map; /* map that has this entry, or NULL if it is free */
+		const void *map; /* map that contains the entry, or NULL if the entry is free */
 		__u8 key[16];
 		struct sl_bucket bucket;
 	} entry[HOST_BUCKETS];
 	struct sl_in_use in_use;
-	long err; /* negative errno of all insertions, or 0 */
+	long err; /* error of every insertion, as a negative errno; 0 if insertions succeed */
 } bucket_host;
 
 static void bucket_host_begin(void)
@@ -31,7 +31,7 @@ static void bucket_host_begin(void)
 	memset(&bucket_host, 0, sizeof(bucket_host));
 }
 
-/* Looks up a key in one of these maps. Returns NULL if there is no entry, or for other maps. */
+/* Looks up a key. Returns NULL if the key has no entry, or if the map is not a map of buckets. */
 static inline void *bucket_host_find(const void *map, const void *key)
 {
 	size_t size = map == &buckets4 ? 4 : 16;
@@ -51,7 +51,7 @@ static inline bool bucket_host_has(const void *map)
 	return map == &buckets4 || map == &buckets6 || map == &in_use;
 }
 
-/* Inserts an entry for a key that has none. Returns 0 or a negative errno. */
+/* Inserts an entry for a key that has no entry. Returns 0 or a negative errno. */
 static long bucket_host_add(const void *map, const void *key, const void *value)
 {
 	assert_null(bucket_host_find(map, key));

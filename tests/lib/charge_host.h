@@ -7,12 +7,12 @@
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
 
-#include <errno.h> /* makes the compiler check the errnos that bpf/table.h defines */
+#include <errno.h> /* lets the compiler check the error numbers that bpf/table.h defines */
 #include "test.h"
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-/* Called right before each compare-and-swap to act as another CPU, or NULL. */
+/* If not NULL, is called right before each compare-and-swap, to act as another CPU. */
 static void (*host_before_swap)(const void *word);
 
 /* a macro does not expand its own name, so the name inside is the builtin */
@@ -26,7 +26,7 @@ static void (*host_before_swap)(const void *word);
 
 static struct {
 	struct sl_policy policy;
-	struct sl_rule rule; /* rule of every source, which selects the policy */
+	struct sl_rule rule; /* the rule of every source; selects the policy */
 	struct sl_admission admission[HOST_CPUS];
 	struct sl_state budget;
 	struct sl_budget_slice budget_slice[HOST_CPUS];
@@ -74,13 +74,13 @@ static inline struct sl_limit spec_limit(struct sl_limit_spec spec, uint32_t cpu
 	return limit_compile(&limit, host.family, &machine);
 }
 
-/* Returns a token bucket of `rate` packets a second and `burst` packets, compiled for some CPUs. */
+/* Returns a token bucket of `rate` packets a second and `burst` packets for some CPUs. */
 static inline struct sl_limit limit_of(uint64_t rate, uint64_t burst, uint32_t cpus)
 {
 	return spec_limit((struct sl_limit_spec){.rate = rate, .burst = burst}, cpus);
 }
 
-/* Makes an empty gate without limits at 1000 s of uptime. sets: number of sets in its table. */
+/* Makes a gate without limits at 1000 s of uptime. sets: number of sets in its state table. */
 static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 {
 	memset(&host, 0, sizeof(host));
@@ -96,7 +96,7 @@ static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 	clock_set(1000 * SL_TICKS_PER_SEC);
 }
 
-/* Adds a limit to the policy in the next slot. Returns the limit in the policy. */
+/* Adds a limit to the policy, in the next slot. Returns the policy's copy of the limit. */
 static inline struct sl_limit *host_add(const struct sl_limit *limit)
 {
 	uint8_t slot = host.policy.limits[host.family]++;
@@ -108,7 +108,7 @@ static inline struct sl_limit *host_add(const struct sl_limit *limit)
 	return added;
 }
 
-/* Sets the policy's budget. The policy must have a limit whose key is the source. */
+/* Sets the policy's budget. The key of at least one limit of the policy must be the source. */
 static inline void host_set_budget(struct sl_limit budget)
 {
 	for (int i = 0; i < host.policy.limits[host.family]; i++) {
@@ -120,7 +120,7 @@ static inline void host_set_budget(struct sl_limit budget)
 	host.budget = credit_full(&budget, test_clock_ticks);
 }
 
-/* Returns a packet from a source by its number: source 1 is 1.0.0.0 or 100::. */
+/* Returns a packet from a source by its number. Source 1 is 1.0.0.0, or 100:: for IPv6. */
 static inline struct packet packet_from(uint32_t source)
 {
 	struct packet packet = {.packets = 1, .bytes = 60};
@@ -131,7 +131,7 @@ static inline struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-/* Charges a packet of a source, whose bucket may be NULL. Returns the reason of the verdict. */
+/* Charges a packet of a source. `bucket` may be NULL. Returns the reason of the verdict. */
 static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *bucket,
 					 struct verdict *ret)
 {
@@ -176,7 +176,7 @@ static inline struct sl_bucket *bucket_of(uint32_t source)
 	return bucket_find(&packet);
 }
 
-/* Returns the table's entry of a source for a limit, or NULL. */
+/* Returns the entry of a source under a limit, or NULL if the table has no such entry. */
 static inline struct sl_entry *entry_under(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);
@@ -191,7 +191,7 @@ static inline struct sl_entry *entry_of(uint32_t source)
 	return entry_under(source, host.policy.limit[host.family]);
 }
 
-/* Makes every CPU detect a flood, without an end. */
+/* Makes every CPU detect a flood that does not end. */
 static inline void host_flood(void)
 {
 	for (int cpu = 0; cpu < HOST_CPUS; cpu++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Checks of the list of errors: ids, objects and places in files. */
+/* Checks the list of errors: their ids, objects, and positions in files. */
 #ifndef SLUICE_TEST_ERRORS_H
 #define SLUICE_TEST_ERRORS_H
 
@@ -19,7 +19,7 @@ static inline bool part_next(const char **rest, char part[128])
 	return true;
 }
 
-/* Fails unless the list has one error, with this id, and `part` in its object. Empties the list. */
+/* Fails unless the list has one error with this id and `part` in its object. Empties the list. */
 static inline void assert_one_error(const char *id, const char *part)
 {
 	const struct sl_error *error = error_last(0);
@@ -32,9 +32,7 @@ static inline void assert_one_error(const char *id, const char *part)
 	error_drop(0);
 }
 
-/*
- * Returns the length of the places at the start of an object, such as "rules.yaml:3:7: list.txt:2".
- */
+/* Returns the length of the file positions in front of an object ("rules.yaml:3:7: list.txt:2"). */
 static inline size_t places_length(const char *object)
 {
 	size_t length = 0;

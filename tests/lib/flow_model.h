@@ -21,61 +21,61 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* How long a node relies on the TTL that it set on a key: as in user/share/accounts.c. */
+/* A node relies on the TTL that it set on a key for this time, as user/share/accounts.c does. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_entry entry; /* contains the state */
-	struct flow_count own; /* traffic that the node admitted, and that it was offered */
-	int64_t alone, lowest; /* level of a bucket that only `own` charges, and its lowest level */
-	struct flow_count seen; /* value of `own` in the last round */
-	uint64_t seen_at;	/* time of the last round */
-	uint64_t excess;	/* traffic above 1/100 of rate/nodes that was not reported */
-	uint64_t expiry_at;	/* when the node set the TTL of the key; 0 if it never did */
+	struct sl_entry entry;	/* contains the state */
+	struct flow_count own;	/* traffic that was offered to the node, and that it admitted */
+	int64_t alone, lowest;	/* level of a bucket charged by `own` only, and its lowest level */
+	struct flow_count seen; /* value of `own` in the previous round */
+	uint64_t seen_at;	/* time of the previous round */
+	uint64_t excess;	/* unreported traffic, as far as it exceeds 1/100 of rate/nodes */
+	uint64_t expiry_at;	/* when the node set the key's TTL; 0 if it has not yet */
 	struct flow_count answer;
-	uint64_t beat;	    /* when the next round should begin */
-	uint64_t due;	    /* when the next round begins, with jitter */
-	uint64_t answer_at; /* when the reply arrives; 0 if no reply is pending */
-	unsigned int lost;  /* failed rounds in a row */
-	bool shares;	    /* the node reports the key */
-	bool is_left_out;   /* the node never reports the key, because it has no free account */
-	bool sleeps;	    /* the daemon is stopped, and packets are still judged */
+	uint64_t beat;	    /* when the next round is scheduled, without jitter */
+	uint64_t due;	    /* when the next round begins, with jitter added */
+	uint64_t answer_at; /* when the pending reply arrives; 0 if no reply is pending */
+	unsigned int lost;  /* number of failed rounds in a row */
+	bool shares;	    /* whether the node reports the key to the store */
+	bool is_left_out;   /* true if the node has no free account, so it never reports the key */
+	bool sleeps;	    /* true while the daemon is stopped; packets are still judged */
 };
 
 struct world {
 	/* set before world_begin(); times are in ticks */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter;	    /* largest delay of a round, as a part of the interval `round` */
-	uint64_t late;	    /* largest random delay of a reply, in addition to `delay` */
-	bool spread;	    /* the nodes' rounds begin at equal distances, not at random */
-	uint64_t seed;	    /* seed of the random numbers */
-	bool divides;	    /* a node divides its limit while it cannot reach the store */
-	bool starts_shared; /* a new state has burst/nodes */
-	unsigned int lose;  /* one reply in `lose` is lost; 0 if none */
+	double jitter; /* largest random delay of a round, as a fraction of the interval `round` */
+	uint64_t late; /* largest random delay of a reply, which is added to `delay` */
+	bool spread;   /* whether rounds of nodes start at equal distances, not at random times */
+	uint64_t seed; /* seed of the random numbers */
+	bool divides;  /* whether a node divides its limit while it cannot reach the store */
+	bool starts_shared; /* whether a new state starts with burst/nodes */
+	unsigned int lose;  /* one of `lose` replies is lost; 0 if no reply is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double level; /* offered rate of all nodes, as a multiple of the limit's rate */
+	double level; /* rate offered to all nodes together, as a multiple of the limit's rate */
 	/* may be set at any time */
-	bool cut;     /* the store sends no replies */
-	bool silent;  /* with `cut`: the store still receives reports */
-	bool forgets; /* the store loses the reports that it receives */
+	bool cut;     /* true while the store sends no replies */
+	bool silent;  /* if `cut` is set: whether the store still receives reports */
+	bool forgets; /* true while the store loses the reports that it receives */
 	/* results */
 	struct world_node *node;
 	struct sl_limit limit;
 	struct flow_count totals;
 	uint64_t now, begin, random;
-	uint64_t commands; /* commands that all nodes sent to the store */
+	uint64_t commands; /* number of commands that all nodes have sent to the store */
 	double *passed;	   /* traffic admitted in each step, in seconds at the limit's rate */
 	size_t steps, room;
-	double judge, lowest; /* level of the judge, and its lowest level, in seconds at the rate */
+	double judge, lowest; /* level of the judge and its lowest level, in seconds at the rate */
 };
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Returns a limit without slices. Traffic is charged in ticks, so packets have no cost. */
+/* Returns a limit without slices. Packets have no cost, because traffic is charged in ticks. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -93,9 +93,9 @@ static inline void world_begin(struct world *world)
 		abort();
 	if (!world->step)
 		world->step = WORLD_SEC / 100;
-	world->step |= 1; /* odd, so that steps are no multiple of the store's units */
+	world->step |= 1; /* an odd step is not a multiple of the store's units */
 	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
-	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps after 30 s */
+	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps 30 s after the beginning */
 	world->judge = (double)world->burst / WORLD_SEC;
 	world->limit = world_limit(world->burst);
 	world->limit.start_share = world->starts_shared;
@@ -130,13 +130,13 @@ static inline int64_t world_level(const struct world *world, const struct world_
 	return credit_level(&world->limit, (const struct sl_state *)&node->entry.state, world->now);
 }
 
-/* Rounds down to the units that the store counts. */
+/* Rounds an amount of traffic down to the units that the store counts. */
 static inline uint64_t world_units(uint64_t ticks)
 {
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* Charges the traffic of one step on a node. Returns the part that is admitted. */
+/* Charges the traffic of one step at a node. Returns the part of the traffic that is admitted. */
 static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
 {
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
@@ -180,7 +180,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	flow_begin(&node->flow, &reported, world->now - passed);
 }
 
-/* Ends a round of a node. is_answered: the store replied. */
+/* Ends a round of a node. is_answered: whether the store replied. */
 static inline void world_judge(struct world *world, struct world_node *node, bool is_answered)
 {
 	node->lost = is_answered ? 0 : node->lost + 1;
@@ -229,14 +229,14 @@ static inline void world_answer(struct world *world, struct world_node *node)
 	world_judge(world, node, true);
 }
 
-/* Runs the daemon of a node after a step: processes a reply, and starts a round if it is due. */
+/* Runs a node's daemon after a step: handles a reply, and starts a round if it is due. */
 static inline void world_daemon(struct world *world, struct world_node *node)
 {
 	if (node->answer_at && credit_span(node->answer_at, world->now) >= 0)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* a late round does not delay the rounds after it */
+	/* a late round does not delay later rounds */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =
@@ -317,7 +317,7 @@ static inline double world_mean(const struct world *world, double from, double t
 	return world_sum(world, from, to) / (to - from);
 }
 
-/* Returns the highest (sign 1) or lowest (sign -1) admitted rate of any second in a span. */
+/* Returns the highest (sign = 1) or lowest (sign = -1) admitted rate of any second in a span. */
 static inline double world_second(const struct world *world, double from, double to, int sign)
 {
 	double found = world_sum(world, from, from + 1);
@@ -331,13 +331,13 @@ static inline double world_second(const struct world *world, double from, double
 	return found;
 }
 
-/* Returns the rate that one node admitted so far, as a multiple of the limit's rate. */
+/* Returns the rate that a node has admitted so far, as a multiple of the limit's rate. */
 static inline double world_part(const struct world *world, unsigned int node)
 {
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* Returns the largest excess over burst + rate x t in any span, in seconds at the rate. */
+/* Returns the largest excess over burst + rate x t in any span, in seconds at the limit's rate. */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

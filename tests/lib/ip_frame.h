@@ -9,7 +9,7 @@
 #include "header_sizes.h"
 #include "rules/prefix.h"
 
-/* Returns the checksum of an IPv4 header without options, whose checksum field is 0. */
+/* Returns the checksum of an IPv4 header without options. The checksum field must be 0. */
 static inline uint16_t ipv4_checksum(const uint8_t *ip)
 {
 	uint32_t sum = 0;

@@ -22,28 +22,28 @@
 
 #define RUN_CPUS 5
 
-/* Returns a number below `bound`. bound: not 0. */
+/* Returns a number below `bound`, which is not 0. */
 static uint64_t run_choose(uint64_t bound);
 
 struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
 	true_time now;
-	uint64_t epoch;		/* clock value, without lag, at time 0 */
-	uint64_t lag[RUN_CPUS]; /* by how much the clock of each CPU is behind */
+	uint64_t epoch;		/* value of a clock without lag at time 0 */
+	uint64_t lag[RUN_CPUS]; /* how much the clock of each CPU is behind */
 	int cpus;
 	uint64_t stall_most; /* longest time from the arrival of a packet to its verdict */
-	bool comes_round;    /* rests are so long that the index of a window wraps */
-	bool sequential;     /* each packet is judged before the next one arrives */
-	bool refunds;	     /* another limit refuses some packets, so they are refunded */
-	bool buckets;	     /* each CPU has a bucket, which is evicted at times */
+	bool comes_round;    /* pauses are so long that the index of a window wraps */
+	bool sequential;     /* each packet is judged before the next packet arrives */
+	bool refunds; /* another limit refuses some packets, whose charges are then refunded */
+	bool buckets; /* each CPU has a bucket, which is sometimes evicted */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* delay until the kernel counts a jiffy, in ticks */
-	uint64_t jiffies;	   /* jiffies that were counted so far */
-	struct sl_policy policy;   /* contains the limit, for refunds */
-	true_time began[RUN_CPUS]; /* arrival of the CPU's last packet */
-	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
+	uint64_t jiffy_late;	   /* delay until the kernel counts a new jiffy, in ticks */
+	uint64_t jiffies;	   /* number of jiffies counted so far */
+	struct sl_policy policy;   /* the policy with the limit, which refunds need */
+	true_time began[RUN_CPUS]; /* arrival time of each CPU's last packet */
+	bool is_busy[RUN_CPUS];	   /* whether each CPU is judging a packet */
 	uint64_t passed, refused, contended;
 	/* reference models */
 	struct window_log window_log;
@@ -51,7 +51,7 @@ struct run {
 	struct window_plain window_plain;
 	struct shape_plain shape_plain;
 	struct reference reference;
-	const char *fault; /* first fault that was found, or NULL */
+	const char *fault; /* the first fault that was found, or NULL */
 };
 
 static struct run run;
@@ -63,7 +63,7 @@ static inline bool run_one_in(uint64_t n)
 	return !run_choose(n);
 }
 
-/* Returns a number from 1 to 2^bits, of which each order of magnitude is equally likely. */
+/* Returns a number from 1 to 2^bits. Each order of magnitude is equally likely. */
 static inline uint64_t run_scale(int bits)
 {
 	uint64_t top = 1ULL << run_choose(bits + 1);
@@ -106,7 +106,7 @@ static inline uint64_t run_clock(int cpu)
 	return run.epoch + (uint64_t)run.now - run.lag[cpu];
 }
 
-/* Returns the value of jiffies64, which never decreases. */
+/* Returns the value of jiffies64. It never decreases. */
 static inline uint64_t run_jiffies(void)
 {
 	true_time counted = (run.now - run.jiffy_late) / (true_time)run.jiffy;
@@ -116,13 +116,13 @@ static inline uint64_t run_jiffies(void)
 	return run.jiffies + (1 << 20);
 }
 
-/* Returns the clock of a CPU without its wrap. */
+/* Returns the time on a CPU's clock, without the wrap of the clock. */
 static inline true_time run_long_clock(int cpu)
 {
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* Returns how far time may advance before a packet that is being judged exceeds stall_most. */
+/* Returns by how much time may advance before a packet's verdict takes more than stall_most. */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -143,7 +143,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns the time until a verdict may change, or one tick more or less. */
+/* Returns the time until a verdict may change, sometimes plus or minus one tick. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -172,7 +172,7 @@ static inline uint64_t run_span(void)
 		return run_to_edge();
 	case 5:
 		return run_choose(unit);
-	case 6: /* up to 18 units, because the tag of `past` wraps after 16 */
+	case 6: /* advance by up to 18 sub-windows, because the tag of `past` wraps after 16 */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
 		if (run.comes_round && run_one_in(2))
@@ -196,7 +196,7 @@ static inline void run_rest(void)
 
 /* --- A new source --------------------------------------------------------------------------- */
 
-/* Returns whether the limit has slices. In a window, `slice` is part of a union. */
+/* Returns whether the limit has slices. A window has none: its `slice` is in a union. */
 static inline bool run_has_slices(void)
 {
 	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
@@ -217,7 +217,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* raise the burst, because few random bursts are large enough for slices */
+	/* raise the burst, because random bursts are rarely large enough for slices */
 	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
@@ -261,7 +261,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* Returns the size of a packet in packets or bytes, which is often what the limit still passes. */
+/* Returns the size of a packet, in packets or bytes: often as much as the limit still passes. */
 static inline uint32_t run_amount(void)
 {
 	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* the amount that may still pass */
+	case 3: /* as much as the limit still passes */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
@@ -290,7 +290,7 @@ static inline uint32_t run_amount(void)
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* Returns how much more may pass than promised, because clocks differ and packets are delayed. */
+/* Returns how much more than promised may pass because clocks differ and packets are delayed. */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
@@ -302,7 +302,7 @@ static inline void run_fail(const char *fault)
 		run.fault = fault;
 }
 
-/* Compares a verdict with the verdict of a plain model. They are equal if there are no races. */
+/* Compares a verdict with that of a plain model. Without races, they must be equal. */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {
 	true_time clock = run_long_clock(cpu), depart;
@@ -333,8 +333,8 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 }
 
 /*
- * Returns the time at which a packet counts in a window: its arrival or, if another CPU began a
- * later sub-window before the verdict, the begin of that sub-window.
+ * Returns the time at which a packet counts in a window. It is the arrival of the packet, or the
+ * begin of a later sub-window if another CPU began this sub-window before the verdict.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -368,7 +368,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
-/* Returns the credit of the state and of all valid slices, which together is at most one burst. */
+/* Returns the credit of the state and of all valid slices. The sum is at most one burst. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -385,7 +385,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether no other CPU judges a packet, so that no slice is about to be stored. */
+/* Returns whether no other CPU is judging a packet. Then no CPU is about to store a slice. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -394,7 +394,7 @@ static inline bool run_is_quiet(int self)
 	return true;
 }
 
-/* Returns how long a block still lasts, by a clock without lag, or 0 if there is no block. */
+/* Returns the remaining time of a block by a clock without lag, or 0 if there is no block. */
 static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);
@@ -403,7 +403,7 @@ static inline uint64_t run_block_left(void)
 							: 0;
 }
 
-/* Judges a packet that arrives now on an idle CPU, and checks the verdict. */
+/* Judges a packet that arrives now on an idle CPU, and checks its verdict. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
@@ -417,7 +417,7 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* if the index wraps, the old sub-windows count again */
+	/* after the index wraps, old sub-windows count again */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
@@ -444,7 +444,7 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		/* as if a later limit of the policy had refused the packet */
+		/* refund the packet, as if a later limit of the policy had refused it */
 		policy_refund(&packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
 		run.shape_log.given_back += cost;
 	} else {
@@ -452,7 +452,7 @@ static inline void run_packet(int cpu)
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* another CPU's packet may be judged inside of this one */
+	host_notes = notes; /* another CPU's packet may be judged within this call */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */

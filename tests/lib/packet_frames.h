@@ -32,7 +32,7 @@
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 
-/* Seven extension headers of 8 bytes each, after a first one. */
+/* A chain of seven IPv6 extension headers of 8 bytes each. Another header precedes it. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
 
 static const struct wire_frame {
@@ -41,12 +41,12 @@ static const struct wire_frame {
 	size_t size;
 	size_t link;	       /* size of the Ethernet header and the tags that are parsed */
 	enum sl_reason reason; /* result of parsing the whole frame */
-	uint32_t family;       /* 4 or 6; 0 if no source is found, and the next fields are unused */
-	size_t end;	       /* end of the packet by IP's length; 0 if it is the frame's end */
+	uint32_t family; /* 4 or 6; 0 if no source is found, and then the fields below are unused */
+	size_t end;	 /* end of the packet by IP's length field; 0 if the frame ends there */
 	enum packet_transport transport;
-	size_t transport_at; /* offset of the transport header; may be past the end of the frame */
-	size_t transport_size; /* size of the transport header; 0 if it is not parsed */
-	size_t fragment_at;    /* least size of a part that shows a fragment; 0 if not a fragment */
+	size_t transport_at; /* offset of the transport header, which may be past the frame's end */
+	size_t transport_size; /* size of the transport header; 0 if the parser does not read it */
+	size_t fragment_at; /* number of bytes that show that this is a fragment; 0 if it is none */
 	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;

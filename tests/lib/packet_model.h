@@ -9,7 +9,7 @@
 #include <string.h>
 #include "packet.h"
 
-/* Returns whether the facts about the protocol do not contradict each other. */
+/* Returns whether the facts about the protocol are consistent. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -25,11 +25,11 @@ static inline bool proto_is_sound(const struct packet *packet)
 		return false;
 	if (!known)
 		return !proto && !ipv4;
-	/* the number of an IPv6 extension header is never the protocol */
+	/* an IPv6 extension header's number is never stored as the protocol */
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
-/* Returns whether the facts of a packet do not contradict each other. */
+/* Returns whether the facts of a packet are consistent. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -45,7 +45,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Returns whether the result of packet_inspect() agrees with the facts that it found. */
+/* Returns whether the result of packet_inspect() is consistent with the facts that it found. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;
@@ -99,10 +99,7 @@ static inline struct reader reader_linear(const uint8_t *linear, size_t linear_s
 	};
 }
 
-/*
- * Parse a frame as the programs do: the linear part first, and the whole frame if that is too
- * short.
- */
+/* Parse a frame as the programs do: the linear part first, and then the whole frame if needed. */
 static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
 					struct packet *packet)
 {

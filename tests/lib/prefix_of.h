@@ -12,7 +12,7 @@ static inline struct sl_prefix prefix_of(const char *text)
 	struct sl_prefix prefix;
 
 	memset(&prefix, 0xa5,
-	       sizeof(prefix)); /* prefix_parse() must set every byte of a map's key */
+	       sizeof(prefix)); /* prefixes are map keys, so prefix_parse() must set every byte */
 	assert_int_equal(prefix_parse(text, &prefix), 0);
 	return prefix;
 }

@@ -7,7 +7,7 @@
 
 #define RANDOM_BEGIN 88172645463325252ULL
 
-/* Returns the next random number. The state is RANDOM_BEGIN at first. */
+/* Returns the next random number. The initial state is RANDOM_BEGIN. */
 static inline uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;

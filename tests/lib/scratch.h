@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Path of the directory after scratch_make(). */
+/* Path of the directory, after scratch_make() has made it. */
 static char scratch[] = "/tmp/sluice-test-XXXXXX";
 
 /* Setup of cmocka: makes the directory, and changes to it. */

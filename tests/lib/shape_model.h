@@ -8,15 +8,15 @@
 #include "bucket_model.h"
 
 struct shape_entry {
-	true_time arrival; /* by the clock of the packet's CPU */
+	true_time arrival; /* arrival time by the clock of the packet's CPU */
 	true_time departure;
 	__u64 cost;
 };
 
 struct shape_log {
-	struct shape_entry *entries; /* sorted by departure */
+	struct shape_entry *entries; /* all departures, sorted by time */
 	size_t count, room;
-	true_time given_back; /* total length of the slots that were refunded */
+	true_time given_back; /* total time of the slots that were refunded */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -65,15 +65,13 @@ static inline void shape_log_end(struct shape_log *log)
 	*log = (struct shape_log){0};
 }
 
-/* A plain queue that is served at the rate. */
+/* A plain queue that sends packets at the rate. */
 struct shape_plain {
-	true_time ready; /* when the next packet may depart */
+	true_time ready; /* time at which the next packet may depart */
 	true_time horizon;
 };
 
-/*
- * Queues a packet. Returns its departure, or -1 if the packet would wait longer than the horizon.
- */
+/* Queues a packet. Returns its departure, or -1 if it would wait longer than the horizon. */
 static inline true_time shape_plain_depart(struct shape_plain *plain, true_time arrival, __u64 cost)
 {
 	true_time departure = arrival > plain->ready ? arrival : plain->ready;

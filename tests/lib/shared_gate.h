@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include "share/accounts.h"
 
-static struct table gate_table; /* result of table_open() */
+static struct table gate_table; /* table that table_open() returns */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
 static uint32_t generation; /* generation of the rules */
@@ -72,7 +72,7 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
-/* Adds a key with a full state to the table. */
+/* Adds a key to the table, with a full state. */
 static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int way, uint64_t addr,
 		       uint64_t now)
 {
@@ -82,8 +82,7 @@ static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int 
 }
 
 /*
- * Charges a packet without a slice, and counts it as the packet path does. Returns whether it
- * passes.
+ * Charges a packet to the state, and counts it as the packet path does. Returns whether it passes.
  */
 static bool packet_send(struct sl_entry *entry, uint64_t now)
 {

@@ -39,7 +39,7 @@ static inline int texts_parse(const struct spec_texts *texts, const struct sl_pr
 	return worst;
 }
 
-/* Does the work of texts_parse(), and stores only the first limit if there are several. */
+/* Does the same as texts_parse(), but stores only the first of the limits. */
 static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
 				   struct limit *ret)
 {
@@ -51,7 +51,7 @@ static inline int spec_parse_first(const struct spec_texts *texts, const struct 
 	return err;
 }
 
-/* Makes a budget. If `burst` is NULL, it has the default burst. */
+/* Makes a budget. If `burst` is NULL, the budget gets the default burst. */
 static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
 {
 	struct spec spec = {0};

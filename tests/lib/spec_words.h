@@ -61,7 +61,7 @@ static inline void words_split(const char *words, struct words *ret)
 	}
 }
 
-/* Returns the limit of a prefix that the words of `set` make. */
+/* Returns a prefix's limit, specified in the words of `set`. */
 static inline struct limit limit_of_words(const char *prefix_text, const char *text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);

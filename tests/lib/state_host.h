@@ -25,10 +25,10 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* Times that each CPU records about a window. */
+/* Times that a CPU last wrote to a window. */
 struct host_notes {
 	__u64 turned;  /* last value that this CPU wrote to `charged_at` */
-	__u64 charged; /* begin of the sub-window that this CPU charged last */
+	__u64 charged; /* begin of the sub-window that this CPU last charged */
 };
 
 static _Thread_local struct host_notes host_notes;
@@ -77,7 +77,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* Assigns the entry to the limit and source 0, with this state. */
+/* Assigns the entry to source 0 and this limit, and stores this state in it. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -107,9 +107,9 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its slice in `bucket`, or to the state if that is NULL. Returns
- * SL_PASS_WITHIN, or the reason of the refusal. A packet of time 0 reads the clock; packets of
- * other CPUs in between restore the clock.
+ * Charges a packet to its slice in `bucket`, or to the state if `bucket` is NULL. Returns
+ * SL_PASS_WITHIN, or the reason of the refusal. If the packet's time is 0, the clock is read.
+ * Packets of other CPUs, which arrive meanwhile, restore the clock.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
 				      struct sl_bucket *bucket, struct verdict *verdict)

@@ -8,7 +8,7 @@
 #include "ways.h"
 
 /*
- * Finds a key in one set. entries: all entries of the table. Returns NULL if the set lacks the key.
+ * Finds a key in a set. entries: all entries of the table. Returns NULL if the set lacks the key.
  */
 static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
 					__u32 set, __u16 tag, const struct state_key *key)
@@ -22,7 +22,7 @@ static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_ent
 	return 0;
 }
 
-/* Returns the entry of a key, or NULL. */
+/* Returns the entry of a key, or NULL if the table does not contain it. */
 static inline struct sl_entry *
 table_find_mapped(const struct sl_params *params, const __u64 secret[SL_SECRETS],
 		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)

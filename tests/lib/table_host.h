@@ -15,7 +15,7 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* struct sl_sketch for each CPU */
+#define HOST_SKETCH   1024 /* number of struct sl_sketch for each CPU */
 #ifndef HOST_CPUS
 #define HOST_CPUS 2
 #endif
@@ -28,7 +28,7 @@ static struct {
 	struct sl_sketch sketch[HOST_CPUS * HOST_SKETCH];
 } host_table;
 
-/* Makes an empty table. sets: a power of two. state: the state of random_next(). */
+/* Makes an empty table. sets: number of sets, a power of two. state: state of random_next(). */
 static inline void host_table_begin(uint32_t sets, uint64_t *state)
 {
 	memset(&host_table, 0, sizeof(host_table));
@@ -79,9 +79,7 @@ static inline void host_table_check(void)
 						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
-		/*
-		 * also fails for the second of two entries with one key, because the first is found
-		 */
+		/* if a key has two entries, only the first is found, and the second fails here */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);

@@ -50,7 +50,7 @@ static size_t tests_count __attribute__((unused));
 					       teardown);                                          \
 	}
 
-/* Skips the test, and prints the reason, which scripts/run-tests requires for its summary. */
+/* Skips the test, and prints the reason in the form that scripts/run-tests expects. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \
 		printf("SKIPPED: ");                                                               \

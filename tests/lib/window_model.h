@@ -26,7 +26,7 @@ struct window_log {
 	size_t count, room;
 };
 
-/* Adds a packet. Packets may be added in another order than they arrived. */
+/* Adds a packet. Packets may be added in any order of arrival. */
 static inline void window_log_add(struct window_log *log, true_time at, __u64 cost)
 {
 	size_t i = log->count++;
@@ -42,7 +42,7 @@ static inline void window_log_add(struct window_log *log, true_time at, __u64 co
 	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
 }
 
-/* Returns the most that passed in (t - span, t] for any t. */
+/* Returns the largest number that passed in (t - span, t] for any t. */
 static inline __int128 window_log_most(const struct window_log *log, true_time span)
 {
 	__int128 sum = 0, most = 0;
@@ -69,12 +69,12 @@ static inline void window_log_end(struct window_log *log)
 struct window_plain {
 	const struct sl_limit *limit;
 	__int128 current;			/* number of the current sub-window */
-	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[i] is of sub-window current - i */
+	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[i] is for sub-window `current` - i */
 };
 
 /*
- * Returns the number of the sub-window at a time. The time does not wrap, but represents a clock of
- * 64 bits: the last sub-window before a wrap and the first one after it have the same number.
+ * Returns the number of the sub-window at a time. Time does not wrap here, but the modelled 64-bit
+ * clock does: the last sub-window before the wrap and the first one after it have the same number.
  */
 static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
 {
@@ -108,7 +108,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* Returns how much may pass at a time. */
+/* Returns how much a window still passes at a time. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -16,7 +16,7 @@
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven priority tags. The EtherType before them must be 0x8100 or 0x88a8. */
+/* Seven VLAN tags of VLAN 0. The EtherType before them must be 0x8100 or 0x88a8. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)

@@ -17,25 +17,25 @@
 #include "sharing/command_share.h"
 #include "share/choice.h"
 
-#define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
+#define MANY_STEPS (SHARE_ROUND_MS / 10) /* a round lasts this many steps of 10 ms */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
-/* A source at a node. */
+/* What a node stores about a source. */
 struct many_entry {
-	uint64_t empty_at; /* as in struct sl_state */
-	uint64_t excess;   /* excess at scan number `scanned`, plus what was taken since then */
-	uint32_t scanned;  /* number of the last scan that looked at the entry */
-	uint32_t asked;	   /* packets since the last scan */
-	uint32_t account;  /* 1 + the number of its account; 0 without an account */
-	float demand;	   /* demand at scan number `scanned` */
-	bool is_listed;	   /* the source is in `touched` */
+	uint64_t empty_at; /* same meaning as in struct sl_state */
+	uint64_t excess;   /* excess at scan `scanned`, plus the packets that passed since then */
+	uint32_t scanned;  /* number of the last scan that inspected this entry */
+	uint32_t asked;	   /* number of packets since the last scan */
+	uint32_t account;  /* 1 + index of the source's account; 0 if the source has no account */
+	float demand;	   /* demand at the scan with number `scanned` */
+	bool is_listed;	   /* whether `touched` contains the source */
 };
 
 struct many_account {
 	struct flow flow;
 	struct debt debt;
 	struct flow_count own;
-	uint64_t begun_at, expiry_at; /* when the account began; when EXPIRE was sent, 0 if never */
+	uint64_t begun_at, expiry_at; /* start of the account; time of its last EXPIRE, or 0 */
 	uint32_t source;
 	bool is_used;
 };
@@ -43,27 +43,27 @@ struct many_account {
 struct many_node {
 	struct many_entry *entry; /* by source */
 	struct many_account *account;
-	uint32_t *touched; /* the sources that the next scan looks at */
+	uint32_t *touched; /* sources that the next scan inspects */
 	uint32_t touched_count, scan, accounts, candidates;
 };
 
 struct many_source {
-	struct flow_count totals; /* in the store */
+	struct flow_count totals; /* totals of all nodes in the store */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level of the common bucket, and its minimum, in ticks */
-	uint32_t passed, asked; /* packets since many_judge() */
+	int64_t judge, lowest;	/* level of the common bucket and its lowest level, in ticks */
+	uint32_t passed, asked; /* packets that passed and that arrived since many_judge() */
 };
 
 struct many {
 	unsigned int nodes, sources, most;
-	double demand;	/* of all sources together, in multiples of the rate of one source */
+	double demand; /* demand of all sources together, as a multiple of the rate of one source */
 	uint64_t burst; /* in ticks */
-	uint64_t cost;	/* cost of a packet, in ticks */
+	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come,
 		leave;	 /* in a scan: sources without an account, and accounts that may end */
-	uint32_t *found; /* the source of each candidate in `come` */
+	uint32_t *found; /* source of each candidate in `come`, by the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -72,7 +72,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* Returns a source by Zipf's law, by rejection from a distribution whose sum is a logarithm. */
+/* Returns a random source by Zipf's law, by rejection from a logarithmic distribution. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -117,7 +117,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* a state with empty_at 0 is full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* late enough that an empty_at of 0 is full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
@@ -163,7 +163,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time from the last scan that looked at an entry to the last scan. */
+/* Returns the time between the last scan that inspected an entry and the most recent scan. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;
@@ -192,7 +192,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* nothing was taken before the scans that did not look at the entry */
+	/* the scans that skipped the entry would have found no new packets */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
@@ -205,7 +205,7 @@ static inline void many_packet(struct many *many)
 	entry->excess += taken;
 }
 
-/* Returns whether a source should have an account, as entry_scan() of accounts.c does. */
+/* Returns whether a source should have an account, by the rule of entry_scan() in accounts.c. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t unreported = MANY_ROUND / 100 / many->nodes;
@@ -256,7 +256,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* Returns the weight of an account, as account_weight() of accounts.c does. */
+/* Returns the weight of an account, computed like account_weight() in accounts.c. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {
@@ -269,7 +269,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to the sources that come first in the order of choice.h. */
+/* Gives accounts to the first sources in the order that choice.h defines. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;
@@ -290,7 +290,7 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/* Looks at the touched sources. Due sources without an account stay for the next scan. */
+/* Inspects the touched sources. The next scan repeats this for due sources without an account. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;
@@ -348,7 +348,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Charges or refunds an entry. `empty_at` is the whole state, because there are no slices. */
+/* Charges or refunds an entry. Without slices, `empty_at` is the whole state. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {

@@ -36,7 +36,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Returns the time in seconds at which a tenth of the rate has repaid the excess of the start. */
+/* Returns the time in seconds after which a tenth of the rate has repaid the initial excess. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -65,7 +65,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* beyond burst + rate x t: the part of the excess that is never repaid */
+	/* only the part of the excess above burst + rate x t is never repaid */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -98,7 +98,7 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns the commands that a node sends per packet, if it reports SHARE_MOST keys and each key
+ * Returns the commands per packet that a node sends if it reports SHARE_MOST keys, and if each key
  * gets `pps` packets a second at this node.
  */
 static double commands_a_packet(double pps)
@@ -151,7 +151,7 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? world->level : 0;
 }
 
-/* Returns a world with the values of the tests on real packets: burst and round are 0.1 s. */
+/* Returns a world like the tests with real packets, whose burst and round are 0.1 s. */
 static struct world world_real(unsigned int nodes, double level)
 {
 	return (struct world){
@@ -164,8 +164,8 @@ static struct world world_real(unsigned int nodes, double level)
 }
 
 /*
- * Returns what passed at a node within the last `span` seconds, as a multiple of the limit. taken:
- * the counter of the node at the beginning.
+ * Returns what a node admitted in the last `span` seconds, as a multiple of the limit. taken: the
+ * node's counter at the beginning of the span.
  */
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
@@ -181,7 +181,7 @@ static int order_of(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Prints what sources with more demand than their limit got, as a multiple of the limit. */
+/* Prints what passed from sources that sent more than their limit, as a multiple of the limit. */
 static void heavy_print(const struct many *many, double seconds)
 {
 	double rate = seconds * WORLD_SEC / many->cost, *means;
@@ -197,9 +197,7 @@ static void heavy_print(const struct many *many, double seconds)
 	free(means);
 }
 
-/*
- * Prints by how many bursts sources exceeded burst + rate x t. An excess of one packet is ignored.
- */
+/* Prints by how many bursts sources exceeded burst + rate x t, except by a single packet. */
 static void errors_print(const struct many *many)
 {
 	double *errors = many_alloc(many->sources, sizeof(*errors));
@@ -282,13 +280,13 @@ struct measured {
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter;   /* for `offered`: number of flooded nodes, or moves a second */
-	double first, last; /* time of the measurement, seconds */
-	int node;	    /* measure only this node, counted from 1; 0: all nodes */
-	double delay;	    /* of replies, seconds */
+	double parameter;   /* for `offered`: number of flooded nodes, or moves per second */
+	double first, last; /* begin and end of the measurement, in seconds */
+	int node;	    /* node to measure, counted from 1; 0 measures all nodes */
+	double delay;	    /* delay of replies, in seconds */
 	enum fault fault;
-	double from, to;  /* time of the fault, seconds */
-	const char *note; /* why the simulation differs from the figure; NULL: it must agree */
+	double from, to;  /* begin and end of the fault, in seconds */
+	const char *note; /* why the simulation may differ from the figure; NULL if it must agree */
 };
 
 static double simulated(const struct measured *row)

@@ -3,7 +3,7 @@
 #include "generate.bpf.c"
 
 /*
- * Sends a frame with a new IPv6 source. Leaves UDP's checksum wrong, because no receiver reads it.
+ * Sends a frame with a new IPv6 source. The UDP checksum becomes wrong, but no receiver checks it.
  */
 SEC("xdp")
 int forge_ipv6(struct xdp_md *ctx)
@@ -19,7 +19,7 @@ int forge_ipv6(struct xdp_md *ctx)
 	return bpf_redirect(lane.ifindex, 0);
 }
 
-/* The frames of IPv4 are sent in runs of this length, each with one source. */
+/* Number of IPv4 frames in a row that have the same source. */
 __u32 run_length = 1;
 __u32 run_source;
 

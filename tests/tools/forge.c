@@ -34,18 +34,18 @@
 #include "forge.skel.h"
 
 #define SECONDS_MAX 60
-#define FRAMES_MAX  1000000000 /* frames of one test run; a signal ends it long before */
+#define FRAMES_MAX  1000000000 /* frames in a test run; a signal ends the run long before */
 #define PPS_MAX	    100000000
-#define TURN_NS	    5000000 /* with PPS: interval at which frames are sent */
-#define BATCH	    64	    /* frames that are sent at once, as by a driver; a veth queue has 256 */
+#define TURN_NS	    5000000 /* if PPS is given: interval at which frames are sent */
+#define BATCH	    64 /* frames in a batch, as a driver sends them; a veth queue has 256 places */
 
 struct job {
 	struct sources sources;
 	const char *device;
 	unsigned int seconds;
 	unsigned int cpu;
-	unsigned int pps; /* 0 for as many as the CPU can send */
-	unsigned int run; /* frames of one source in a row; 0 for a new source for each frame */
+	unsigned int pps; /* frames a second; 0 for as many as the CPU can send */
+	unsigned int run; /* frames in a row from one source; 0 for a new source in each frame */
 };
 
 static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -83,7 +83,7 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the test run ends with EINTR */
+	(void)signal; /* the signal only makes the test run end with EINTR */
 }
 
 /* Repeats the signal, because a signal before the start of the test run would not end it. */
@@ -107,7 +107,7 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/* Sends the frames of one interval. Does not send more after a late interval, to keep the rate. */
+/* Sends the frames of an interval. If an interval is late, later intervals do not catch up. */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};

@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Functions of glibc that are linked directly, because dlsym() allocates memory. */
+/* glibc exports these functions. dlsym() would allocate memory, so it cannot be used. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -61,7 +61,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. Returns whether it must fail, and sets errno. */
+/* Counts a call of a kind. Returns whether the call must fail, and sets errno then. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)
@@ -104,7 +104,7 @@ int inotify_add_watch(int fd, const char *path, uint32_t events)
 	return syscall(SYS_inotify_add_watch, fd, path, events);
 }
 
-/* libbpf calls bpf(2) by this function. */
+/* libbpf calls bpf(2) through this function. */
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);

@@ -20,7 +20,7 @@
 #include "share/store.h"
 
 #define EXPIRE_S 60
-#define NO_TLS	 3 /* exit status if it was built without TLS */
+#define NO_TLS	 3 /* exit status if the store client was built without TLS */
 
 static int64_t milliseconds(void)
 {

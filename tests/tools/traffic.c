@@ -39,7 +39,7 @@
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Frames per system call: more would let one source delay the others, fewer would cost more CPU. */
+/* Frames in a system call. More would make a source delay others; fewer would cost more CPU. */
 #define BATCH 32
 
 #define NAP_NS 50000 /* sleep while no frame is due; shorter sleeps are not precise */
@@ -47,7 +47,7 @@
 enum { EXIT_USAGE = 2 };
 
 struct source {
-	const char *name; /* the address as the caller wrote it */
+	const char *name; /* address in the notation of the caller */
 	int family;
 	union {
 		struct in_addr v4;
@@ -136,7 +136,7 @@ static void source_parse(char *text, struct source *source)
 		source->rate = number_parse(equals + 1, "a rate", RATE_MAX);
 }
 
-/* Adds `len` bytes, an even number, to the sum of an Internet checksum (RFC 1071). */
+/* Adds `len` bytes to the sum of an Internet checksum (RFC 1071). `len` is even. */
 static uint32_t sum_add(uint32_t sum, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
@@ -190,8 +190,8 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 }
 
 /*
- * Enters a network namespace, and exits if it is the initial one, which alone has the setting
- * netdev_max_backlog. In a container, the namespace of process 1 is refused as well.
+ * Enters a network namespace. Exits if it is the initial one, the only one that has the setting
+ * netdev_max_backlog. In a container, the namespace of process 1 is refused too.
  */
 static void netns_enter(const char *name)
 {
@@ -212,7 +212,7 @@ static void netns_enter(const char *name)
 				  "a real network");
 }
 
-/* Opens a raw socket that only sends, and reads the Ethernet address of the device. */
+/* Opens a raw socket, for sending only, and reads the Ethernet address of the device. */
 static int device_open(const char *device, uint8_t mac[static ETH_ALEN])
 {
 	struct sockaddr_ll address = {.sll_family = AF_PACKET};
@@ -241,8 +241,8 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Sends the frames of a source that are due, at most a batch. The first frame is due at once, and
- * the others at equal distances. Returns whether more frames are due, so that the caller must not
+ * Sends the due frames of a source, at most a batch. The first frame is due at once, and the others
+ * follow at equal intervals. Returns whether more frames are due, in which case the caller must not
  * sleep.
  */
 static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
@@ -263,7 +263,7 @@ static bool source_send(struct source *source, const struct run *run, uint64_t e
 	before_ns = now_ns();
 	accepted = sendmmsg(run->sock, messages, batch, 0);
 	if (accepted < 0) {
-		/* the queue is full: the frames stay due */
+		/* the queue is full, so the frames remain due */
 		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
 			return true;
 		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));
